@@ -146,7 +146,7 @@ static bool lacks_memory(struct sb__cuda_device *device, sb_status st) {
 static sb_status fail_full(sb_error *err) {
     char message[sizeof err->message];
     (void)snprintf(message, sizeof message, "%.190s; the device has no memory left", err->message);
-    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, err->device_code, message);
+    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, err->device_code, message);
 }
 
 sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {

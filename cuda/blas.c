@@ -20,7 +20,7 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     char message[sizeof err->message];
     (void)snprintf(message, sizeof message, "cuda:%d: %s: cuBLAS status %u", device->ordinal, call,
                    status);
-    return sb_backend_fail(err, status_of(status), (int32_t)status, message);
+    return sb_error_fill(err, status_of(status), (int32_t)status, message);
 }
 
 /* cuBLAS tells little of a lost device; the driver knows. A capture may forbid the wait. */
@@ -87,7 +87,7 @@ static sb_status make(const struct sb__cuda_device *device, struct sb__cuda_blas
         return st;
     struct sb__cuda_blas *made = calloc(1, sizeof *made);
     if (!made)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a handle of cuBLAS");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a handle of cuBLAS");
     made->context_id = device->context_id;
     made->functions = functions;
     sb__mutex_init(&made->lock);

@@ -195,7 +195,7 @@ sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result re
     (void)device->cu->cuGetErrorString(result, &text);
     (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call,
                    name ? name : "an unknown error", text ? text : "no description");
-    return sb_backend_fail(err, status_of(result), (int32_t)result, message);
+    return sb_error_fill(err, status_of(result), (int32_t)result, message);
 }
 
 /* --- life ------------------------------------------------------------------------------ */
@@ -211,7 +211,7 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
                                "cuDeviceGet", err);
     (void)snprintf(message, sizeof message, "there is no cuda:%d: the driver shows %d device%s",
                    device->ordinal, count, count == 1 ? "" : "s");
-    return sb_backend_fail(err, SB_ERR_NO_DEVICE, 0, message);
+    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
 }
 
 /* A pool of our own, since the process's default one has the application's settings. It keeps what
@@ -345,7 +345,7 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
         return st;
     struct sb__cuda_device *device = calloc(1, sizeof *device);
     if (!device)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a device's state");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a device's state");
     device->cu = driver;
     device->ordinal = ordinal;
     sb__mutex_init(&device->events.lock);

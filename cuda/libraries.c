@@ -44,11 +44,11 @@ static sb_status fail(sb_error *err, sb_status status, int32_t code, const char 
                       const char *detail) {
     char message[sizeof err->message];
     (void)snprintf(message, sizeof message, format, detail);
-    return sb_backend_fail(err, status, code, message);
+    return sb_error_fill(err, status, code, message);
 }
 
 static sb_status fail_memory(sb_error *err) {
-    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a table of functions");
+    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a table of functions");
 }
 
 /* --- the driver --------------------------------------------------------------------- */
@@ -69,9 +69,9 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
     if (result == SB__CUDA_ERROR_NOT_INITIALIZED) /* what cuInit says in a child, and only there */
-        return sb_backend_fail(err, SB_ERR_FORKED, (int32_t)result,
-                               "CUDA was initialised before this process was forked; call exec, or "
-                               "initialise it in the child alone");
+        return sb_error_fill(err, SB_ERR_FORKED, (int32_t)result,
+                             "CUDA was initialised before this process was forked; call exec, or "
+                             "initialise it in the child alone");
     (void)driver->cuGetErrorName(result, &name); /* NULL: it has none */
     return fail(err, SB_ERR_NO_DEVICE, (int32_t)result,
                 "the NVIDIA driver does not start: %s; does nvidia-smi show a device?",
@@ -119,9 +119,9 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
             free(loaded);
     }
     if (driver->opener != sb__process())
-        return sb_backend_fail(err, SB_ERR_FORKED, 0,
-                               "this process was forked after its parent had used CUDA; call exec, "
-                               "or use CUDA in the child alone");
+        return sb_error_fill(err, SB_ERR_FORKED, 0,
+                             "this process was forked after its parent had used CUDA; call exec, "
+                             "or use CUDA in the child alone");
     *out = driver;
     return SB_OK;
 }

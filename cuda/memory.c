@@ -227,12 +227,12 @@ sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb
         return st;
     if (region.memory_type != SB__CU_MEMORYTYPE_DEVICE || region.ordinal != device->ordinal) {
         (void)snprintf(message, sizeof message, "%p is no memory of cuda:%d", ptr, device->ordinal);
-        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
     if (region.context && region.context != device->context) {
         (void)snprintf(message, sizeof message, "%p is not of the primary context of cuda:%d", ptr,
                        device->ordinal);
-        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
     size_t before = (size_t)(sb__cuda_address(ptr) - region.start);
     if (before <= region.bytes && bytes <= region.bytes - before)
@@ -240,5 +240,5 @@ sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb
     (void)snprintf(message, sizeof message,
                    "%zu bytes at %p go beyond the %zu allocated on cuda:%d", bytes, ptr,
                    region.bytes, device->ordinal);
-    return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
+    return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
 }

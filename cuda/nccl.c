@@ -205,7 +205,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
         return NULL;
     struct sb__nccl_request *request = malloc(sizeof *request);
     if (!request) {
-        *out = sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
+        *out = sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
         return NULL;
     }
     *request = *wanted;
@@ -230,7 +230,7 @@ static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_reque
                    "gone, or calls something else",
                    end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
                    name_of(request), (long long)request->buffer.count);
-    sb__ignore(sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message));
+    sb__ignore(sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message));
     return sb__nccl_break(end, err);
 }
 
@@ -308,7 +308,7 @@ static int32_t nccl_abandon(void *comm, void *request) {
     struct sb__nccl_end *end = comm;
     sb_error story;
     if (!end->failed) {
-        sb__ignore(sb_backend_fail(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"));
+        sb__ignore(sb_error_fill(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"));
         (void)sb__nccl_break(end, &story);
     }
     const bool is_idle = end->is_idle;

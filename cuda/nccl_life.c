@@ -79,7 +79,7 @@ static sb_status tell(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_
     const char *text = nccl->ncclGetErrorString(result), *last = nccl->ncclGetLastError(comm);
     (void)snprintf(message, sizeof message, "%s: %.60s%s%.120s", call, text ? text : "an error",
                    last && *last ? ": " : "", last ? last : "");
-    return sb_backend_fail(err, SB_ERR_COMM_FAILURE, (int32_t)result, message);
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, (int32_t)result, message);
 }
 
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
@@ -142,7 +142,7 @@ static sb_status make_end(const struct sb__nccl *nccl, struct sb__cuda_device *d
                           struct sb__nccl_end **out, sb_error *err) {
     struct sb__nccl_end *end = calloc(1, sizeof *end);
     if (!end)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's end");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's end");
     *end = (struct sb__nccl_end){.nccl = nccl, .device = device};
     const sb_status st = make_parts(end, err);
     if (st == SB_OK)
@@ -202,7 +202,7 @@ static sb_status wait_for_ranks(const struct sb__nccl_end *end, uint64_t began, 
         return tell(end->nccl, end->comm, state, "ncclCommInitRankConfig", err);
     (void)snprintf(message, sizeof message, "not all of %d ranks have come within %llu ms",
                    end->size, (unsigned long long)(end->limit / MILLISECOND));
-    return sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message);
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message);
 }
 
 static sb_status connect_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,

@@ -81,7 +81,7 @@ static sb_status add_slab(struct sb__cuda_device *device, int class, struct sb__
     struct sb__cuda_slab *slab =
         calloc(1, sizeof *slab + (bytes / (SMALLEST << class)) * sizeof *slab->spares);
     if (!slab)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a slab's table");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a slab's table");
     slab->bytes = bytes;
     sb_status st = take(device, slab->bytes, &start, err);
     if (st != SB_OK) {

@@ -49,23 +49,23 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     if (!stream)
         return SB_OK;
     if (sb__cuda_stream(stream) == SB__CU_STREAM_PER_THREAD)
-        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
-                               "the per-thread default stream is another one in each thread; pass "
-                               "NULL, which is ordered with it, or a stream that you created");
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
+                             "the per-thread default stream is another one in each thread; pass "
+                             "NULL, which is ordered with it, or a stream that you created");
     sb__cu_result result = inspect(device, sb__cuda_stream(stream), &context, &capturing, &visit);
     if (result == SB__CUDA_ERROR_INVALID_HANDLE)
-        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
-                               "the driver knows no such stream");
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
+                             "the driver knows no such stream");
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, visit.call, err);
     if (context != device->context)
-        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0,
-                               "the stream belongs to another device, or not to the primary "
-                               "context of this one");
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0,
+                             "the stream belongs to another device, or not to the primary "
+                             "context of this one");
     if (capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
-        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
-                               "the stream is being captured; a graph would keep pointers that "
-                               "may change");
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
+                             "the stream is being captured; a graph would keep pointers that "
+                             "may change");
     return SB_OK;
 }
 

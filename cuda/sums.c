@@ -117,7 +117,7 @@ sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_bla
     void *scratch;
     struct last *last = calloc(1, sizeof *last);
     if (!last)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for the parts of a sum");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for the parts of a sum");
     sb_status st = sb__cuda_alloc(device, bytes, stream, &scratch, err);
     if (st == SB_OK) {
         st = add(device, blas, kernel, count, x, scratch, &last, out, stream, err);

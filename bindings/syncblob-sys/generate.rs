@@ -58,8 +58,8 @@ impl bindgen::callbacks::ParseCallbacks for Comments {
 /// functions take: u32 for flags, i32 for all else. bindgen would name one type
 /// per enum, by number, and renumber them when an enum comes.
 fn type_constants(source: &str) -> String {
-    const NUMBERS: [&str; 15] = [
-        "OK:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",
+    const NUMBERS: [&str; 17] = [
+        "OK:", "DATA:", "DIFF:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",
         "SIM_", "FILLER_", "VARIANCE_", "DL_DEVICE_", "COMM_SUM", "COMM_M",
     ];
     let is_number = |name: &str| NUMBERS.iter().any(|prefix| name.starts_with(prefix));

@@ -55,7 +55,8 @@ sb_text name_of(const sb_model *model) {
 static const sb_mem *memory_of(const sb_blob *blob, bool diff) {
     const sb_mem *mem = NULL;
     sb_error err;
-    sb_status st = diff ? sb_blob_diff(blob, &mem, &err) : sb_blob_data(blob, &mem, &err);
+    sb_status st =
+        diff ? sb_blob_mem(blob, SB_DIFF, &mem, &err) : sb_blob_mem(blob, SB_DATA, &mem, &err);
     fuzz_check(st == SB_OK, "no handle: %s", err.message);
     return mem;
 }
@@ -63,7 +64,7 @@ static const sb_mem *memory_of(const sb_blob *blob, bool diff) {
 static const void *bytes_of(const sb_mem *mem) {
     const void *ptr = NULL;
     sb_error err;
-    sb_status st = sb_mem_cpu_data(mem, &ptr, &err);
+    sb_status st = sb_mem_cpu(mem, &ptr, &err);
     fuzz_check(st == SB_OK, "no bytes: %s", err.message);
     return ptr;
 }

@@ -91,7 +91,7 @@ static struct encoded encode(const sb_blob *blob) {
 }
 
 static sb_status write_file(const void *blob, const char *path, sb_error *err) {
-    return sb_blob_write_file(blob, path, blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0, err);
+    return sb_blob_save_file(blob, path, blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0, err);
 }
 
 static void check_round_trip(const struct run *run, const sb_blob *blob) {
@@ -116,9 +116,9 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
 static void fill(sb_blob *blob, unsigned char byte) {
     void *data = NULL, *diff = NULL;
     sb_error err;
-    sb_status st = sb_blob_mutable_cpu_data(blob, &data, &err);
+    sb_status st = sb_blob_mutable_cpu(blob, SB_DATA, &data, &err);
     if (st == SB_OK)
-        st = sb_blob_mutable_cpu_diff(blob, &diff, &err);
+        st = sb_blob_mutable_cpu(blob, SB_DIFF, &diff, &err);
     fuzz_check(st == SB_OK, "no storage: %s", err.message);
     if (blob_bytes(blob) == 0)
         return;
@@ -288,7 +288,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
     struct snapshot old = snapshot_take(blob);
     sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_read_file(blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
+    sb_status st = sb_blob_load_file(blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
     check_read_status(st, &err, run->size);
     fuzz_check(st == expected, "%s from a file, %s from memory", sb_status_name(st),
                sb_status_name(expected));
@@ -309,7 +309,7 @@ static sb_status read_unsteady(const struct run *run, struct unsteady *source,
     sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
     struct snapshot old = snapshot_take(blob);
     sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_read_source(blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    sb_status st = sb_blob_load_source(blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err);
     unsteady_check(source, st, &err);
     if (st != SB_OK)
         snapshot_check(&old, blob, "a refused source");
@@ -353,7 +353,7 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     sb_status st = sb_source_of_spans(NULL, spans, 3, &source, &err);
     fuzz_check(st == SB_OK, "no source of pieces: %s", sb_status_name(st));
     sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
-    st = sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
     source.close(source.user);
     fuzz_check(st == expected, "%s from pieces, %s from memory", sb_status_name(st),
                sb_status_name(expected));
@@ -371,10 +371,10 @@ static void check_sink(const sb_blob *blob) {
     size_t size = 0;
     sb_status st = sb_blob_proto_size(blob, SB_PROTO_WRITE_DIFF, &size, &err);
     if (st == SB_OK)
-        st = sb_blob_write_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &err);
+        st = sb_blob_save_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &err);
     fuzz_check(st == SB_OK && whole.written == size, "%s, %zu bytes of %zu", sb_status_name(st),
                whole.written, size);
-    st = sb_blob_write_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &err);
+    st = sb_blob_save_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &err);
     fuzz_check(st == (size > 0 ? SB_ERR_IO : SB_OK), "%s from a full sink", sb_status_name(st));
 }
 

@@ -259,7 +259,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
         const struct decoded_layer *decoded = &file->layers[i];
         sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_error err = fuzz_fresh_error();
-        sb_status st = sb_model_layer(model, (int64_t)i, &info, &err);
+        sb_status st = sb_model_layer_info(model, (int64_t)i, &info, &err);
         fuzz_check(st == SB_OK && info.generation == decoded->generation &&
                        (size_t)info.num_blobs == decoded->blobs,
                    "layer %zu: generation %d for %d, %lld blobs for %zu", i, info.generation,

@@ -288,11 +288,12 @@ static bool is_read_only(const struct world *w) {
 }
 
 static sb_status import(struct world *w, sb_error *err) {
-    uint32_t flags = (w->reshape ? SB_DLPACK_RESHAPE : 0) | (w->diff ? SB_DLPACK_DIFF : 0);
+    uint32_t flags = w->reshape ? SB_DLPACK_RESHAPE : 0;
+    sb_part part = w->diff ? SB_DIFF : SB_DATA;
     sb_context *context = w->sim.context;
     if (w->into)
-        return w->is_legacy ? sb_blob_from_legacy_dlpack(w->blob, &w->legacy, flags, err)
-                            : sb_blob_from_dlpack(w->blob, &w->versioned, flags, err);
+        return w->is_legacy ? sb_blob_from_legacy_dlpack(w->blob, part, &w->legacy, flags, err)
+                            : sb_blob_from_dlpack(w->blob, part, &w->versioned, flags, err);
     return w->is_legacy ? sb_blob_create_from_legacy_dlpack(context, &w->legacy, &w->blob, err)
                         : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, err);
 }
@@ -313,7 +314,8 @@ static void make_blob(struct world *w) {
             sb_blob_create_shaped(w->sim.context, w->blob_dtype, t->shape, t->ndim, &w->blob, NULL);
     if (st != SB_OK)
         st = sb_blob_create_shaped(w->sim.context, w->blob_dtype, other, 2, &w->blob, NULL);
-    fuzz_check(st == SB_OK && sb_blob_mutable_cpu_data(w->blob, &data, NULL) == SB_OK, "no blob");
+    fuzz_check(st == SB_OK && sb_blob_mutable_cpu(w->blob, SB_DATA, &data, NULL) == SB_OK,
+               "no blob");
 }
 
 /* What is seen of the blob and of the tensor; a refusal changes none of it. */
@@ -333,7 +335,7 @@ static struct seen see(const struct world *w) {
     s.axes = sb_blob_num_axes(w->blob);
     s.shape = sb_blob_shape(w->blob);
     if (w->blob)
-        fuzz_check(sb_blob_cpu_data(w->blob, &s.data, NULL) == SB_OK, "unreadable");
+        fuzz_check(sb_blob_cpu(w->blob, SB_DATA, &s.data, NULL) == SB_OK, "unreadable");
     return s;
 }
 
@@ -366,8 +368,8 @@ static sb_status call(struct world *w, const struct verdict *v) {
 static sb_mem *memory_of(const struct world *w) {
     sb_mem *mem;
     bool diff = w->into && w->diff;
-    sb_status st = diff ? sb_blob_mutable_diff(w->blob, &mem, NULL)
-                        : sb_blob_mutable_data(w->blob, &mem, NULL);
+    sb_status st = diff ? sb_blob_mutable_mem(w->blob, SB_DIFF, &mem, NULL)
+                        : sb_blob_mutable_mem(w->blob, SB_DATA, &mem, NULL);
     fuzz_check(st == SB_OK, "no memory");
     return mem;
 }
@@ -375,9 +377,9 @@ static sb_mem *memory_of(const struct world *w) {
 static void check_export(const struct world *w, const struct verdict *v, const void *start) {
     const sb_dl_tensor *t = &w->versioned.dl_tensor;
     sb_dl_managed_versioned *again;
-    uint32_t flags = w->into && w->diff ? SB_DLPACK_DIFF : 0;
+    sb_part part = w->into && w->diff ? SB_DIFF : SB_DATA;
     int32_t side = v->on_device ? SB_SIDE_GPU : SB_SIDE_CPU;
-    fuzz_check(sb_blob_to_dlpack(w->blob, side, flags, &again, NULL) == SB_OK, "no export");
+    fuzz_check(sb_blob_to_dlpack(w->blob, part, side, &again, NULL) == SB_OK, "no export");
     const sb_dl_tensor *said = &again->dl_tensor;
     fuzz_check(said->data == (v->count ? start : NULL), "another place");
     fuzz_check(said->ndim == t->ndim && memcmp(&said->dtype, &t->dtype, sizeof t->dtype) == 0,
@@ -394,7 +396,7 @@ static void check_written(struct world *w, const struct verdict *v, unsigned cha
     sb_mem *mem = memory_of(w);
     void *out;
     memcpy(before, w->host, REGION);
-    fuzz_check(sb_mem_mutable_cpu_data(mem, &out, NULL) == SB_OK, "cannot be written");
+    fuzz_check(sb_mem_mutable_cpu(mem, &out, NULL) == SB_OK, "cannot be written");
     fuzz_check((out == start) != is_read_only(w), "written in the wrong place");
     fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "other bytes");
     fuzz_check(w->ended == is_read_only(w), "ended %d times", w->ended);

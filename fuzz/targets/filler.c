@@ -121,7 +121,7 @@ static bool in_range(const sb_filler *filler, double x) {
 static void check_values(const sb_filler *filler, const sb_blob *blob) {
     const double *data = NULL;
     sb_error err;
-    fuzz_check(sb_blob_cpu_data_f64(blob, &data, &err) == SB_OK, "no data: %s", err.message);
+    fuzz_check(sb_blob_cpu_f64(blob, SB_DATA, &data, &err) == SB_OK, "no data: %s", err.message);
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         fuzz_check(in_range(filler, data[i]), "%s: element %lld is %g",
                    sb_filler_type_name(filler->type), (long long)i, data[i]);

@@ -136,7 +136,7 @@ static bool same_text(sb_text a, sb_text b) {
 static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err = fuzz_fresh_error();
-    sb_status st = sb_model_layer(model, layer, &info, &err);
+    sb_status st = sb_model_layer_info(model, layer, &info, &err);
     fuzz_check(st == SB_OK, "layer %lld: %s", (long long)layer, err.message);
     check_text(info.name, "a layer's name");
     check_text(info.type, "a layer's type");
@@ -160,7 +160,7 @@ static void check_bounds(const sb_model *model) {
     sb_blob_info blob = SB_BLOB_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     int64_t past = sb_model_num_layers(model);
-    sb_status st = sb_model_layer(model, past, &layer, &err);
+    sb_status st = sb_model_layer_info(model, past, &layer, &err);
     fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld is there", (long long)past);
     st = sb_model_blob_info(model, past, 0, &blob, &err);
     fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "a blob of layer %lld is there", (long long)past);
@@ -305,7 +305,7 @@ static sb_blob *new_blob(const struct run *run) {
     void *data = NULL;
     sb_status st = sb_blob_reshape(blob, shape, 2, NULL, &err);
     if (st == SB_OK)
-        st = sb_blob_mutable_cpu_data(blob, &data, &err);
+        st = sb_blob_mutable_cpu(blob, SB_DATA, &data, &err);
     fuzz_check(st == SB_OK, "no blob: %s", err.message);
     memcpy(data, values, sizeof values);
     return blob;

@@ -100,8 +100,8 @@ static void accept_spares(struct world *w, struct pair *pair) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
         sb_mem *mem;
         disarm(w);
-        sb_status st = which == DATA ? sb_blob_mutable_data(pair->blob, &mem, NULL)
-                                     : sb_blob_mutable_diff(pair->blob, &mem, NULL);
+        sb_status st = which == DATA ? sb_blob_mutable_mem(pair->blob, SB_DATA, &mem, NULL)
+                                     : sb_blob_mutable_mem(pair->blob, SB_DIFF, &mem, NULL);
         fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
         for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
             int32_t kind = sb_mem_storage(mem, side);
@@ -156,7 +156,7 @@ static void compare_place(struct plain_memory *memory, int side, const void *ptr
 
 static void compare_host(struct plain_memory *memory, const sb_mem *mem, int32_t dtype) {
     const void *seen;
-    fuzz_check(sb_mem_cpu_data(mem, &seen, NULL) == SB_OK, "host bytes cannot be read");
+    fuzz_check(sb_mem_cpu(mem, &seen, NULL) == SB_OK, "host bytes cannot be read");
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
                "%zu host bytes are wrong", memory->state.bytes);
     compare_place(memory, SB_SIDE_CPU, seen);
@@ -166,7 +166,7 @@ static void compare_device(const struct world *w, const struct pair *pair,
                            struct plain_memory *memory, const sb_mem *mem) {
     static unsigned char seen[BYTES_MAX];
     const void *ptr;
-    fuzz_check(sb_mem_gpu_data(mem, &ptr, NULL) == SB_OK, "device bytes cannot be read");
+    fuzz_check(sb_mem_gpu(mem, &ptr, NULL) == SB_OK, "device bytes cannot be read");
     compare_place(memory, SB_SIDE_GPU, ptr);
     if (memory->state.bytes == 0)
         return;
@@ -179,14 +179,14 @@ static void compare_device(const struct world *w, const struct pair *pair,
 static void compare_memory(const struct world *w, const struct pair *pair, int which) {
     struct plain_memory *memory = pair->plain.memory[which];
     sb_mem *mem = NULL;
-    int64_t capacity =
-        which == DATA ? sb_blob_data_capacity(pair->blob) : sb_blob_diff_capacity(pair->blob);
+    int64_t capacity = which == DATA ? sb_blob_capacity(pair->blob, SB_DATA)
+                                     : sb_blob_capacity(pair->blob, SB_DIFF);
     CHECK_EQUAL("capacity", capacity,
                 (int64_t)(memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0));
     if (!memory) /* looking would make it */
         return;
-    sb_status st = which == DATA ? sb_blob_mutable_data(pair->blob, &mem, NULL)
-                                 : sb_blob_mutable_diff(pair->blob, &mem, NULL);
+    sb_status st = which == DATA ? sb_blob_mutable_mem(pair->blob, SB_DATA, &mem, NULL)
+                                 : sb_blob_mutable_mem(pair->blob, SB_DIFF, &mem, NULL);
     fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
     memory->handle = mem;
@@ -280,8 +280,8 @@ static void reshape_proto(struct world *w, struct step *step) {
 }
 
 static sb_status handle_of(const struct step *step, sb_mem **out, sb_error *err) {
-    return step->which == DATA ? sb_blob_mutable_data(step->pair->blob, out, err)
-                               : sb_blob_mutable_diff(step->pair->blob, out, err);
+    return step->which == DATA ? sb_blob_mutable_mem(step->pair->blob, SB_DATA, out, err)
+                               : sb_blob_mutable_mem(step->pair->blob, SB_DIFF, out, err);
 }
 
 /* --- sharing and copying ------------------------------------------------------------ */
@@ -294,8 +294,8 @@ static void share(struct world *w, struct step *step) {
                          : plain->context != other->context ? SB_ERR_WRONG_DEVICE
                                                             : SB_OK;
     sb_status st = step->which == DATA
-                       ? sb_blob_share_data(step->pair->blob, step->other->blob, &err)
-                       : sb_blob_share_diff(step->pair->blob, step->other->blob, &err);
+                       ? sb_blob_share(step->pair->blob, SB_DATA, step->other->blob, &err)
+                       : sb_blob_share(step->pair->blob, SB_DIFF, step->other->blob, &err);
     if (!agree(w, step, "share", st, expected, &err))
         return;
     struct plain_memory *memory = plain_memory_of(other, step->which);
@@ -318,8 +318,8 @@ static void set_memory(struct world *w, struct step *step) {
     sb_status expected = memory->state.bytes < plain_bytes(plain) ? SB_ERR_INVALID_ARGUMENT
                          : plain->context != other->context       ? SB_ERR_WRONG_DEVICE
                                                                   : SB_OK;
-    st = step->which == DATA ? sb_blob_set_data(step->pair->blob, mem, &err)
-                             : sb_blob_set_diff(step->pair->blob, mem, &err);
+    st = step->which == DATA ? sb_blob_set_mem(step->pair->blob, SB_DATA, mem, &err)
+                             : sb_blob_set_mem(step->pair->blob, SB_DIFF, mem, &err);
     if (!agree(w, step, "set memory", st, expected, &err))
         return;
     memory->owners++;
@@ -328,7 +328,7 @@ static void set_memory(struct world *w, struct step *step) {
 
 static void drop_diff(struct world *w, struct step *step) {
     (void)w;
-    sb_blob_drop_diff(step->pair->blob);
+    sb_blob_drop(step->pair->blob, SB_DIFF);
     plain_replace(&step->pair->plain, DIFF, NULL);
 }
 
@@ -380,7 +380,7 @@ static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool com
 }
 
 static sb_status check_copy(const struct step *step, uint32_t flags) {
-    if (flags & ~(uint32_t)(SB_COPY_DIFF | SB_COPY_RESHAPE))
+    if (flags & ~(uint32_t)SB_COPY_RESHAPE)
         return SB_ERR_INVALID_ARGUMENT;
     if (step->pair->plain.dtype != step->other->plain.dtype)
         return SB_ERR_DTYPE_MISMATCH;
@@ -435,11 +435,11 @@ static void copy_from(struct world *w, struct step *step) {
     sb_error err = fuzz_fresh_error();
     uint32_t flags =
         step->variant == 7 ? SB_PROTO_RESHAPE : (step->variant & 1 ? SB_COPY_RESHAPE : 0);
-    flags |= step->which == DIFF ? SB_COPY_DIFF : 0;
     sb_status expected = check_copy(step, flags);
     if (expected == SB_OK && step->pair != step->other)
         expected = copy_model(step, step->which, false);
-    sb_status st = sb_blob_copy_from(step->pair->blob, step->other->blob, flags, &err);
+    sb_status st = sb_blob_copy_from(step->pair->blob, step->which == DIFF ? SB_DIFF : SB_DATA,
+                                     step->other->blob, flags, &err);
     if (!agree(w, step, "copy_from", st, expected, &err) || step->pair == step->other)
         return;
     struct plain_shape shape = plain_shape_of(&step->other->plain);
@@ -484,8 +484,8 @@ static void clear(struct world *w, struct step *step) {
     size_t bytes = plain_bytes(&step->pair->plain);
     sb_error err = fuzz_fresh_error();
     sb_status expected = clear_model(memory, bytes, false);
-    sb_status st = step->which == DATA ? sb_blob_clear_data(step->pair->blob, &err)
-                                       : sb_blob_clear_diff(step->pair->blob, &err);
+    sb_status st = step->which == DATA ? sb_blob_clear(step->pair->blob, SB_DATA, &err)
+                                       : sb_blob_clear(step->pair->blob, SB_DIFF, &err);
     if (agree(w, step, "clear", st, expected, &err))
         (void)clear_model(memory, bytes, true);
 }
@@ -546,7 +546,7 @@ static void lend(struct world *w, struct step *step) {
     size_t bytes = least + extras[variant % 5];
     if (variant == LEND_SHORT && least)
         bytes = least - 1;
-    uint32_t flags = variant == LEND_FLAG ? SB_COPY_DIFF : step->variant >> 1 & 1;
+    uint32_t flags = variant == LEND_FLAG ? SB_COPY_RESHAPE : step->variant >> 1 & 1;
     struct loan *loan = make_loan(w, step, device && has_device, bytes, flags == SB_READ_ONLY);
     if (!loan)
         return;
@@ -556,10 +556,10 @@ static void lend(struct world *w, struct step *step) {
     sb_error err = fuzz_fresh_error();
     void *ptr = variant == LEND_MISSING ? NULL : (char *)loan->ptr + is_askew(plain, variant);
     loan->given = true;
-    sb_status st =
-        device
-            ? sb_blob_set_gpu_data(step->pair->blob, ptr, bytes, flags, loan_deleter, loan, &err)
-            : sb_blob_set_cpu_data(step->pair->blob, ptr, bytes, flags, loan_deleter, loan, &err);
+    sb_status st = device ? sb_blob_set_gpu(step->pair->blob, SB_DATA, ptr, bytes, flags,
+                                            loan_deleter, loan, &err)
+                          : sb_blob_set_cpu(step->pair->blob, SB_DATA, ptr, bytes, flags,
+                                            loan_deleter, loan, &err);
     loan->given = st == SB_OK;
     if (agree(w, step, "set data", st, expected, &err))
         take_loan(step, device ? SET_GPU : SET_CPU, loan);
@@ -629,8 +629,8 @@ static void scale(struct world *w, struct step *step) {
     double factor = factors[step->variant];
     sb_error err = fuzz_fresh_error();
     sb_status expected = check_scale(step);
-    sb_status st = step->which == DATA ? sb_blob_scale_data(step->pair->blob, factor, &err)
-                                       : sb_blob_scale_diff(step->pair->blob, factor, &err);
+    sb_status st = step->which == DATA ? sb_blob_scale(step->pair->blob, SB_DATA, factor, &err)
+                                       : sb_blob_scale(step->pair->blob, SB_DIFF, factor, &err);
     if (!agree(w, step, "scale", st, expected, &err) || plain->count == 0 ||
         !plain_is_written(memory))
         return;
@@ -670,8 +670,9 @@ static void update(struct world *w, struct step *step) {
 static sb_status call_sum(const struct step *step, bool squares, double *out, sb_error *err) {
     const sb_blob *blob = step->pair->blob;
     if (step->which == DATA)
-        return squares ? sb_blob_sumsq_data(blob, out, err) : sb_blob_asum_data(blob, out, err);
-    return squares ? sb_blob_sumsq_diff(blob, out, err) : sb_blob_asum_diff(blob, out, err);
+        return squares ? sb_blob_sumsq(blob, SB_DATA, out, err)
+                       : sb_blob_asum(blob, SB_DATA, out, err);
+    return squares ? sb_blob_sumsq(blob, SB_DIFF, out, err) : sb_blob_asum(blob, SB_DIFF, out, err);
 }
 
 static void sums(struct world *w, struct step *step) {
@@ -1054,9 +1055,9 @@ static sb_status call_at(const struct step *step, const struct element_question 
     const int64_t *i = q->indices;
     if (step->which == DATA)
         return q->legacy ? sb_blob_data_at_legacy(blob, i[0], i[1], i[2], i[3], out, err)
-                         : sb_blob_data_at(blob, i, q->num_indices, out, err);
+                         : sb_blob_at(blob, SB_DATA, i, q->num_indices, out, err);
     return q->legacy ? sb_blob_diff_at_legacy(blob, i[0], i[1], i[2], i[3], out, err)
-                     : sb_blob_diff_at(blob, i, q->num_indices, out, err);
+                     : sb_blob_at(blob, SB_DIFF, i, q->num_indices, out, err);
 }
 
 static void at_element(struct world *w, struct step *step, const struct element_question *q) {

@@ -413,7 +413,7 @@ static void inspect_host(const struct world *w, const struct subject *s) {
     const void *ptr;
     if (!table_is_current(s->state.head, SB_SIDE_CPU) || s->pending.side == SB_SIDE_CPU)
         return;
-    sb_status st = sb_mem_cpu_data(s->mem, &ptr, NULL);
+    sb_status st = sb_mem_cpu(s->mem, &ptr, NULL);
     fuzz_check(st == SB_OK, "current host bytes cannot be read: %s", sb_status_name(st));
     compare(w, s, ptr, "on the host, later");
 }
@@ -423,7 +423,7 @@ static void inspect_device(const struct world *w, const struct subject *s) {
     if (!table_is_current(s->state.head, SB_SIDE_GPU) || s->pending.side == SB_SIDE_GPU ||
         s->queued_writer || w->lost || !s->state.bytes || legacy_is_busy(w, s))
         return;
-    sb_status st = sb_mem_gpu_data(s->mem, &ptr, NULL);
+    sb_status st = sb_mem_gpu(s->mem, &ptr, NULL);
     fuzz_check(st == SB_OK, "current device bytes cannot be read: %s", sb_status_name(st));
     compare_device(w, s, ptr);
 }
@@ -493,7 +493,7 @@ static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     unsigned char bytes[BYTES_MAX];
     stamp(w, bytes);
     r->bytes = s->state.bytes + (variant == SIZE);
-    r->flags = variant == FLAG ? (uint32_t)SB_COPY_DIFF : variant % 3 == 2;
+    r->flags = variant == FLAG ? (uint32_t)SB_COPY_RESHAPE : variant % 3 == 2;
     if (variant == SIZE || variant == FLAG || variant == MISSING)
         r->mistake = SB_ERR_INVALID_ARGUMENT;
     else if (variant > MISSING && on_device && s->state.bytes)

@@ -33,7 +33,7 @@ static sb_status host_alloc(void *device, size_t bytes, sb_stream stream, void *
     *out = test_aligned_alloc(64, bytes);
     if (*out)
         return SB_OK;
-    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
 }
 
 static void host_free(void *device, void *ptr, size_t bytes, sb_stream stream) {

@@ -42,10 +42,10 @@ TEST(sums_are_taken_where_the_head_is) {
                 double asum = -1, sumsq = -1;
                 mem_place(mem, head, v.data, v.bytes);
                 struct tally before = rig_tally(&rig);
-                assert_ok(diff ? sb_blob_asum_diff(blob, &asum, &err)
-                               : sb_blob_asum_data(blob, &asum, &err));
-                assert_ok(diff ? sb_blob_sumsq_diff(blob, &sumsq, &err)
-                               : sb_blob_sumsq_data(blob, &sumsq, &err));
+                assert_ok(diff ? sb_blob_asum(blob, SB_DIFF, &asum, &err)
+                               : sb_blob_asum(blob, SB_DATA, &asum, &err));
+                assert_ok(diff ? sb_blob_sumsq(blob, SB_DIFF, &sumsq, &err)
+                               : sb_blob_sumsq(blob, SB_DATA, &sumsq, &err));
                 struct tally t = rig_since(&rig, &before);
                 assert_true(asum == (head ? 25 : 0));
                 assert_true(sumsq == (head ? 85 : 0));
@@ -69,11 +69,11 @@ TEST(sums_use_the_count_not_the_capacity) {
         double sum = -1;
         mem_place(data_of(blob), head, v.data, v.bytes);
         assert_ok(sb_blob_reshape(blob, (int64_t[]){3}, 1, NULL, &err));
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == 9); /* 4 + 3 + 2 */
-        assert_ok(sb_blob_scale_data(blob, 2, &err));
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_ok(sb_blob_reshape(blob, (int64_t[]){COUNT}, 1, NULL, &err));
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == 25 + 9);
         sb_blob_destroy(blob);
     }
@@ -95,8 +95,8 @@ TEST(scaling_runs_where_the_head_is) {
                 fill_values(dtypes[d], COUNT, -10, 2.5, scaled.data);
                 mem_place(mem, head, v.data, v.bytes);
                 struct tally before = rig_tally(&rig);
-                assert_ok(diff ? sb_blob_scale_diff(blob, 2.5, &err)
-                               : sb_blob_scale_data(blob, 2.5, &err));
+                assert_ok(diff ? sb_blob_scale(blob, SB_DIFF, 2.5, &err)
+                               : sb_blob_scale(blob, SB_DATA, 2.5, &err));
                 struct tally t = rig_since(&rig, &before);
                 assert_int_equal(t.uploads + t.downloads, 0);
                 assert_int_equal(t.calls[SB_SIM_SCALE], on_device(head));
@@ -188,15 +188,15 @@ TEST(integers_and_halves_have_no_arithmetic) {
                 void *out;
                 double sum = -1;
                 if (touched)
-                    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+                    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
                 const sb_status no = SB_ERR_UNSUPPORTED;
                 assert_status(no, sb_blob_update(blob, &err));
-                assert_status(no, sb_blob_asum_data(blob, &sum, &err));
-                assert_status(no, sb_blob_asum_diff(blob, &sum, &err));
-                assert_status(no, sb_blob_sumsq_data(blob, &sum, &err));
-                assert_status(no, sb_blob_sumsq_diff(blob, &sum, &err));
-                assert_status(no, sb_blob_scale_data(blob, 2, &err));
-                assert_status(no, sb_blob_scale_diff(blob, 2, &err));
+                assert_status(no, sb_blob_asum(blob, SB_DATA, &sum, &err));
+                assert_status(no, sb_blob_asum(blob, SB_DIFF, &sum, &err));
+                assert_status(no, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
+                assert_status(no, sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
+                assert_status(no, sb_blob_scale(blob, SB_DATA, 2, &err));
+                assert_status(no, sb_blob_scale(blob, SB_DIFF, 2, &err));
                 assert_true(sum == -1);
                 sb_blob_destroy(blob);
             }
@@ -206,9 +206,9 @@ TEST(the_sum_is_asked_for_before_the_type) {
     sb_error err;
     sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const sb_status bad = SB_ERR_INVALID_ARGUMENT;
-    assert_status(bad, sb_blob_asum_data(ints, NULL, &err));
-    assert_status(bad, sb_blob_asum_diff(ints, NULL, &err));
-    assert_status(bad, sb_blob_sumsq_data(ints, NULL, &err));
+    assert_status(bad, sb_blob_asum(ints, SB_DATA, NULL, &err));
+    assert_status(bad, sb_blob_asum(ints, SB_DIFF, NULL, &err));
+    assert_status(bad, sb_blob_sumsq(ints, SB_DATA, NULL, &err));
     sb_blob_destroy(ints);
 }
 
@@ -217,9 +217,9 @@ TEST(count_zero_comes_before_the_head) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
     double sum = -1;
     assert_ok(sb_blob_update(blob, &err)); /* though data was never written */
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 0);
-    assert_ok(sb_blob_scale_data(blob, 3, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
     sb_blob_destroy(blob);
@@ -237,18 +237,18 @@ TEST(results_do_not_depend_on_the_schedule) {
         void *out;
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
         assert_ok(sb_sim_set_schedule(rig.context, (int32_t)(seed % 3), seed, &err));
-        assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
         memcpy(out, v.data, v.bytes);
-        assert_ok(sb_blob_overwrite_cpu_diff(blob, &out, &err));
+        assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &out, &err));
         memcpy(out, v.diff, v.bytes);
         assert_ok(sb_mem_async_gpu_push(data_of(blob), NULL, &err));
         if (seed % 2)
             assert_ok(sb_mem_async_gpu_push(diff_of(blob), NULL, &err));
-        assert_ok(sb_blob_scale_diff(blob, 0.5, &err)); /* 5 .. -4 */
-        assert_ok(sb_blob_update(blob, &err));          /* -9 .. 9 by 2 */
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_scale(blob, SB_DIFF, 0.5, &err)); /* 5 .. -4 */
+        assert_ok(sb_blob_update(blob, &err));              /* -9 .. 9 by 2 */
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == 50);
-        assert_ok(sb_blob_sumsq_diff(blob, &sum, &err));
+        assert_ok(sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
         assert_true(sum == 85);
         sb_blob_destroy(blob);
     }
@@ -263,7 +263,7 @@ TEST(an_update_without_memory_for_the_diff_fails) {
     void *data;
     rig_open(&rig, "cpu", 0);
     assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
-    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     rig.counting.fail_nth = 1;
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
     assert_ok(sb_blob_update(blob, &err));
@@ -281,7 +281,7 @@ static sb_status fill_with_three(sb_blob *blob, const sb_blob *source, sb_error 
 }
 
 static sb_status copy(sb_blob *blob, const sb_blob *source, sb_error *err) {
-    return sb_blob_copy_from(blob, source, 0, err);
+    return sb_blob_copy_from(blob, SB_DATA, source, 0, err);
 }
 
 static sb_status update(sb_blob *blob, const sb_blob *source, sb_error *err) {
@@ -291,7 +291,7 @@ static sb_status update(sb_blob *blob, const sb_blob *source, sb_error *err) {
 
 static sb_status scale(sb_blob *blob, const sb_blob *source, sb_error *err) {
     (void)source;
-    return sb_blob_scale_data(blob, -1, err);
+    return sb_blob_scale(blob, SB_DATA, -1, err);
 }
 
 /* What they make of lent ones, with a diff of twos and a source of sevens. */
@@ -321,8 +321,8 @@ static void check_all(const char *name, const float *x, float value) {
 static float *values_on_host(sb_blob *blob, bool diff) {
     void *values;
     sb_error err;
-    assert_ok(diff ? sb_blob_mutable_cpu_diff(blob, &values, &err)
-                   : sb_blob_mutable_cpu_data(blob, &values, &err));
+    assert_ok(diff ? sb_blob_mutable_cpu(blob, SB_DIFF, &values, &err)
+                   : sb_blob_mutable_cpu(blob, SB_DATA, &values, &err));
     return values;
 }
 
@@ -336,11 +336,11 @@ static void check_writer(sb_context *context, size_t which, uint32_t flags) {
     set_all(lent, 1);
     set_all(values_on_host(blob, true), 2);
     set_all(values_on_host(source, false), 7);
-    assert_ok(sb_blob_set_cpu_data(blob, lent, sizeof lent, flags, NULL, NULL, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent, sizeof lent, flags, NULL, NULL, &err));
     assert_ok(sb_context_stats(context, &before, &err));
     assert_ok(writers[which].call(blob, source, &err));
     assert_ok(sb_context_stats(context, &after, &err));
-    assert_ok(sb_blob_cpu_data(blob, &now, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &now, &err));
     check_all(writers[which].name, now, writers[which].result);
     assert_int_equal(now == lent, flags == 0);
     if (flags == 0)

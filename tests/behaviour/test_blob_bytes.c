@@ -26,8 +26,8 @@ static uint32_t reshape(sb_blob *blob, int64_t count) {
 static void fill_both(sb_blob *blob) {
     sb_error err;
     float *data, *diff;
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
-    assert_ok(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++) {
         data[i] = (float)(i + 1);
         diff[i] = -data[i];
@@ -37,7 +37,7 @@ static void fill_both(sb_blob *blob) {
 static void expect_data(const sb_blob *blob, int64_t count) {
     sb_error err;
     const float *data;
-    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     for (int64_t i = 0; i < count; i++)
         assert_true(data[i] == (float)(i + 1));
 }
@@ -45,7 +45,7 @@ static void expect_data(const sb_blob *blob, int64_t count) {
 static void expect_diff(const sb_blob *blob, int64_t count) {
     sb_error err;
     const float *diff;
-    assert_ok(sb_blob_cpu_diff_f32(blob, &diff, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
     for (int64_t i = 0; i < count; i++)
         assert_true(diff[i] == -(float)(i + 1));
 }
@@ -57,15 +57,15 @@ static sb_mem *memory_of(sb_blob *blob, int diff) {
 }
 
 static sb_status clear(sb_blob *blob, int diff, sb_error *err) {
-    return diff ? sb_blob_clear_diff(blob, err) : sb_blob_clear_data(blob, err);
+    return diff ? sb_blob_clear(blob, SB_DIFF, err) : sb_blob_clear(blob, SB_DATA, err);
 }
 
 TEST(a_blob_to_read_gives_a_memory_to_read) {
     sb_error err;
     const sb_mem *data, *diff;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
-    assert_ok(sb_blob_data(blob, &data, &err));
-    assert_ok(sb_blob_diff(blob, &diff, &err));
+    assert_ok(sb_blob_mem(blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_mem(blob, SB_DIFF, &diff, &err));
     assert_ptr_equal(data, data_of(blob));
     assert_ptr_equal(diff, diff_of(blob));
     assert_int_equal(sb_mem_head(data), SB_HEAD_UNINITIALIZED);
@@ -138,9 +138,9 @@ TEST(clearing_a_blob_smaller_than_its_memory) {
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
         fill_both(blob);
         assert_int_equal(reshape(blob, count), 0);
-        assert_ok(sb_blob_clear_data(blob, &err));
+        assert_ok(sb_blob_clear(blob, SB_DATA, &err));
         assert_int_equal(reshape(blob, 10), 0);
-        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
         for (int i = 0; i < 10; i++)
             assert_true(x[i] == (float)(i < count ? 0 : i + 1));
         expect_diff(blob, 10);
@@ -168,16 +168,16 @@ TEST(elements_are_read_in_every_dtype) {
             for (int64_t j = 0; j < 4; j++) {
                 const int64_t at[] = {i, j};
                 size_t offset = (size_t)(i * 4 + j) * size;
-                assert_ok(sb_blob_data_at(blob, at, 2, element, &err));
+                assert_ok(sb_blob_at(blob, SB_DATA, at, 2, element, &err));
                 assert_memory_equal(element, image[0] + offset, size);
                 assert_ok(sb_blob_data_at_legacy(blob, i, j, 0, 0, element, &err));
                 assert_memory_equal(element, image[0] + offset, size);
-                assert_ok(sb_blob_diff_at(blob, at, 2, element, &err));
+                assert_ok(sb_blob_at(blob, SB_DIFF, at, 2, element, &err));
                 assert_memory_equal(element, image[1] + offset, size);
                 assert_ok(sb_blob_diff_at_legacy(blob, i, j, 0, 0, element, &err));
                 assert_memory_equal(element, image[1] + offset, size);
             }
-        assert_ok(sb_blob_data_at(blob, dims(2), 1, element, &err)); /* fewer indices */
+        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* fewer indices */
         assert_memory_equal(element, image[0] + 8 * size, size);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
         sb_blob_destroy(blob);
@@ -195,25 +195,25 @@ TEST(typed_wrappers_check_and_cast) {
     int32_t *i32 = NULL;
     uint32_t *u32 = NULL;
     const int64_t at = 2;
-    assert_ok(sb_blob_mutable_cpu_data_t(blob, &x, &err));
+    assert_ok(sb_blob_mutable_cpu_t(blob, SB_DATA, &x, &err));
     x[2] = 42;
-    assert_ok(sb_blob_cpu_data_t(blob, &rx, &err));
+    assert_ok(sb_blob_cpu_t(blob, SB_DATA, &rx, &err));
     assert_ptr_equal(rx, x);
-    assert_ok(sb_blob_data_at_t(blob, &at, 1, &value, &err));
+    assert_ok(sb_blob_at_t(blob, SB_DATA, &at, 1, &value, &err));
     assert_true(value == 42);
-    assert_ok(sb_blob_mutable_cpu_diff_t(blob, &x, &err));
+    assert_ok(sb_blob_mutable_cpu_t(blob, SB_DIFF, &x, &err));
     x[2] = 43;
-    assert_ok(sb_blob_cpu_diff_t(blob, &rx, &err));
-    assert_ok(sb_blob_diff_at_t(blob, &at, 1, &value, &err));
+    assert_ok(sb_blob_cpu_t(blob, SB_DIFF, &rx, &err));
+    assert_ok(sb_blob_at_t(blob, SB_DIFF, &at, 1, &value, &err));
     assert_true(value == 43);
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_data_t(blob, &wrong, &err));
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_data_t(blob, &rwrong, &err));
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_data_at_t(blob, &at, 1, &wrong_value, &err));
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_data_i32(blob, &i32, &err));
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_diff_u32(blob, &u32, &err));
-    assert_status(INVALID, sb_blob_cpu_data_f32(blob, NULL, &err));
-    assert_status(INVALID, sb_blob_cpu_data_f32(NULL, &rx, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_data_t(blob, &rx, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_t(blob, SB_DATA, &wrong, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_t(blob, SB_DATA, &rwrong, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_at_t(blob, SB_DATA, &at, 1, &wrong_value, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_i32(blob, SB_DATA, &i32, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_u32(blob, SB_DIFF, &u32, &err));
+    assert_status(INVALID, sb_blob_cpu_f32(blob, SB_DATA, NULL, &err));
+    assert_status(INVALID, sb_blob_cpu_f32(NULL, SB_DATA, &rx, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_t(blob, SB_DATA, &rx, &err));
     assert_null(wrong);
     assert_null(rwrong);
     assert_null(i32);
@@ -221,9 +221,9 @@ TEST(typed_wrappers_check_and_cast) {
     assert_true(wrong_value == -1);
     sb_blob_destroy(blob);
     ints = blob_of_count(NULL, SB_DTYPE_U32, 3);
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_data_t(ints, &i32, &err));
-    assert_ok(sb_blob_mutable_cpu_data_t(ints, &u32, &err));
-    assert_ok(sb_blob_overwrite_cpu_diff_u32(ints, &u32, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_t(ints, SB_DATA, &i32, &err));
+    assert_ok(sb_blob_mutable_cpu_t(ints, SB_DATA, &u32, &err));
+    assert_ok(sb_blob_overwrite_cpu_u32(ints, SB_DIFF, &u32, &err));
     sb_blob_destroy(ints);
 }
 
@@ -236,20 +236,20 @@ TEST(typed_wrappers_know_one_byte) {
     int8_t *i8 = NULL, sign = 0;
     const int8_t *ri8 = NULL;
     const int64_t at = 2;
-    assert_ok(sb_blob_mutable_cpu_data_t(bytes, &u8, &err));
+    assert_ok(sb_blob_mutable_cpu_t(bytes, SB_DATA, &u8, &err));
     u8[2] = 255;
-    assert_ok(sb_blob_cpu_data_t(bytes, &ru8, &err));
+    assert_ok(sb_blob_cpu_t(bytes, SB_DATA, &ru8, &err));
     assert_ptr_equal(ru8, u8);
-    assert_ok(sb_blob_data_at_t(bytes, &at, 1, &byte, &err));
+    assert_ok(sb_blob_at_t(bytes, SB_DATA, &at, 1, &byte, &err));
     assert_int_equal(byte, 255);
-    assert_ok(sb_blob_mutable_cpu_diff_t(signs, &i8, &err));
+    assert_ok(sb_blob_mutable_cpu_t(signs, SB_DIFF, &i8, &err));
     i8[2] = -128;
-    assert_ok(sb_blob_cpu_diff_t(signs, &ri8, &err));
+    assert_ok(sb_blob_cpu_t(signs, SB_DIFF, &ri8, &err));
     assert_ptr_equal(ri8, i8);
-    assert_ok(sb_blob_diff_at_t(signs, &at, 1, &sign, &err));
+    assert_ok(sb_blob_at_t(signs, SB_DIFF, &at, 1, &sign, &err));
     assert_int_equal(sign, -128);
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_data_t(signs, &ru8, &err));
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_data_i8(bytes, &i8, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_t(signs, SB_DATA, &ru8, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_i8(bytes, SB_DATA, &i8, &err));
     sb_blob_destroy(bytes);
     sb_blob_destroy(signs);
 }
@@ -265,14 +265,14 @@ TEST(memories_are_made_lazily) {
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 1000);
     reshape(blob, 5000);
     reshape(blob, 100);
-    assert_int_equal(sb_blob_data_capacity(blob), 0);
-    assert_int_equal(sb_blob_diff_capacity(blob), 0);
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);
+    assert_int_equal(sb_blob_capacity(blob, SB_DIFF), 0);
     (void)data_of(blob);
     (void)diff_of(blob);
-    assert_int_equal(sb_blob_data_capacity(blob), 100); /* without a buffer on either side */
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 100); /* without a buffer on either side */
     struct tally t = rig_since(&rig, &before);
     assert_int_equal(t.host_allocs + t.device_allocs, 0);
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     t = rig_since(&rig, &before);
     assert_int_equal(t.host_allocs, 1); /* diff is still not there */
     assert_ptr_equal(sb_blob_context(blob), rig.context);
@@ -299,16 +299,16 @@ TEST(count_zero_is_legal_everywhere) {
             }
             assert_ok(clear(blob, k, &err));
         }
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == 0);
-        assert_ok(sb_blob_sumsq_diff(blob, &sum, &err));
-        assert_ok(sb_blob_scale_data(blob, 2, &err));
-        assert_ok(sb_blob_scale_diff(blob, 2, &err));
+        assert_ok(sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
+        assert_ok(sb_blob_scale(blob, SB_DIFF, 2, &err));
         assert_ok(sb_blob_update(blob, &err));
-        assert_ok(sb_blob_copy_from(other, blob, SB_COPY_RESHAPE, &err));
-        assert_ok(sb_blob_copy_from(other, blob, SB_COPY_DIFF, &err));
-        assert_ok(sb_blob_share_data(other, blob, &err));
-        assert_ok(sb_blob_share_diff(other, blob, &err));
+        assert_ok(sb_blob_copy_from(other, SB_DATA, blob, SB_COPY_RESHAPE, &err));
+        assert_ok(sb_blob_copy_from(other, SB_DIFF, blob, 0, &err));
+        assert_ok(sb_blob_share(other, SB_DATA, blob, &err));
+        assert_ok(sb_blob_share(other, SB_DIFF, blob, &err));
         assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
         sb_blob_destroy(blob);
         sb_blob_destroy(other);
@@ -324,11 +324,11 @@ TEST(storage_is_replaced_only_when_outgrown) {
     const void *before, *after;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
     fill_both(blob);
-    assert_ok(sb_blob_cpu_data(blob, &before, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
     static const int64_t fits[] = {50, 0, 1, 99, 100};
     for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
         assert_int_equal(reshape(blob, fits[i]), 0);
-        assert_ok(sb_blob_cpu_data(blob, &after, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
         assert_ptr_equal(before, after);
         expect_data(blob, fits[i]);
         expect_diff(blob, fits[i]);
@@ -337,7 +337,7 @@ TEST(storage_is_replaced_only_when_outgrown) {
     assert_int_equal(sb_mem_size(data_of(blob)), 101 * sizeof(float));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
-    assert_ok(sb_blob_cpu_data(blob, &after, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
     assert_true(bytes_are(after, 101 * sizeof(float), 0));
     sb_blob_destroy(blob);
 }
@@ -347,11 +347,11 @@ TEST(capacity_is_per_side) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
     struct lent lent = lend_host(200 * sizeof(float), 0);
     fill_both(blob);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
     expect_diff(blob, 100);
     assert_int_equal(reshape(blob, 150), SB_REALLOCATED_DIFF);
     const void *in;
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_ptr_equal(in, lent.ptr);
     assert_int_equal(lent.deleted, 0);
     assert_int_equal(sb_mem_size(diff_of(blob)), 150 * sizeof(float));
@@ -372,11 +372,11 @@ TEST(a_retained_memory_outlives_the_reshape) {
     sb_mem *old = sb_mem_retain(data_of(blob));
     reshape(blob, 1000);
     assert_ptr_not_equal(data_of(blob), old);
-    assert_ok(sb_mem_cpu_data(old, &in, &err));
+    assert_ok(sb_mem_cpu(old, &in, &err));
     assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
     assert_int_equal(sb_mem_is_unique(old), 1);
     sb_blob_destroy(blob);
-    assert_ok(sb_mem_cpu_data(old, &in, &err));
+    assert_ok(sb_mem_cpu(old, &in, &err));
     assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
     sb_mem_release(old);
 }
@@ -389,20 +389,20 @@ TEST(shares_see_each_others_writes) {
     sb_blob *b = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
     float *x;
     fill_both(a);
-    assert_ok(sb_blob_share_data(b, a, &err));
+    assert_ok(sb_blob_share(b, SB_DATA, a, &err));
     assert_ptr_equal(data_of(a), data_of(b));
     assert_ptr_not_equal(diff_of(a), diff_of(b));
     expect_data(b, 6);
-    assert_ok(sb_blob_mutable_cpu_data_f32(b, &x, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(b, SB_DATA, &x, &err));
     x[5] = 77;
     float seen = 0;
-    assert_ok(sb_blob_data_at_f32(a, (int64_t[]){1, 2}, 2, &seen, &err));
+    assert_ok(sb_blob_at_f32(a, SB_DATA, (int64_t[]){1, 2}, 2, &seen, &err));
     assert_true(seen == 77);
     x[5] = 6;
-    assert_ok(sb_blob_share_diff(b, a, &err));
+    assert_ok(sb_blob_share(b, SB_DIFF, a, &err));
     assert_ptr_equal(diff_of(a), diff_of(b));
-    assert_ok(sb_blob_share_data(b, a, &err)); /* again: nothing changes */
-    assert_ok(sb_blob_share_data(a, a, &err));
+    assert_ok(sb_blob_share(b, SB_DATA, a, &err)); /* again: nothing changes */
+    assert_ok(sb_blob_share(a, SB_DATA, a, &err));
     sb_blob_destroy(a);
     expect_data(b, 6);
     expect_diff(b, 6);
@@ -426,14 +426,14 @@ TEST(sharing_needs_equal_counts_types_and_contexts) {
     fill_both(blob);
     sb_mem *data = data_of(blob), *diff = diff_of(blob);
     for (size_t i = 0; i < 4; i++) {
-        assert_status(cases[i].status, sb_blob_share_data(blob, cases[i].other, &err));
-        assert_status(cases[i].status, sb_blob_share_diff(blob, cases[i].other, &err));
+        assert_status(cases[i].status, sb_blob_share(blob, SB_DATA, cases[i].other, &err));
+        assert_status(cases[i].status, sb_blob_share(blob, SB_DIFF, cases[i].other, &err));
         assert_ptr_equal(data_of(blob), data);
         assert_ptr_equal(diff_of(blob), diff);
         sb_blob_destroy(cases[i].other);
     }
     assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_share_data(never, blob, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_share(never, SB_DATA, blob, &err));
     expect_data(blob, 6);
     sb_blob_destroy(never);
     sb_blob_destroy(blob);
@@ -450,16 +450,16 @@ TEST(a_reshape_of_either_never_harms_the_other) {
         float *x;
         const void *before, *after;
         fill_both(blobs[0]);
-        assert_ok(sb_blob_share_data(blobs[1], blobs[0], &err));
-        assert_ok(sb_blob_share_diff(blobs[1], blobs[0], &err));
-        assert_ok(sb_blob_cpu_data(other, &before, &err));
+        assert_ok(sb_blob_share(blobs[1], SB_DATA, blobs[0], &err));
+        assert_ok(sb_blob_share(blobs[1], SB_DIFF, blobs[0], &err));
+        assert_ok(sb_blob_cpu(other, SB_DATA, &before, &err));
         assert_int_equal(reshape(grown, 3), 0); /* fits: still shared */
         assert_ptr_equal(data_of(grown), data_of(other));
         assert_int_equal(reshape(grown, 600), BOTH);
         assert_ptr_not_equal(data_of(grown), data_of(other));
-        assert_ok(sb_blob_mutable_cpu_data_f32(grown, &x, &err));
+        assert_ok(sb_blob_mutable_cpu_f32(grown, SB_DATA, &x, &err));
         memset(x, 0x7f, 600 * sizeof(float));
-        assert_ok(sb_blob_cpu_data(other, &after, &err));
+        assert_ok(sb_blob_cpu(other, SB_DATA, &after, &err));
         assert_ptr_equal(before, after);
         expect_data(other, 6);
         expect_diff(other, 6);
@@ -477,7 +477,7 @@ TEST(a_share_brings_the_others_capacity) {
     sb_blob *small = blob_of_count(NULL, SB_DTYPE_F32, 10);
     fill_both(big);
     reshape(big, 10);
-    assert_ok(sb_blob_share_data(small, big, &err));
+    assert_ok(sb_blob_share(small, SB_DATA, big, &err));
     assert_int_equal(reshape(small, 100) & SB_REALLOCATED_DATA, 0);
     expect_data(small, 100);
     sb_blob_destroy(big);
@@ -499,18 +499,20 @@ TEST(lending_touches_data_alone) {
         struct lent lent = device ? lend_device(rig.context, 24, 0x10) : lend_host(24, 0x10);
         fill_both(blob);
         if (shared) {
-            assert_ok(sb_blob_share_data(other, blob, &err));
-            assert_ok(sb_blob_share_diff(other, blob, &err));
+            assert_ok(sb_blob_share(other, SB_DATA, blob, &err));
+            assert_ok(sb_blob_share(other, SB_DIFF, blob, &err));
         }
         sb_mem *diff = diff_of(blob);
-        assert_ok(device ? sb_blob_set_gpu_data(blob, lent.ptr, 24, 0, lent_deleter, &lent, &err)
-                         : sb_blob_set_cpu_data(blob, lent.ptr, 24, 0, lent_deleter, &lent, &err));
+        assert_ok(device
+                      ? sb_blob_set_gpu(blob, SB_DATA, lent.ptr, 24, 0, lent_deleter, &lent, &err)
+                      : sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 24, 0, lent_deleter, &lent, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
         assert_int_equal(sb_mem_storage(data_of(blob), device ? SB_SIDE_GPU : SB_SIDE_CPU),
                          SB_STORAGE_BORROWED);
-        assert_ok(device ? sb_blob_gpu_data(blob, &in, &err) : sb_blob_cpu_data(blob, &in, &err));
+        assert_ok(device ? sb_blob_gpu(blob, SB_DATA, &in, &err)
+                         : sb_blob_cpu(blob, SB_DATA, &in, &err));
         assert_ptr_equal(in, lent.ptr);
-        assert_ok(sb_blob_cpu_data(blob, &in, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
         assert_true(bytes_are(in, 24, 0x10));
         assert_ptr_equal(diff_of(blob), diff);
         expect_diff(blob, 6);
@@ -531,10 +533,10 @@ TEST(lent_memory_brings_its_capacity) {
     const void *in;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
     struct lent lent = lend_host(10 * sizeof(float) + 3, 0x10);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
-    assert_int_equal(sb_blob_data_capacity(blob), 10);
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 10);
     assert_int_equal(reshape(blob, 10) & SB_REALLOCATED_DATA, 0);
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_ptr_equal(in, lent.ptr);
     assert_true(reshape(blob, 11) & SB_REALLOCATED_DATA);
     assert_int_equal(lent.deleted, 1);
@@ -551,7 +553,7 @@ TEST(a_refused_loan_stays_with_the_caller) {
     sb_blob *host_blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
     sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
     fill_both(blob);
-    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     struct lent host = lend_host(64, 0), device = lend_device(rig.context, 64, 0);
     struct lent foreign = lend_device(other.context, 64, 0);
     sb_mem *data = data_of(blob);
@@ -579,16 +581,17 @@ TEST(a_refused_loan_stays_with_the_caller) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         void *ptr = cases[i].lent ? (char *)cases[i].lent->ptr + cases[i].offset : NULL;
         assert_status(cases[i].status,
-                      cases[i].gpu ? sb_blob_set_gpu_data(blob, ptr, cases[i].bytes, cases[i].flags,
-                                                          lent_deleter, cases[i].lent, &err)
-                                   : sb_blob_set_cpu_data(blob, ptr, cases[i].bytes, cases[i].flags,
-                                                          lent_deleter, cases[i].lent, &err));
+                      cases[i].gpu
+                          ? sb_blob_set_gpu(blob, SB_DATA, ptr, cases[i].bytes, cases[i].flags,
+                                            lent_deleter, cases[i].lent, &err)
+                          : sb_blob_set_cpu(blob, SB_DATA, ptr, cases[i].bytes, cases[i].flags,
+                                            lent_deleter, cases[i].lent, &err));
         assert_ptr_equal(data_of(blob), data); /* still shared */
         assert_ptr_equal(data_of(sharer), data);
         expect_data(blob, 6);
     }
     assert_status(SB_ERR_NO_DEVICE,
-                  sb_blob_set_gpu_data(host_blob, host.ptr, 24, 0, lent_deleter, &host, &err));
+                  sb_blob_set_gpu(host_blob, SB_DATA, host.ptr, 24, 0, lent_deleter, &host, &err));
     sb_blob_destroy(host_blob);
     sb_blob_destroy(blob);
     sb_blob_destroy(sharer);
@@ -620,37 +623,38 @@ TEST(read_only_loans_are_never_written) {
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
         sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, 6);
         fill_both(source);
-        assert_ok(sb_blob_set_cpu_data(blob, x, page, SB_READ_ONLY, deleter_unmaps, &page, &err));
+        assert_ok(
+            sb_blob_set_cpu(blob, SB_DATA, x, page, SB_READ_ONLY, deleter_unmaps, &page, &err));
         void *out;
         const void *in;
         expect_data(blob, 6);
         switch (way) {
         case MUTABLES:
-            assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+            assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
             memset(out, 0, 24);
             break;
         case OVERWRITES:
-            assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+            assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
             memset(out, 0, 24);
             break;
         case CLEARS:
-            assert_ok(sb_blob_clear_data(blob, &err));
+            assert_ok(sb_blob_clear(blob, SB_DATA, &err));
             break;
         case SCALES:
-            assert_ok(sb_blob_scale_data(blob, 2, &err));
+            assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
             break;
         case UPDATES:
             assert_ok(sb_blob_update(blob, &err));
             break;
         case COPIES:
-            assert_ok(sb_blob_copy_from(blob, source, 0, &err));
+            assert_ok(sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
             break;
         default:
-            assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
             device_fill(rig.context, out, 24, 0);
             break;
         }
-        assert_ok(sb_blob_cpu_data(blob, &in, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
         assert_ptr_not_equal(in, x);
         sb_blob_destroy(blob);
         sb_blob_destroy(source);
@@ -663,9 +667,9 @@ TEST(set_in_place_is_seen_by_sharers) {
     const void *in;
     sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 6), *b = blob_of_count(NULL, SB_DTYPE_F32, 6);
     struct lent lent = lend_host(24, 0x10);
-    assert_ok(sb_blob_share_data(b, a, &err));
+    assert_ok(sb_blob_share(b, SB_DATA, a, &err));
     assert_ok(sb_mem_set_cpu(data_of(a), lent.ptr, 24, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_blob_cpu_data(b, &in, &err));
+    assert_ok(sb_blob_cpu(b, SB_DATA, &in, &err));
     assert_ptr_equal(in, lent.ptr);
     sb_blob_destroy(a);
     assert_int_equal(lent.deleted, 0);
@@ -718,11 +722,11 @@ TEST(shared_and_lent_memories_are_not_shrunk) {
     struct lent lent = lend_host(400, 0);
     fill_both(a);
     reshape(a, 10);
-    assert_ok(sb_blob_share_data(b, a, &err));
+    assert_ok(sb_blob_share(b, SB_DATA, a, &err));
     assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
     assert_int_equal(reallocated, SB_REALLOCATED_DIFF);
     assert_ptr_equal(data_of(a), data_of(b));
-    assert_ok(sb_blob_set_cpu_data(a, lent.ptr, 400, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(a, SB_DATA, lent.ptr, 400, 0, lent_deleter, &lent, &err));
     assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
     assert_int_equal(reallocated, 0);
     assert_int_equal(lent.deleted, 0);

@@ -6,8 +6,8 @@
 #define COUNT 12
 #define SIZE  (COUNT * sizeof(float))
 
-static sb_mem *side_of(sb_blob *blob, uint32_t flags) {
-    return flags & SB_COPY_DIFF ? diff_of(blob) : data_of(blob);
+static sb_mem *part_of(sb_blob *blob, sb_part part) {
+    return part == SB_DIFF ? diff_of(blob) : data_of(blob);
 }
 
 /* Where the copy works and so where the target's head ends. Zeros of a source that was never
@@ -22,15 +22,15 @@ static uint64_t copied_bytes(struct rig *rig) {
     return stats.host_copy_bytes + stats.device_copy_bytes;
 }
 
-static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags) {
+static void copy_within(int32_t source_head, int32_t target_head, sb_part part) {
     struct rig rig;
     sb_error err;
     float values[COUNT], old[COUNT], zeros[COUNT] = {0};
     rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_mem *from = side_of(source, flags), *to = side_of(target, flags);
-    sb_mem *bystander = side_of(target, flags ^ SB_COPY_DIFF);
+    sb_mem *from = part_of(source, part), *to = part_of(target, part);
+    sb_mem *bystander = part_of(target, SB_DIFF - part);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
     mem_place(from, source_head, values, SIZE);
@@ -39,7 +39,7 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
 
     struct tally before = rig_tally(&rig);
     const uint64_t bytes = copied_bytes(&rig);
-    assert_ok(sb_blob_copy_from(target, source, flags, &err));
+    assert_ok(sb_blob_copy_from(target, part, source, 0, &err));
     struct tally t = rig_since(&rig, &before);
 
     assert_int_equal(t.uploads + t.downloads, 0); /* the copy is made where the source is */
@@ -65,8 +65,8 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
 TEST(every_pair_of_heads_within_a_context) {
     for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
         for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
-            for (uint32_t flags = 0; flags <= SB_COPY_DIFF; flags += SB_COPY_DIFF)
-                copy_within(s, t, flags);
+            for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
+                copy_within(s, t, part);
 }
 
 /* The copy is zeros that were written, as Caffe's is: an update finds them. The source stays as it
@@ -82,12 +82,12 @@ TEST(a_copy_of_what_was_never_written_can_be_updated) {
             sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
             if (touched)
                 assert_int_equal(sb_mem_head(data_of(target)), SB_HEAD_UNINITIALIZED);
-            assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE, &err));
+            assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
             assert_int_equal(sb_mem_head(data_of(source)), SB_HEAD_UNINITIALIZED);
-            assert_ok(sb_blob_mutable_cpu_diff_f32(target, &diff, &err));
+            assert_ok(sb_blob_mutable_cpu_f32(target, SB_DIFF, &diff, &err));
             diff[COUNT - 1] = 3;
             assert_ok(sb_blob_update(target, &err));
-            assert_ok(sb_blob_sumsq_data(target, &sum, &err));
+            assert_ok(sb_blob_sumsq(target, SB_DATA, &sum, &err));
             assert_float_equal(sum, 9, 0);
             sb_blob_destroy(source);
             sb_blob_destroy(target);
@@ -109,13 +109,13 @@ static void copy_across(const char *from_device, const char *to_device, int32_t 
     mem_place(data_of(source), source_head, values, SIZE);
     mem_place(data_of(target), target_head, old, SIZE);
     struct tally before_a = rig_tally(&a), before_b = rig_tally(&b);
-    assert_ok(sb_blob_copy_from(target, source, 0, &err));
+    assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
     struct tally t = rig_since(&a, &before_a);
     assert_int_equal(t.downloads, source_head == SB_HEAD_AT_GPU);
     assert_int_equal(t.uploads, 0);
     t = rig_since(&b, &before_b);
     assert_int_equal(t.downloads, 0); /* the target's old bytes are not fetched */
-    assert_ok(sb_blob_cpu_data_f32(target, &x, &err));
+    assert_ok(sb_blob_cpu_f32(target, SB_DATA, &x, &err));
     memcpy(found, x, SIZE);
     assert_memory_equal(found, source_head ? values : zeros, SIZE);
     if (source_head)
@@ -144,9 +144,9 @@ TEST(a_copy_of_no_elements_is_none) {
     rig_open(&rig, NULL, 0);
     sb_blob *from = blob_of_count(rig.context, SB_DTYPE_F32, 0);
     sb_blob *to = blob_of_count(rig.context, SB_DTYPE_F32, 0);
-    assert_ok(sb_blob_mutable_cpu_data(from, &out, &err));
-    assert_ok(sb_blob_mutable_cpu_data(to, &out, &err));
-    assert_ok(sb_blob_copy_from(to, from, 0, &err));
+    assert_ok(sb_blob_mutable_cpu(from, SB_DATA, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(to, SB_DATA, &out, &err));
+    assert_ok(sb_blob_copy_from(to, SB_DATA, from, 0, &err));
     assert_int_equal(rig_stats(&rig).host_copies, 0);
     sb_blob_destroy(from);
     sb_blob_destroy(to);
@@ -163,11 +163,11 @@ TEST(a_copy_to_itself_does_nothing) {
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
         sb_blob *twin = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
         mem_place(data_of(blob), head, values, SIZE);
-        assert_ok(sb_blob_share_data(twin, blob, &err));
+        assert_ok(sb_blob_share(twin, SB_DATA, blob, &err));
         struct tally before = rig_tally(&rig);
-        assert_ok(sb_blob_copy_from(blob, blob, 0, &err));
-        assert_ok(sb_blob_copy_from(blob, blob, SB_COPY_RESHAPE, &err));
-        assert_ok(sb_blob_copy_from(twin, blob, 0, &err)); /* the same memory */
+        assert_ok(sb_blob_copy_from(blob, SB_DATA, blob, 0, &err));
+        assert_ok(sb_blob_copy_from(blob, SB_DATA, blob, SB_COPY_RESHAPE, &err));
+        assert_ok(sb_blob_copy_from(twin, SB_DATA, blob, 0, &err)); /* the same memory */
         struct tally t = rig_since(&rig, &before);
         assert_int_equal(t.uploads + t.downloads + t.host_copies + t.device_copies, 0);
         assert_int_equal(sb_mem_head(data_of(blob)), head);
@@ -189,28 +189,33 @@ TEST(mismatches_are_refused_and_change_nothing) {
     mem_place(data_of(target), SB_HEAD_AT_CPU, old, SIZE);
     const struct {
         sb_blob *source;
+        sb_part part;
         uint32_t flags;
         sb_status status;
     } cases[] = {
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){4, 3}), 0, SB_ERR_SHAPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){12}), SB_COPY_DIFF, SB_ERR_SHAPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){1, 3, 4}), 0, SB_ERR_SHAPE_MISMATCH},
-        {never, 0, SB_ERR_SHAPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), 0, SB_ERR_DTYPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_COPY_RESHAPE, SB_ERR_DTYPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 8, SB_ERR_INVALID_ARGUMENT},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 0x80000000u, SB_ERR_INVALID_ARGUMENT},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){4, 3}), SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){12}), SB_DIFF, 0, SB_ERR_SHAPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){1, 3, 4}), SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
+        {never, SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), SB_DATA, 0, SB_ERR_DTYPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_DATA, SB_COPY_RESHAPE,
+         SB_ERR_DTYPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 8, SB_ERR_INVALID_ARGUMENT},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 0x80000000u,
+         SB_ERR_INVALID_ARGUMENT},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 2, 0, SB_ERR_INVALID_ARGUMENT},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), -1, 0, SB_ERR_INVALID_ARGUMENT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_status(cases[i].status,
-                      sb_blob_copy_from(target, cases[i].source, cases[i].flags, &err));
+        assert_status(cases[i].status, sb_blob_copy_from(target, cases[i].part, cases[i].source,
+                                                         cases[i].flags, &err));
         assert_int_equal(sb_blob_num_axes(target), 2);
         assert_int_equal(sb_blob_shape(target)[0], 3);
         assert_true(mem_holds(data_of(target), old, SIZE));
         sb_blob_destroy(cases[i].source);
     }
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(NULL, target, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(target, NULL, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(NULL, SB_DATA, target, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(target, SB_DATA, NULL, 0, &err));
     sb_blob_destroy(target);
 }
 
@@ -223,13 +228,13 @@ TEST(reshape_takes_the_sources_shape_first) {
     static const int64_t targets[] = {0, 3, COUNT, 50};
     for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++)
         for (size_t i = 0; i < 4; i++)
-            for (uint32_t diff = 0; diff <= SB_COPY_DIFF; diff += SB_COPY_DIFF) {
+            for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
                 sb_blob *source = blob_of(rig.context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
                 sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, targets[i]);
-                mem_place(side_of(source, diff), head, values, SIZE);
-                assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE | diff, &err));
+                mem_place(part_of(source, part), head, values, SIZE);
+                assert_ok(sb_blob_copy_from(target, part, source, SB_COPY_RESHAPE, &err));
                 assert_int_equal(sb_blob_shape_equals(target, source), 1);
-                assert_true(mem_holds(side_of(target, diff), values, SIZE));
+                assert_true(mem_holds(part_of(target, part), values, SIZE));
                 sb_blob_destroy(source);
                 sb_blob_destroy(target);
             }
@@ -240,7 +245,7 @@ TEST(a_never_shaped_source_makes_the_target_empty) {
     sb_error err;
     sb_blob *never, *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
-    assert_ok(sb_blob_copy_from(target, never, SB_COPY_RESHAPE, &err));
+    assert_ok(sb_blob_copy_from(target, SB_DATA, never, SB_COPY_RESHAPE, &err));
     assert_int_equal(sb_blob_count(target), 0);
     sb_blob_destroy(never);
     sb_blob_destroy(target);
@@ -255,8 +260,8 @@ TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     mem_place(data_of(source), SB_HEAD_AT_CPU, values, SIZE);
     mem_place(data_of(target), SB_HEAD_AT_CPU, small, sizeof small);
-    assert_ok(sb_blob_share_data(sharer, target, &err));
-    assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, target, &err));
+    assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
     assert_true(mem_holds(data_of(target), values, SIZE));
     assert_true(mem_holds(data_of(sharer), small, sizeof small));
     sb_blob_destroy(source);
@@ -274,8 +279,8 @@ TEST(a_copy_into_a_share_is_seen_by_it) {
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     mem_place(data_of(target), SB_HEAD_AT_CPU, values, SIZE);
     mem_place(data_of(source), SB_HEAD_AT_CPU, few, sizeof few);
-    assert_ok(sb_blob_share_data(sharer, target, &err));
-    assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, target, &err));
+    assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
     values[0] = -1;
     values[1] = -2;
     assert_true(mem_holds(data_of(sharer), values, SIZE));
@@ -296,17 +301,18 @@ TEST(copies_are_right_under_every_schedule) {
         sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
         sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
         float *w;
-        assert_ok(sb_blob_overwrite_cpu_data_f32(source, &w, &err));
+        assert_ok(sb_blob_overwrite_cpu_f32(source, SB_DATA, &w, &err));
         memcpy(w, values, SIZE);
         if (seed % 2)
             assert_ok(sb_mem_async_gpu_push(data_of(source), NULL, &err)); /* pending */
         else
-            assert_ok(sb_blob_mutable_gpu_data_f32(source, &w, &err));
-        assert_ok(sb_blob_copy_from(target, source, 0, &err));
-        assert_ok(sb_blob_overwrite_cpu_data_f32(source, &w, &err)); /* must not reach the copy */
+            assert_ok(sb_blob_mutable_gpu_f32(source, SB_DATA, &w, &err));
+        assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
+        assert_ok(
+            sb_blob_overwrite_cpu_f32(source, SB_DATA, &w, &err)); /* must not reach the copy */
         memset(w, 0xff, SIZE);
         sb_blob_destroy(source);
-        assert_ok(sb_blob_cpu_data_f32(target, &x, &err));
+        assert_ok(sb_blob_cpu_f32(target, SB_DATA, &x, &err));
         assert_memory_equal(x, values, SIZE);
         sb_blob_destroy(target);
     }
@@ -328,7 +334,7 @@ TEST(every_dtype_is_copied) {
             sb_blob *source = blob_of_count(rig.context, dtypes[d], COUNT);
             sb_blob *target = blob_of_count(rig.context, dtypes[d], COUNT);
             mem_place(data_of(source), head, image, bytes);
-            assert_ok(sb_blob_copy_from(target, source, 0, &err));
+            assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
             assert_true(mem_holds(data_of(target), image, bytes));
             sb_blob_destroy(source);
             sb_blob_destroy(target);

@@ -56,8 +56,8 @@ static void large_open(struct large *large, float *x) {
     *large = (struct large){.x = x};
     assert_true(COUNT > INT64_C(1) << 31);
     large->blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_set_cpu_data(large->blob, large->x, CHUNK_BYTES * MAPS, 0, unmap,
-                                   &large->unmapped, &err));
+    assert_ok(sb_blob_set_cpu(large->blob, SB_DATA, large->x, CHUNK_BYTES * MAPS, 0, unmap,
+                              &large->unmapped, &err));
 }
 
 static void large_close(struct large *large) {
@@ -80,10 +80,10 @@ TEST(sums_reach_past_two_to_the_31) {
     fill_chunk(large.x, -1);
     large.x[PART - 1] = 3; /* the last element, and 256 more */
     large.x[PART] = 5;     /* just behind it: 256 times */
-    assert_ok(sb_blob_asum_data(large.blob, &sum, &err));
+    assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
-    assert_ok(sb_blob_sumsq_data(large.blob, &sum, &err));
+    assert_ok(sb_blob_sumsq(large.blob, SB_DATA, &sum, &err));
     expected = (double)COUNT + 8.0 * MAPS + 24.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
     large_close(&large);
@@ -98,7 +98,7 @@ TEST(scaling_touches_each_element_once) {
     sb_error err;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, 1);
-    assert_ok(sb_blob_scale_data(large.blob, -1, &err));
+    assert_ok(sb_blob_scale(large.blob, SB_DATA, -1, &err));
     for (int64_t i = 0; i < CHUNK; i++)
         if (large.x[i] != (i < PART ? -1.0f : 1.0f))
             fail_with("element %lld of a chunk is %g", (long long)i, (double)large.x[i]);
@@ -134,12 +134,12 @@ TEST(elements_past_two_to_the_31_are_read) {
     large_open(&large, map_over_and_over());
     large.x[PART - 1] = 42;
     const int64_t last = COUNT - 1;
-    assert_ok(sb_blob_data_at_f32(large.blob, &last, 1, &value, &err));
+    assert_ok(sb_blob_at_f32(large.blob, SB_DATA, &last, 1, &value, &err));
     assert_true(value == 42);
     assert_ok(sb_blob_data_at_legacy(large.blob, last, 0, 0, 0, &value, &err));
     assert_true(value == 42);
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
-                  sb_blob_data_at_f32(large.blob, &(int64_t){COUNT}, 1, &value, &err));
+                  sb_blob_at_f32(large.blob, SB_DATA, &(int64_t){COUNT}, 1, &value, &err));
     large_close(&large);
 }
 
@@ -151,8 +151,8 @@ TEST(clearing_reaches_past_two_to_the_31) {
     double sum = -1;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, 7);
-    assert_ok(sb_blob_clear_data(large.blob, &err));
-    assert_ok(sb_blob_asum_data(large.blob, &sum, &err));
+    assert_ok(sb_blob_clear(large.blob, SB_DATA, &err));
+    assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     assert_true(sum == 0);
     large_close(&large);
 }
@@ -171,7 +171,7 @@ TEST(copying_reaches_past_two_to_the_31) {
     float *end = mmap(to.x + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     assert_ptr_equal(end, to.x + CHUNK * (MAPS - 1));
-    assert_ok(sb_blob_copy_from(to.blob, from.blob, 0, &err));
+    assert_ok(sb_blob_copy_from(to.blob, SB_DATA, from.blob, 0, &err));
     for (size_t i = 0; i < WINDOW / sizeof(float); i++)
         assert_true(end[i] == (i < PART ? 7 : 0));
     large_close(&from);

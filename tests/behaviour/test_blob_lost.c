@@ -28,9 +28,9 @@ static void wreck_open(struct wreck *w) {
     mem_place(data_of(w->whole), SB_HEAD_AT_CPU, w->values, BYTES);
     mem_place(diff_of(w->whole), SB_HEAD_AT_CPU, w->values, BYTES);
     mem_place(diff_of(w->lost), SB_HEAD_AT_CPU, w->values, BYTES);
-    assert_ok(sb_blob_mutable_gpu_data(w->lost, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(w->lost, SB_DATA, &out, &err));
     device_fail(w->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(w->lost, 2, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(w->lost, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_head(data_of(w->lost)), SB_HEAD_LOST);
 }
 
@@ -47,14 +47,14 @@ TEST(lost_bytes_are_not_read) {
     float value = -1;
     const void *in = NULL;
     wreck_open(&w);
-    assert_status(LOST, sb_blob_cpu_data(w.lost, &in, &err));
-    assert_status(LOST, sb_blob_asum_data(w.lost, &sum, &err));
-    assert_status(LOST, sb_blob_sumsq_data(w.lost, &sum, &err));
-    assert_status(LOST, sb_blob_scale_data(w.lost, 2, &err));
+    assert_status(LOST, sb_blob_cpu(w.lost, SB_DATA, &in, &err));
+    assert_status(LOST, sb_blob_asum(w.lost, SB_DATA, &sum, &err));
+    assert_status(LOST, sb_blob_sumsq(w.lost, SB_DATA, &sum, &err));
+    assert_status(LOST, sb_blob_scale(w.lost, SB_DATA, 2, &err));
     assert_status(LOST, sb_blob_update(w.lost, &err));
-    assert_status(LOST, sb_blob_clear_data(w.lost, &err));
-    assert_status(LOST, sb_blob_data_at(w.lost, (int64_t[]){0}, 1, &value, &err));
-    assert_status(LOST, sb_blob_copy_from(w.whole, w.lost, 0, &err));
+    assert_status(LOST, sb_blob_clear(w.lost, SB_DATA, &err));
+    assert_status(LOST, sb_blob_at(w.lost, SB_DATA, (int64_t[]){0}, 1, &value, &err));
+    assert_status(LOST, sb_blob_copy_from(w.whole, SB_DATA, w.lost, 0, &err));
     assert_ok(sb_blob_reshape(w.lost, (int64_t[]){2}, 1, NULL, &err));
     assert_status(LOST, sb_blob_shrink_to_fit(w.lost, NULL, &err));
     assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_LOST);
@@ -85,7 +85,7 @@ TEST(the_other_memory_is_not_concerned) {
     sb_error err;
     double sum = -1;
     wreck_open(&w);
-    assert_ok(sb_blob_asum_diff(w.lost, &sum, &err));
+    assert_ok(sb_blob_asum(w.lost, SB_DIFF, &sum, &err));
     assert_true(sum == 21);
     assert_ok(sb_blob_update(w.whole, &err));
     wreck_close(&w);
@@ -103,22 +103,22 @@ TEST(overwriting_brings_a_lost_blob_back) {
         memcpy(lent.ptr, w.values, BYTES);
         switch (way) {
         case OVERWRITE:
-            assert_ok(sb_blob_overwrite_cpu_data(w.lost, &out, &err));
+            assert_ok(sb_blob_overwrite_cpu(w.lost, SB_DATA, &out, &err));
             memcpy(out, w.values, BYTES);
             break;
         case COPY:
-            assert_ok(sb_blob_copy_from(w.lost, w.whole, 0, &err));
+            assert_ok(sb_blob_copy_from(w.lost, SB_DATA, w.whole, 0, &err));
             break;
         case SET:
-            assert_ok(sb_blob_set_cpu_data(w.lost, lent.ptr, BYTES, 0, NULL, NULL, &err));
+            assert_ok(sb_blob_set_cpu(w.lost, SB_DATA, lent.ptr, BYTES, 0, NULL, NULL, &err));
             break;
         default: /* outgrown, so fresh */
             assert_ok(sb_blob_reshape(w.lost, (int64_t[]){100}, 1, NULL, &err));
-            assert_ok(sb_blob_mutable_cpu_data(w.lost, &out, &err));
+            assert_ok(sb_blob_mutable_cpu(w.lost, SB_DATA, &out, &err));
             memcpy(out, w.values, BYTES);
             break;
         }
-        assert_ok(sb_blob_asum_data(w.lost, &sum, &err));
+        assert_ok(sb_blob_asum(w.lost, SB_DATA, &sum, &err));
         assert_true(sum == 21);
         assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_AT_CPU);
         wreck_close(&w);
@@ -142,11 +142,11 @@ TEST(host_bytes_that_were_current_become_the_head) {
             mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
             device_fail(rig.context, ops[op], 1, modes[mode]);
             assert_status(SB_ERR_DEVICE_LOST,
-                          op ? sb_blob_update(blob, &err) : sb_blob_scale_data(blob, 2, &err));
+                          op ? sb_blob_update(blob, &err) : sb_blob_scale(blob, SB_DATA, 2, &err));
             assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
             assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
             assert_true(mem_holds(data_of(blob), values, BYTES));
-            assert_ok(sb_blob_asum_data(blob, &sum, &err));
+            assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
             assert_true(sum == 21);
             sb_blob_destroy(blob);
             rig_close(&rig);
@@ -161,15 +161,15 @@ static sb_status need_bytes(enum need need, sb_context *context, sb_blob *blob, 
     double sum;
     switch (need) {
     case READ_CPU:
-        return sb_blob_cpu_data(blob, &in, err);
+        return sb_blob_cpu(blob, SB_DATA, &in, err);
     case WRITE_CPU:
-        return sb_blob_mutable_cpu_data(blob, &out, err);
+        return sb_blob_mutable_cpu(blob, SB_DATA, &out, err);
     case READ_GPU:
-        return sb_blob_gpu_data(blob, &in, err);
+        return sb_blob_gpu(blob, SB_DATA, &in, err);
     case WRITE_GPU:
-        return sb_blob_mutable_gpu_data(blob, &out, err);
+        return sb_blob_mutable_gpu(blob, SB_DATA, &out, err);
     case SUM:
-        return sb_blob_asum_data(blob, &sum, err);
+        return sb_blob_asum(blob, SB_DATA, &sum, err);
     default:
         return sb_context_synchronize(context, err);
     }
@@ -187,14 +187,14 @@ static void queue_and_need(int op, enum need need) {
     mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     device_fail(rig.context, op ? SB_SIM_AXPY : SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(op ? sb_blob_update(blob, &err) : sb_blob_scale_data(blob, 2, &err));
+    assert_ok(op ? sb_blob_update(blob, &err) : sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
     assert_ok(sb_context_device_status(rig.context));
     assert_status(GONE, need_bytes(need, rig.context, blob, &err));
     assert_int_equal(sb_context_device_status(rig.context), GONE);
     assert_status(GONE, need_bytes(need == SYNCHRONISE ? READ_CPU : need, rig.context, blob, &err));
     assert_true(mem_holds(diff_of(blob), values, BYTES)); /* it was only read */
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     sb_blob_destroy(blob);
     rig_close(&rig);
 }
@@ -218,7 +218,7 @@ TEST(a_copy_that_fails_on_its_way_is_told) {
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
     mem_place(data_of(source), SB_HEAD_AT_GPU, values, BYTES);
     device_fail(rig.context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
-    assert_status(GONE, sb_blob_copy_from(blob, source, 0, &err));
+    assert_status(GONE, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
     assert_int_equal(sb_context_device_status(rig.context), GONE);
     assert_true(mem_holds(data_of(blob), values, BYTES));
     sb_blob_destroy(blob);
@@ -245,16 +245,16 @@ TEST(bytes_left_on_the_device_are_out_of_reach) {
     mem_place(diff_of(host), SB_HEAD_AT_CPU, values, BYTES);
     device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_int_not_equal(sb_context_synchronize(rig.context, NULL), SB_OK);
-    assert_status(GONE, sb_blob_cpu_data(left, &in, &err));
-    assert_status(GONE, sb_blob_gpu_data(left, &in, &err));
-    assert_status(GONE, sb_blob_mutable_gpu_data(left, &out, &err));
-    assert_status(GONE, sb_blob_asum_data(left, &sum, &err));
-    assert_status(GONE, sb_blob_sumsq_diff(left, &sum, &err));
-    assert_status(GONE, sb_blob_scale_data(left, 2, &err));
+    assert_status(GONE, sb_blob_cpu(left, SB_DATA, &in, &err));
+    assert_status(GONE, sb_blob_gpu(left, SB_DATA, &in, &err));
+    assert_status(GONE, sb_blob_mutable_gpu(left, SB_DATA, &out, &err));
+    assert_status(GONE, sb_blob_asum(left, SB_DATA, &sum, &err));
+    assert_status(GONE, sb_blob_sumsq(left, SB_DIFF, &sum, &err));
+    assert_status(GONE, sb_blob_scale(left, SB_DATA, 2, &err));
     assert_status(GONE, sb_blob_update(left, &err));
-    assert_status(GONE, sb_blob_clear_diff(left, &err));
-    assert_status(GONE, sb_blob_data_at(left, (int64_t[]){0}, 1, &value, &err));
-    assert_status(GONE, sb_blob_copy_from(host, left, 0, &err));
+    assert_status(GONE, sb_blob_clear(left, SB_DIFF, &err));
+    assert_status(GONE, sb_blob_at(left, SB_DATA, (int64_t[]){0}, 1, &value, &err));
+    assert_status(GONE, sb_blob_copy_from(host, SB_DATA, left, 0, &err));
     assert_int_equal(sb_mem_head(data_of(left)), SB_HEAD_AT_GPU);
     assert_int_equal(sb_mem_head(diff_of(left)), SB_HEAD_AT_GPU);
     assert_true(sum == -1 && value == -1 && in == NULL && out == NULL);
@@ -279,12 +279,12 @@ TEST(what_a_stream_wrote_is_not_replaced_by_older_bytes) {
     assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     memset(out, 0x11, BYTES);
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
     device_fill(rig.context, out, BYTES, 0x22);
     device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(GONE, sb_mem_gpu_data(other, &in, &err));
+    assert_status(GONE, sb_mem_gpu(other, &in, &err));
     for (int i = 0; i < 2; i++) {
-        assert_status(GONE, sb_mem_cpu_data(mem, &in, &err));
+        assert_status(GONE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
     }
     sb_mem_release(mem);

@@ -10,7 +10,8 @@
 #define BYTES   (COUNT * sizeof(float))
 
 static sb_status set_memory(sb_blob *blob, int diff, sb_mem *mem, sb_error *err) {
-    return diff ? sb_blob_set_diff(blob, mem, err) : sb_blob_set_data(blob, mem, err);
+    return diff ? sb_blob_set_mem(blob, SB_DIFF, mem, err)
+                : sb_blob_set_mem(blob, SB_DATA, mem, err);
 }
 
 static sb_mem *memory_of(sb_blob *blob, int diff) {
@@ -18,7 +19,7 @@ static sb_mem *memory_of(sb_blob *blob, int diff) {
 }
 
 static int64_t capacity_of(const sb_blob *blob, int diff) {
-    return diff ? sb_blob_diff_capacity(blob) : sb_blob_data_capacity(blob);
+    return diff ? sb_blob_capacity(blob, SB_DIFF) : sb_blob_capacity(blob, SB_DATA);
 }
 
 /* --- a memory as data or diff ------------------------------------------------------ */
@@ -40,7 +41,7 @@ TEST(a_memory_becomes_data_or_diff) {
         assert_ptr_equal(memory_of(blob, !k), other);
         assert_int_equal(sb_mem_is_unique(before), 1); /* the blob let go of it */
         assert_int_equal(sb_mem_is_unique(mem), 0);    /* and is one more owner of this */
-        assert_ok(sb_mem_mutable_cpu_data(mem, &bytes, &err));
+        assert_ok(sb_mem_mutable_cpu(mem, &bytes, &err));
         memset(bytes, 0x40, BYTES);
         sb_mem_release(mem);
         assert_int_equal(sb_mem_is_unique(mem), 1);
@@ -77,10 +78,10 @@ TEST(one_memory_serves_blobs_of_any_type) {
     sb_mem *mem = mem_filled(NULL, BYTES, 0x3F);
     sb_blob *floats = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     sb_blob *bytes = blob_of_count(NULL, SB_DTYPE_U8, BYTES);
-    assert_ok(sb_blob_set_data(floats, mem, &err));
-    assert_ok(sb_blob_set_diff(bytes, mem, &err));
-    assert_ok(sb_blob_cpu_data(floats, &first, &err));
-    assert_ok(sb_blob_cpu_diff(bytes, &second, &err));
+    assert_ok(sb_blob_set_mem(floats, SB_DATA, mem, &err));
+    assert_ok(sb_blob_set_mem(bytes, SB_DIFF, mem, &err));
+    assert_ok(sb_blob_cpu(floats, SB_DATA, &first, &err));
+    assert_ok(sb_blob_cpu(bytes, SB_DIFF, &second, &err));
     assert_ptr_equal(first, second);
     sb_blob_destroy(floats);
     sb_blob_destroy(bytes);
@@ -94,13 +95,13 @@ TEST(a_blob_takes_its_own_memory_again) {
     const float *x;
     float *written;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &written, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &written, &err));
     written[5] = 7;
-    assert_ok(sb_blob_set_data(blob, data_of(blob), &err));
-    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_set_mem(blob, SB_DATA, data_of(blob), &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
     assert_ptr_equal(x, written);
     assert_int_equal(sb_mem_is_unique(data_of(blob)), 1);
-    assert_ok(sb_blob_set_diff(blob, data_of(blob), &err)); /* as its own gradient */
+    assert_ok(sb_blob_set_mem(blob, SB_DIFF, data_of(blob), &err)); /* as its own gradient */
     assert_ok(sb_blob_update(blob, &err));
     assert_true(x[5] == 0);
     sb_blob_destroy(blob);
@@ -112,11 +113,11 @@ TEST(nothing_needs_no_bytes) {
     sb_mem *empty, *some = mem_filled(NULL, BYTES, 0);
     assert_ok(sb_mem_create(NULL, 0, &empty, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
-    assert_ok(sb_blob_set_data(never, empty, &err));
-    assert_ok(sb_blob_set_diff(never, some, &err));
+    assert_ok(sb_blob_set_mem(never, SB_DATA, empty, &err));
+    assert_ok(sb_blob_set_mem(never, SB_DIFF, some, &err));
     assert_int_equal(sb_blob_is_shaped(never), 0);
-    assert_int_equal(sb_blob_data_capacity(never), 0);
-    assert_int_equal(sb_blob_diff_capacity(never), COUNT);
+    assert_int_equal(sb_blob_capacity(never, SB_DATA), 0);
+    assert_int_equal(sb_blob_capacity(never, SB_DIFF), COUNT);
     sb_blob_destroy(never);
     sb_mem_release(empty);
     sb_mem_release(some);
@@ -146,10 +147,10 @@ TEST(too_small_and_strange_memories_are_refused) {
     refuse(INVALID, blob, small);
     refuse(SB_ERR_WRONG_DEVICE, blob, strange);
     refuse(SB_ERR_WRONG_DEVICE, blob, built_in);
-    assert_names_null("mem", sb_blob_set_data(blob, NULL, &err));
-    assert_names_null("mem", sb_blob_set_diff(blob, NULL, &err));
-    assert_names_null("blob", sb_blob_set_data(NULL, small, &err));
-    assert_names_null("blob", sb_blob_set_diff(NULL, small, &err));
+    assert_names_null("mem", sb_blob_set_mem(blob, SB_DATA, NULL, &err));
+    assert_names_null("mem", sb_blob_set_mem(blob, SB_DIFF, NULL, &err));
+    assert_names_null("blob", sb_blob_set_mem(NULL, SB_DATA, small, &err));
+    assert_names_null("blob", sb_blob_set_mem(NULL, SB_DIFF, small, &err));
     sb_mem_release(small);
     sb_mem_release(strange);
     sb_mem_release(built_in);
@@ -174,7 +175,7 @@ TEST(lent_bytes_must_suit_the_elements) {
         assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
                             : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
         refuse(INVALID, floats, mem);
-        assert_ok(sb_blob_set_data(halves, mem, &err));
+        assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
         sb_blob_destroy(floats);
         sb_blob_destroy(halves);
         sb_mem_release(mem);
@@ -193,22 +194,22 @@ TEST(a_dropped_diff_gives_its_memory_back) {
     rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)count);
     float *data, *diff;
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[9] = 3;
     sb_stats before = rig_stats(&rig);
-    assert_ok(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
     diff[9] = 4;
-    assert_ok(sb_blob_gpu_diff_f32(blob, &x, &err));
-    sb_blob_drop_diff(blob);
+    assert_ok(sb_blob_gpu_f32(blob, SB_DIFF, &x, &err));
+    sb_blob_drop(blob, SB_DIFF);
     sb_stats after = rig_stats(&rig);
     assert_int_equal(after.host_bytes, before.host_bytes);
     assert_int_equal(after.device_bytes, before.device_bytes);
-    assert_int_equal(sb_blob_diff_capacity(blob), 0);
+    assert_int_equal(sb_blob_capacity(blob, SB_DIFF), 0);
     assert_int_equal(sb_blob_count(blob), count);
-    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
     assert_true(x == data && x[9] == 3);
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
-    assert_ok(sb_blob_cpu_diff_f32(blob, &x, &err)); /* made anew */
+    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &x, &err)); /* made anew */
     assert_true(x[9] == 0);
     sb_blob_destroy(blob);
     rig_close(&rig);
@@ -220,12 +221,12 @@ TEST(sharers_keep_a_diff_that_one_drops) {
     const float *x;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
     diff[5] = 4;
-    assert_ok(sb_blob_share_diff(sharer, blob, &err));
-    sb_blob_drop_diff(blob);
+    assert_ok(sb_blob_share(sharer, SB_DIFF, blob, &err));
+    sb_blob_drop(blob, SB_DIFF);
     assert_int_equal(sb_mem_is_unique(diff_of(sharer)), 1);
-    assert_ok(sb_blob_cpu_diff_f32(sharer, &x, &err));
+    assert_ok(sb_blob_cpu_f32(sharer, SB_DIFF, &x, &err));
     assert_true(x == diff && x[5] == 4);
     sb_blob_destroy(blob);
     sb_blob_destroy(sharer);
@@ -237,10 +238,10 @@ TEST(a_lent_diff_goes_back_when_it_is_dropped) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     sb_mem *mem = diff_of(blob);
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    sb_blob_drop_diff(blob);
+    sb_blob_drop(blob, SB_DIFF);
     assert_int_equal(lent.deleted, 1);
-    sb_blob_drop_diff(blob); /* there is none: nothing happens */
-    sb_blob_drop_diff(NULL);
+    sb_blob_drop(blob, SB_DIFF); /* there is none: nothing happens */
+    sb_blob_drop(NULL, SB_DIFF);
     sb_blob_destroy(blob);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
@@ -261,14 +262,14 @@ static void nothing_more(struct loan *l) {
 }
 static void a_share(struct loan *l) {
     sb_error err;
-    assert_ok(sb_blob_share_data(l->other, l->blob, &err));
+    assert_ok(sb_blob_share(l->other, SB_DATA, l->blob, &err));
 }
 static void an_owner(struct loan *l) {
     l->owner = sb_mem_retain(data_of(l->blob));
 }
 static void a_tensor(struct loan *l) {
     sb_error err;
-    assert_ok(sb_blob_to_dlpack(l->blob, SB_SIDE_CPU, 0, &l->tensor, &err));
+    assert_ok(sb_blob_to_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
 }
 static void a_tensor_that_ends(struct loan *l) {
     a_tensor(l);
@@ -278,32 +279,32 @@ static void a_tensor_that_ends(struct loan *l) {
 static void a_blob_of_a_tensor(struct loan *l) {
     sb_error err;
     a_tensor(l);
-    assert_ok(sb_blob_from_dlpack(l->other, l->tensor, 0, &err));
+    assert_ok(sb_blob_from_dlpack(l->other, SB_DATA, l->tensor, 0, &err));
     l->tensor = NULL;
 }
 static void a_round_trip(struct loan *l) {
     sb_error err;
-    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_SIDE_CPU, 0, &l->tensor, &err));
-    assert_ok(sb_blob_from_dlpack(l->blob, l->tensor, 0, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
+    assert_ok(sb_blob_from_dlpack(l->blob, SB_DATA, l->tensor, 0, &err));
     l->tensor = NULL;
 }
 static void a_blob_on_a_part(struct loan *l) {
     sb_error err;
-    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_SIDE_CPU, 0, &l->tensor, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
     l->tensor->dl_tensor.byte_offset = 4;
     l->tensor->dl_tensor.shape[0] = 3;
-    assert_ok(sb_blob_from_dlpack(l->blob, l->tensor, SB_DLPACK_RESHAPE, &err));
+    assert_ok(sb_blob_from_dlpack(l->blob, SB_DATA, l->tensor, SB_DLPACK_RESHAPE, &err));
     l->tensor = NULL;
 }
 static void a_device_that_has_them_too(struct loan *l) {
     sb_error err;
     const void *in;
-    assert_ok(sb_blob_gpu_data(l->blob, &in, &err));
+    assert_ok(sb_blob_gpu(l->blob, SB_DATA, &in, &err));
 }
 static void a_newer_device(struct loan *l) {
     sb_error err;
     void *out;
-    assert_ok(sb_blob_mutable_gpu_data(l->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(l->blob, SB_DATA, &out, &err));
 }
 static void a_push_under_way(struct loan *l) {
     sb_error err;
@@ -341,12 +342,12 @@ TEST(lent_memory_goes_back_to_the_only_other_user) {
             l.lent = lend_host(16, 0x31);
             l.blob = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
             l.other = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
-            assert_ok(
-                sb_blob_set_cpu_data(l.blob, l.lent.ptr, 16, flags, lent_deleter, &l.lent, &err));
+            assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
+                                      &err));
             cases[i].then(&l);
             bool left_it = l.lent.deleted; /* what is read-only is left before it is written */
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
-            assert_status(wanted, sb_blob_reclaim_cpu_data(l.blob, lent_deleter, &user, &err));
+            assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);
             l.lent.taken = true;
             sb_mem_release(l.owner);
@@ -373,13 +374,13 @@ TEST(what_was_not_lent_is_not_given_back) {
     rig_open(&rig, "sim:0", 0);
     struct lent lent = lend_host(16, 0), device = lend_device(rig.context, 16, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
-    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
-    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
-    assert_ok(sb_blob_set_gpu_data(blob, device.ptr, 16, 0, lent_deleter, &device, &err));
-    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, 0, lent_deleter, &lent, &err));
-    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, another_deleter, &user, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
+    assert_ok(sb_blob_set_gpu(blob, SB_DATA, device.ptr, 16, 0, lent_deleter, &device, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, another_deleter, &user, &err));
     assert_ptr_equal(user, &rig);
     assert_int_equal(lent.deleted, 0);
     sb_blob_destroy(blob);

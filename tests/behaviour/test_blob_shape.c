@@ -347,8 +347,8 @@ TEST(indices_out_of_range_are_errors) {
             if (bad[i] != extent)
                 assert_status(RANGE,
                               sb_blob_offset_legacy(blob, at[0], at[1], at[2], at[3], &out, &err));
-            assert_status(RANGE, sb_blob_data_at(blob, at, 4, &value, &err));
-            assert_status(RANGE, sb_blob_diff_at(blob, at, 4, &value, &err));
+            assert_status(RANGE, sb_blob_at(blob, SB_DATA, at, 4, &value, &err));
+            assert_status(RANGE, sb_blob_at(blob, SB_DIFF, at, 4, &value, &err));
             assert_status(RANGE,
                           sb_blob_data_at_legacy(blob, at[0], at[1], at[2], at[3], &value, &err));
             assert_status(RANGE,
@@ -357,12 +357,12 @@ TEST(indices_out_of_range_are_errors) {
     }
     assert_status(RANGE, sb_blob_offset(blob, (int64_t[]){0, 0, 0, 0, 0}, 5, &out, &err));
     assert_status(RANGE, sb_blob_data_at_legacy(flat, 0, 0, 7, 0, &value, &err));
-    assert_string_equal(err.message, "axis 2: index 7 is not below 1");
+    assert_string_equal(err.message, "3 indices for a blob with 2 axes");
     assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 2, 0, &out, &err));
     assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 0, 2, &out, &err));
     assert_status(RANGE, sb_blob_offset(zero, (int64_t[]){1, 0}, 2, &out, &err));
-    assert_status(RANGE, sb_blob_data_at(zero, (int64_t[]){1, 0}, 2, &value, &err));
-    assert_status(RANGE, sb_blob_data_at(zero, (int64_t[]){1}, 1, &value, &err));
+    assert_status(RANGE, sb_blob_at(zero, SB_DATA, (int64_t[]){1, 0}, 2, &value, &err));
+    assert_status(RANGE, sb_blob_at(zero, SB_DATA, (int64_t[]){1}, 1, &value, &err));
     assert_status(INVALID, sb_blob_offset(blob, NULL, 2, &out, &err));
     assert_int_not_equal(sb_blob_offset(blob, (int64_t[]){0}, -1, &out, NULL), SB_OK);
     assert_int_equal(out, 99);
@@ -378,7 +378,7 @@ TEST(an_element_of_a_never_shaped_blob_is_an_error) {
     sb_blob *blob;
     float value = -3;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    assert_status(RANGE, sb_blob_data_at(blob, NULL, 0, &value, &err));
+    assert_status(RANGE, sb_blob_at(blob, SB_DATA, NULL, 0, &value, &err));
     assert_status(RANGE, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &value, &err));
     assert_true(value == -3);
     sb_blob_destroy(blob);
@@ -591,9 +591,9 @@ TEST(null_arguments_are_refused) {
     assert_names_null("blob", sb_blob_gpu_shape(NULL, &dims, &err));
     assert_names_null("out", sb_blob_gpu_shape(blob, NULL, &err));
     assert_names_null("blob", sb_blob_check_dtype(NULL, SB_DTYPE_F32, &err));
-    assert_names_null("blob", sb_blob_data_at(NULL, &at, 1, &x, &err));
-    assert_names_null("out", sb_blob_data_at(blob, &at, 1, NULL, &err));
-    assert_names_null("blob", sb_blob_diff_at(NULL, &at, 1, &x, &err));
+    assert_names_null("blob", sb_blob_at(NULL, SB_DATA, &at, 1, &x, &err));
+    assert_names_null("out", sb_blob_at(blob, SB_DATA, &at, 1, NULL, &err));
+    assert_names_null("blob", sb_blob_at(NULL, SB_DIFF, &at, 1, &x, &err));
     assert_names_null("out", sb_blob_diff_at_legacy(blob, 0, 0, 0, 0, NULL, &err));
     sb_blob_destroy(blob);
 }

@@ -223,7 +223,7 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     sb_blob *b = blob_at(rig.context, SB_HEAD_AT_CPU, 2);
     sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *integers = blob_of_count(rig.context, SB_DTYPE_I32, COUNT);
-    assert_ok(sb_blob_share_data(sharer, a, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, a, &err));
     sb_blob *halves = blob_of_count(rig.context, SB_DTYPE_BF16, COUNT);
     sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
     assert_status(SB_ERR_SHARED, sb_comm_all_reduce_blobs(comm, shared, 3, 0, SB_COMM_SUM, &err));
@@ -378,7 +378,7 @@ static void train(sb_comm *comm, void *arg) {
     for (int i = 0; i < BLOBS; i++) {
         const bool was_zero = has_device && (i + size - 1) % 4 == 0;
         const void *values;
-        expect_ok(sb_blob_cpu_data(blobs[i], &values, &err));
+        expect_ok(sb_blob_cpu(blobs[i], SB_DATA, &values, &err));
         for (int j = 0; j < COUNT; j++)
             expect(((const float *)values)[j] ==
                    (float)(was_zero ? 0 : ((size - 1) * 10 + i + j) * size));

@@ -49,12 +49,12 @@ static void lend(struct world *w, int i, const float *values, bool to_device) {
     w->lent[i] = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
     if (to_device) {
         assert_ok(sb_sim_poke(w->rig.context, w->lent[i].ptr, values, bytes, &err));
-        assert_ok(sb_blob_set_gpu_data(w->blobs[i], w->lent[i].ptr, bytes, SB_READ_ONLY, NULL, NULL,
-                                       &err));
+        assert_ok(sb_blob_set_gpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
+                                  NULL, &err));
     } else {
         memcpy(w->lent[i].ptr, values, bytes);
-        assert_ok(sb_blob_set_cpu_data(w->blobs[i], w->lent[i].ptr, bytes, SB_READ_ONLY, NULL, NULL,
-                                       &err));
+        assert_ok(sb_blob_set_cpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
+                                  NULL, &err));
     }
 }
 
@@ -177,11 +177,11 @@ static void check_use(struct world *w, sb_blob *blob) {
     const void *in;
     sb_error err;
     assert_ok(sb_blob_reshape(blob, &longer, 1, NULL, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0x5A, 500 * sizeof(float));
     if (sb_context_device_status(w->rig.context) == SB_OK)
-        assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_true(bytes_are(in, 500 * sizeof(float), 0x5A));
 }
 

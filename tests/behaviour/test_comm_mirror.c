@@ -101,7 +101,7 @@ static bool is_in_place(struct world *w, const void *ptr) {
     for (int64_t i = 0; i < w->num_blobs; i++) {
         const void *bytes;
         sb_error err;
-        assert_ok(sb_blob_cpu_data(w->blobs[i], &bytes, &err));
+        assert_ok(sb_blob_cpu(w->blobs[i], SB_DATA, &bytes, &err));
         if (bytes == ptr)
             return true;
     }
@@ -376,7 +376,7 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     }
     for (int i = 3; in_step && scale && !engine && i--;) { /* the next one has no failure */
         void *out;
-        assert_ok(sb_blob_overwrite_cpu_data(w.blobs[i], &out, &err));
+        assert_ok(sb_blob_overwrite_cpu(w.blobs[i], SB_DATA, &out, &err));
         fill_values(SB_DTYPE_F32, 3, 5, 1, out);
         assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
         if (i == 0)
@@ -478,7 +478,7 @@ TEST(blobs_are_broadcast_as_bytes) {
         assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
         assert_int_equal(w.mirror.sent[0].buffer.count, 3 * sizeof(double));
         const void *bytes;
-        assert_ok(sb_blob_cpu_data(w.blobs[0], &bytes, &err));
+        assert_ok(sb_blob_cpu(w.blobs[0], SB_DATA, &bytes, &err));
         assert_int_equal(bytes_are(bytes, 3 * sizeof(double), 0x11), root);
         world_close(&w, false);
     }
@@ -529,11 +529,11 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
         add(&w, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
         rig_schedule(&w.rig, SB_SIM_LAZY, 0);
         kernel.context = w.rig.context;
-        assert_ok(sb_blob_mutable_gpu_data(w.blobs[0], &kernel.ptr, &err));
+        assert_ok(sb_blob_mutable_gpu(w.blobs[0], SB_DATA, &kernel.ptr, &err));
         if (fails)
             device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
         if (own)
-            assert_ok(sb_blob_scale_data(w.blobs[0], 3, &err));
+            assert_ok(sb_blob_scale(w.blobs[0], SB_DATA, 3, &err));
         else
             assert_ok(sb_sim_launch(w.rig.context, NULL, write_sevens, &kernel, &err));
         assert_status(fails ? SB_ERR_DEVICE_LOST : SB_OK,

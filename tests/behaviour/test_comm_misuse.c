@@ -64,7 +64,7 @@ TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
     sb_blob *blobs[] = {blob_of_count(context, SB_DTYPE_F32, COUNT),
                         blob_of_count(context, SB_DTYPE_F32, COUNT)};
     assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
-    assert_ok(sb_blob_mutable_cpu_diff(blobs[0], &diff, &err));
+    assert_ok(sb_blob_mutable_cpu(blobs[0], SB_DIFF, &diff, &err));
     const void *was = blobs[1];
     sb_blob_destroy(blobs[1]);
     blobs[1] = blob_of_count(context, SB_DTYPE_F64, COUNT);
@@ -123,7 +123,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
                         blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
     options.bucket_bytes = (size_t)*bucket_bytes;
     expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
-    expect_ok(sb_blob_mutable_cpu_diff_f32(blobs[1], &diff, &err));
+    expect_ok(sb_blob_mutable_cpu_f32(blobs[1], SB_DIFF, &diff, &err));
     for (int i = 0; i < COUNT; i++)
         diff[i] = (float)(rank + i);
     for (int i = 0; i < 2; i++)
@@ -131,7 +131,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
     if (rank == 0) /* the others' sums are as they should be */
         expect_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     expect_ok(sb_reducer_wait(reducer, &err));
-    expect_ok(sb_blob_mutable_cpu_diff_f32(blobs[1], &diff, &err));
+    expect_ok(sb_blob_mutable_cpu_f32(blobs[1], SB_DIFF, &diff, &err));
     for (int i = 0; i < COUNT; i++)
         expect(diff[i] == (rank == 0 ? 0 : (float)i + 0.5f));
     sb_reducer_destroy(reducer);

@@ -56,7 +56,7 @@ static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
     }
     sb_mem *diff = NULL;
     sb_error err;
-    expect_ok(sb_blob_mutable_diff(net->blobs[blob], &diff, &err));
+    expect_ok(sb_blob_mutable_mem(net->blobs[blob], SB_DIFF, &diff, &err));
     mem_place(diff, head,
               dtype == SB_DTYPE_F32   ? (void *)f32
               : dtype == SB_DTYPE_F64 ? (void *)f64
@@ -68,7 +68,7 @@ static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
 static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
     const void *values;
     sb_error err;
-    if (sb_blob_cpu_diff(net->blobs[blob], &values, &err) != SB_OK)
+    if (sb_blob_cpu(net->blobs[blob], SB_DIFF, &values, &err) != SB_OK)
         return false;
     const int32_t size = last - first;
     for (int64_t i = 0; i < counts[blob]; i++) {
@@ -331,7 +331,7 @@ TEST(what_cannot_be_registered_is_refused) {
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
     options.op = SB_COMM_SUM;
-    options.flags = SB_COPY_DIFF;
+    options.flags = SB_COPY_RESHAPE;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
     options.struct_size = 8;
@@ -395,7 +395,7 @@ TEST(it_takes_two_buckets_at_most) {
     for (int i = 0; i < 40; i++) {
         void *values;
         blobs[i] = blob_of_count(rig.context, SB_DTYPE_F32, 2500);
-        assert_ok(sb_blob_mutable_cpu_diff(blobs[i], &values, &err));
+        assert_ok(sb_blob_mutable_cpu(blobs[i], SB_DIFF, &values, &err));
     }
     options.bucket_bytes = 45000;
     const int64_t buffers = rig.counting.live_buffers;

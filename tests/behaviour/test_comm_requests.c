@@ -192,7 +192,7 @@ TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
     assert_memory_equal(reduced, expected, sizeof expected);
     for (int i = 0; i < 6; i++) {
         const float *diff;
-        assert_ok(sb_blob_cpu_diff_f32(blobs[i], &diff, &err));
+        assert_ok(sb_blob_cpu_f32(blobs[i], SB_DIFF, &diff, &err));
         assert_true(diff[0] == 100 && diff[counts[i] - 1] == 100);
         sb_blob_destroy(blobs[i]);
     }
@@ -247,8 +247,8 @@ TEST(what_is_lent_stays_where_the_engine_may_still_write) {
     rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    assert_ok(
-        sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
+                              &lent, &err));
     assert_ok(sb_comm_create(rig.context, &stuck_engine, NULL, &comm, &err));
     options.flags = 0;
     options.bucket_bytes = 0;
@@ -260,7 +260,7 @@ TEST(what_is_lent_stays_where_the_engine_may_still_write) {
     assert_ptr_not_equal(stuck_with, lent.ptr);
     sb_mem *kept = data_of(blob);
     const void *bytes;
-    assert_ok(sb_mem_cpu_data(kept, &bytes, &err));
+    assert_ok(sb_mem_cpu(kept, &bytes, &err));
     assert_ptr_equal(bytes, lent.ptr);
     sb_reducer_destroy(reducer);
     sb_blob_destroy(blob);

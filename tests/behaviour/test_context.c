@@ -262,14 +262,14 @@ TEST(a_sticky_failure_loses_the_device_for_good) {
     const void *out = NULL;
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, 64, &mem, &err));
-    assert_ok(sb_mem_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_cpu(mem, &out, &err));
     device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu_data(mem, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
     assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu_data(mem, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(rig.context, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_cpu(mem, &out, &err));
     assert_true(bytes_are(out, 64, 0));
     sb_mem_release(mem);
     rig_close(&rig);
@@ -361,9 +361,9 @@ TEST(live_and_peak_bytes_follow_the_allocator) {
     assert_int_equal(start.host_bytes, rig.counting.live_bytes);
     assert_ok(sb_mem_create(rig.context, 4096, &a, &err));
     assert_ok(sb_mem_create(rig.context, 8192, &b, &err));
-    assert_ok(sb_mem_cpu_data(a, &in, &err));
-    assert_ok(sb_mem_cpu_data(b, &in, &err));
-    assert_ok(sb_mem_gpu_data(b, &in, &err));
+    assert_ok(sb_mem_cpu(a, &in, &err));
+    assert_ok(sb_mem_cpu(b, &in, &err));
+    assert_ok(sb_mem_gpu(b, &in, &err));
     assert_int_equal(rig_stats(&rig).host_bytes, rig.counting.live_bytes);
     assert_true(rig_stats(&rig).host_bytes >= start.host_bytes + 4096 + 8192);
     assert_true(rig_stats(&rig).device_bytes >= 8192);
@@ -389,7 +389,7 @@ TEST(no_host_cache_gives_buffers_back_at_once) {
         const void *in;
         rig_open(&rig, "sim:0", flags[i]);
         assert_ok(sb_mem_create(rig.context, (size_t)4 << 20, &mem, &err));
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         sb_mem_release(mem);
         assert_int_equal(rig.counting.live_buffers, 0);
         assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
@@ -407,9 +407,9 @@ TEST(trimming_leaves_pointers_in_use) {
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, size, &kept, &err));
     assert_ok(sb_mem_create(rig.context, size, &gone, &err));
-    assert_ok(sb_mem_mutable_cpu_data(kept, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(kept, &ptr, &err));
     memset(ptr, 0x5c, size);
-    assert_ok(sb_mem_mutable_cpu_data(gone, &other, &err));
+    assert_ok(sb_mem_mutable_cpu(gone, &other, &err));
     sb_mem_release(gone);
     sb_context_trim(rig.context);
     assert_int_equal(rig_stats(&rig).cached_bytes, 0);
@@ -494,7 +494,7 @@ struct plain {
 static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     struct plain *plain = user;
     if (plain->open_status != SB_OK)
-        return sb_backend_fail(err, plain->open_status, 4711, "the plain device is asleep");
+        return sb_error_fill(err, plain->open_status, 4711, "the plain device is asleep");
     plain->opened++;
     plain->ordinal = ordinal;
     *out = plain;
@@ -510,7 +510,7 @@ static sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void 
     void *ptr = test_aligned_alloc(64, bytes);
     (void)stream;
     if (!ptr)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");
     memset(ptr, 0x77, bytes);
     ((struct plain *)device)->live++;
     *out = ptr;
@@ -580,14 +580,14 @@ TEST(a_callers_table_is_a_device) {
     assert_string_equal(sb_context_device(context), "plain:3");
     assert_int_equal(sb_context_has_device(context), 1);
     assert_ok(sb_mem_create(context, 512, &mem, &err));
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     assert_true(bytes_are(in, 512, 0));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
     memset(ptr, 0x31, 512);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &ptr, &err));
     assert_true(bytes_are(ptr, 512, 0x31));
     memset(ptr, 0x32, 512);
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, 512, 0x32));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
     sb_mem_release(mem);
@@ -613,18 +613,18 @@ TEST(without_streams_asynchronous_calls_are_done_on_return) {
     memset(ptr, 0x41, 64);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
     memset(ptr, 0x42, 64); /* the copy is over: the device keeps the old bytes */
-    assert_ok(sb_mem_gpu_data_on(mem, NULL, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, NULL, &in, &err));
     assert_true(bytes_are(in, 64, 0x41));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, NULL, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &ptr, &err));
     memset(ptr, 0x43, 64);
     assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, 64, 0x43));
     int32_t head = sb_mem_head(mem);
     sb_stream other = (sb_stream)(uintptr_t)0x1000;
-    assert_int_not_equal(sb_mem_gpu_data_on(mem, other, &in, &err), SB_OK);
-    assert_int_not_equal(sb_mem_mutable_gpu_data_on(mem, other, &ptr, &err), SB_OK);
+    assert_int_not_equal(sb_mem_gpu_on(mem, other, &in, &err), SB_OK);
+    assert_int_not_equal(sb_mem_mutable_gpu_on(mem, other, &ptr, &err), SB_OK);
     assert_int_equal(sb_mem_head(mem), head);
     sb_mem_release(mem);
     sb_context_release(context);
@@ -641,17 +641,17 @@ TEST(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
     double sum = -1;
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < 4; i++)
         x[i] = (float)(i - 2);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_float_equal(sum, 4.0, 0);
-    assert_ok(sb_blob_mutable_gpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
     sum = -1;
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_non_null(strstr(err.message, "plain:0 has no arithmetic"));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq_data(blob, &sum, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
     assert_float_equal(sum, -1.0, 0);
     assert_int_equal(sb_context_device_status(context), SB_OK);
@@ -671,7 +671,7 @@ TEST(without_a_check_any_pointer_is_taken) {
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_mem_create(context, 64, &mem, &err));
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, 64, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, 64, 0x51));
     sb_mem_release(mem);
     assert_int_equal(lent.deleted, 1);
@@ -686,7 +686,7 @@ static void plain_trim(void *device) {
 static sb_status plain_fail(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
     (void)dst, (void)src, (void)bytes, (void)stream;
-    return sb_backend_fail(err, ((struct plain *)device)->status, 0, "as the test says");
+    return sb_error_fill(err, ((struct plain *)device)->status, 0, "as the test says");
 }
 
 TEST(trim_is_handed_on_to_a_device_that_lives) {
@@ -703,8 +703,8 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     sb_context_trim(context);
     assert_int_equal(plain.trims, 1);
     assert_ok(sb_mem_create(context, 64, &mem, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err));
     sb_context_trim(context);
     assert_int_equal(plain.trims, 1);
     sb_mem_release(mem);
@@ -714,7 +714,7 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
 static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                              sb_stream stream, sb_error *err) {
     (void)dtype, (void)count, (void)alpha, (void)x, (void)stream;
-    return sb_backend_fail(err, ((struct plain *)device)->status, 17, "as the test says");
+    return sb_error_fill(err, ((struct plain *)device)->status, 17, "as the test says");
 }
 
 static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
@@ -752,20 +752,20 @@ TEST(arithmetic_that_is_refused_has_done_nothing) {
     table.asum = table.sumsq = plain_sum;
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
-    assert_ok(sb_blob_mutable_gpu_data_f32(blob, &x, &err));
-    assert_ok(sb_blob_set_gpu_data(blob, lent, sizeof lent, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_blob_mutable_data(blob, &data, &err));
+    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
+    assert_ok(sb_blob_set_gpu(blob, SB_DATA, lent, sizeof lent, SB_READ_ONLY, NULL, NULL, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
     for (int i = 0; i < 2; i++) {
         plain.status = refusals[i];
-        assert_status(refusals[i], sb_blob_scale_data(blob, 2, &err));
+        assert_status(refusals[i], sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_int_equal(plain.live, i); /* what it would have written to is gone; the diff's */
         assert_status(refusals[i], sb_blob_update(blob, &err));
         assert_int_equal(sb_mem_head(data), SB_HEAD_AT_GPU);
         assert_int_equal(sb_context_device_status(context), SB_OK);
     }
-    assert_ok(sb_blob_cpu_data_f32(blob, &now, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &now, &err));
     plain.status = SB_ERR_DEVICE_FAILURE;
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_string_equal(err.message, "plain:0 failed while it wrote: as the test says");
     assert_int_equal(err.device_code, 17);
     assert_int_equal(plain.live, 1); /* the diff's */
@@ -776,7 +776,7 @@ TEST(arithmetic_that_is_refused_has_done_nothing) {
 static sb_status plain_after_default(void *device, sb_error *err) {
     struct plain *plain = device;
     plain->afters++;
-    return plain->after == SB_OK ? SB_OK : sb_backend_fail(err, plain->after, 0, "not after it");
+    return plain->after == SB_OK ? SB_OK : sb_error_fill(err, plain->after, 0, "not after it");
 }
 
 enum own_work { SUMS, SCALES, CLEARS, DOWNLOADS, OWN_WORKS };
@@ -786,13 +786,13 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     const void *in;
     switch (work) {
     case SUMS:
-        return sb_blob_asum_data(blob, &sum, err);
+        return sb_blob_asum(blob, SB_DATA, &sum, err);
     case SCALES:
-        return sb_blob_scale_data(blob, 2, err);
+        return sb_blob_scale(blob, SB_DATA, 2, err);
     case CLEARS:
-        return sb_blob_clear_data(blob, err);
+        return sb_blob_clear(blob, SB_DATA, err);
     default:
-        return sb_blob_cpu_data(blob, &in, err);
+        return sb_blob_cpu(blob, SB_DATA, &in, err);
     }
 }
 
@@ -814,7 +814,7 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             table.after_default = plain_after_default;
             assert_ok(create_with_backend(&table, "plain:0", &context, &err));
             assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
-            assert_ok(sb_blob_mutable_data(blob, &data, &err));
+            assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
             assert_ok(let_out ? sb_mem_overwrite_gpu(data, &out, &err)
                               : sb_mem_overwrite_gpu_on(data, NULL, &out, &err));
             plain.afters = 0;
@@ -842,7 +842,7 @@ TEST(a_tensor_ends_after_users_of_its_pointer) {
     table.dlpack_device = SB_DL_DEVICE_EXTENSION;
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
-    assert_ok(sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, &err));
+    assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
     sb_blob_destroy(blob);
     plain.afters = 0;
     tensor->deleter(tensor);
@@ -872,10 +872,10 @@ TEST(a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
 
 TEST(a_slot_without_words_gets_the_status_own) {
     sb_error err;
-    assert_status(SB_ERR_NO_DEVICE, sb_backend_fail(&err, SB_ERR_NO_DEVICE, 3, NULL));
+    assert_status(SB_ERR_NO_DEVICE, sb_error_fill(&err, SB_ERR_NO_DEVICE, 3, NULL));
     assert_string_equal(err.message, sb_status_text(SB_ERR_NO_DEVICE));
     assert_int_equal(err.device_code, 3);
-    assert_int_equal(sb_backend_fail(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
+    assert_int_equal(sb_error_fill(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
 }
 
 TEST(a_table_serves_its_own_name_alone) {
@@ -1032,7 +1032,7 @@ TEST(page_locked_buffers_go_back_to_their_device) {
     for (size_t bytes = 128; bytes <= 192; bytes += 64) {
         sb_mem *mem;
         assert_ok(sb_mem_create(context, bytes, &mem, &err));
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_int_equal(plain.live, bytes == 128);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
                          bytes == 128 ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);

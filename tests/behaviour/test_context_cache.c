@@ -233,8 +233,8 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
         void *out;
         assert_ok(sb_mem_create(rig.context, 8 * MIB, &mem, &err));
         if (writes)
-            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(bytes_are(in, 8 * MIB, 0));
         sb_mem_release(mem);
         rig_close(&rig);
@@ -266,13 +266,13 @@ TEST(what_is_behind_a_buffer_is_zero_for_the_next) {
     const void *in;
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0, COUNT * sizeof(float));
     assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
     sb_blob_destroy(blob);
     assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     sb_blob_destroy(blob);
     sb_bytes_free(bytes);
     sb_mem *mem;
@@ -356,7 +356,7 @@ TEST(handles_bytes_and_indices_get_what_the_cache_holds) {
         size_t rest = (size_t)options.max_host_bytes - (size_t)rig_stats(&rig).host_bytes;
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 40000);
         float *x;
-        assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+        assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
         memset(x, 0, 40000 * sizeof *x);
         sb_mem_release(mem_filled(rig.context, rest - 170000, 1));
         assert_true(rig_stats(&rig).cached_bytes > 0);

@@ -11,17 +11,17 @@ static void end(sb_dl_managed_versioned *tensor) {
     tensor->deleter(tensor);
 }
 
-static sb_dl_managed_versioned *exported(const sb_blob *blob, int32_t side, uint32_t flags) {
+static sb_dl_managed_versioned *exported(const sb_blob *blob, sb_part part, int32_t side) {
     sb_dl_managed_versioned *tensor = NULL;
     sb_error err;
-    assert_ok(sb_blob_to_dlpack(blob, side, flags, &tensor, &err));
+    assert_ok(sb_blob_to_dlpack(blob, part, side, &tensor, &err));
     return tensor;
 }
 
-static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, int32_t side, uint32_t flags) {
+static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, sb_part part, int32_t side) {
     sb_dl_managed_versioned *tensor = NULL;
     sb_error err;
-    assert_ok(sb_blob_to_mutable_dlpack(blob, side, flags, &tensor, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(blob, part, side, &tensor, &err));
     return tensor;
 }
 
@@ -38,10 +38,10 @@ TEST(a_tensor_says_what_the_blob_is) {
     rig_open(&rig, NULL, 0);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         sb_blob *blob = blob_of(rig.context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
-        sb_dl_managed_versioned *t = exported(blob, SB_SIDE_CPU, 0);
+        sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
         const void *data;
         sb_error err;
-        assert_ok(sb_blob_cpu_data(blob, &data, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
         assert_int_equal(t->version.major, 1);
         assert_int_equal(t->flags, SB_DL_READ_ONLY);
         assert_ptr_equal(t->dl_tensor.data, data);
@@ -62,12 +62,12 @@ TEST(shapes_without_axes_or_elements) {
     struct rig rig;
     rig_open(&rig, NULL, 0);
     sb_blob *scalar = blob_of(rig.context, SB_DTYPE_F32, 0, NULL);
-    sb_dl_managed_versioned *t = exported(scalar, SB_SIDE_CPU, 0);
+    sb_dl_managed_versioned *t = exported(scalar, SB_DATA, SB_SIDE_CPU);
     assert_int_equal(t->dl_tensor.ndim, 0);
     assert_non_null(t->dl_tensor.data);
     end(t);
     sb_blob *empty = blob_of(rig.context, SB_DTYPE_F32, 4, (int64_t[]){INT64_MAX, 3, 0, 5});
-    t = exported_mutable(empty, SB_SIDE_CPU, SB_DLPACK_DIFF);
+    t = exported_mutable(empty, SB_DIFF, SB_SIDE_CPU);
     assert_null(t->dl_tensor.data);
     assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){15, 5, 5, 1}), 32);
     assert_int_equal(rig_stats(&rig).host_copies, 0);
@@ -97,16 +97,16 @@ TEST(an_export_is_an_access_of_its_side) {
                 void *out;
                 struct tally before = rig_tally(&rig);
                 if (side == SB_SIDE_CPU)
-                    assert_ok(writes ? sb_mem_mutable_cpu_data(same, &out, &err)
-                                     : sb_mem_cpu_data(same, &in, &err));
+                    assert_ok(writes ? sb_mem_mutable_cpu(same, &out, &err)
+                                     : sb_mem_cpu(same, &in, &err));
                 else
-                    assert_ok(writes ? sb_mem_mutable_gpu_data(same, &out, &err)
-                                     : sb_mem_gpu_data(same, &in, &err));
+                    assert_ok(writes ? sb_mem_mutable_gpu(same, &out, &err)
+                                     : sb_mem_gpu(same, &in, &err));
                 struct tally access = rig_since(&rig, &before);
                 before = rig_tally(&rig);
-                uint32_t flags = diff ? SB_DLPACK_DIFF : 0;
+                sb_part part = diff ? SB_DIFF : SB_DATA;
                 sb_dl_managed_versioned *t =
-                    writes ? exported_mutable(blob, side, flags) : exported(blob, side, flags);
+                    writes ? exported_mutable(blob, part, side) : exported(blob, part, side);
                 struct tally export = rig_since(&rig, &before);
                 assert_memory_equal(&export, &access, sizeof access);
                 assert_int_equal(sb_mem_head(mem), sb_mem_head(same));
@@ -115,9 +115,9 @@ TEST(an_export_is_an_access_of_its_side) {
                                  side == SB_SIDE_GPU ? SB_DL_DEVICE_EXTENSION : SB_DL_DEVICE_CPU);
                 assert_int_equal(t->dl_tensor.device.device_id, side == SB_SIDE_GPU ? 3 : 0);
                 if (side == SB_SIDE_CPU)
-                    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                    assert_ok(sb_mem_cpu(mem, &in, &err));
                 else
-                    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+                    assert_ok(sb_mem_gpu(mem, &in, &err));
                 assert_ptr_equal(t->dl_tensor.data, in);
                 end(t);
                 sb_blob_destroy(blob);
@@ -136,19 +136,19 @@ TEST(what_is_written_through_a_tensor_is_the_blobs) {
     float seen[4];
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-    sb_dl_managed_versioned *t = exported_mutable(blob, SB_SIDE_CPU, 0);
+    sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     float *elements = t->dl_tensor.data;
     elements[2] = 5;
-    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     assert_true(data[2] == 5);
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_sim_peek(rig.context, seen, in, sizeof seen, &err));
     assert_true(seen[2] == 5);
     void *again;
-    assert_ok(sb_blob_mutable_cpu_data(blob, &again, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &again, &err));
     assert_ptr_equal(again, elements);
     elements[2] = 6;
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_sim_peek(rig.context, seen, in, sizeof seen, &err));
     assert_true(seen[2] == 6);
     end(t);
@@ -161,8 +161,8 @@ TEST(a_tensor_is_a_sharer_until_it_ends) {
     rig_open(&rig, NULL, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_true(sb_mem_is_unique(data_of(blob)));
-    sb_dl_managed_versioned *first = exported(blob, SB_SIDE_CPU, 0);
-    sb_dl_managed_versioned *second = exported_mutable(blob, SB_SIDE_CPU, 0);
+    sb_dl_managed_versioned *first = exported(blob, SB_DATA, SB_SIDE_CPU);
+    sb_dl_managed_versioned *second = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     assert_false(sb_mem_is_unique(data_of(blob)));
     assert_ptr_equal(first->dl_tensor.data, second->dl_tensor.data);
     end(first);
@@ -179,13 +179,13 @@ TEST(a_tensor_outlives_blob_and_context) {
     const void *in;
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-    sb_dl_managed_versioned *host = exported_mutable(blob, SB_SIDE_CPU, 0);
-    sb_dl_managed_versioned *device = exported(blob, SB_SIDE_GPU, 0);
+    sb_dl_managed_versioned *host = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
+    sb_dl_managed_versioned *device = exported(blob, SB_DATA, SB_SIDE_GPU);
     sb_dl_managed *legacy;
-    assert_ok(sb_blob_gpu_diff(blob, &in, &err));
-    assert_ok(sb_blob_cpu_diff(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DIFF, &in, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_SYNCED);
-    assert_ok(sb_blob_to_legacy_dlpack(blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &legacy, &err));
+    assert_ok(sb_blob_to_legacy_dlpack(blob, SB_DIFF, SB_SIDE_CPU, &legacy, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* nothing says read-only */
     sb_blob_destroy(blob);
     sb_context_release(rig.context);
@@ -213,7 +213,7 @@ static void set_lends(sb_blob *blob) {
 static void evict_frees(sb_blob *blob) {
     sb_error err;
     const void *in;
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
 }
 
@@ -221,7 +221,7 @@ static void reads_from_the_device_again(sb_blob *blob) {
     sb_error err;
     const void *in;
     evict_frees(blob);
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
 }
 
 TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
@@ -232,8 +232,8 @@ TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
             struct rig rig;
             rig_open(&rig, "sim:0", flags | SB_CONTEXT_NO_HOST_CACHE);
             sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-            sb_dl_managed_versioned *t = exported_mutable(blob, SB_SIDE_CPU, 0);
-            sb_dl_managed_versioned *u = exported(blob, SB_SIDE_CPU, 0);
+            sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
+            sb_dl_managed_versioned *u = exported(blob, SB_DATA, SB_SIDE_CPU);
             float *elements = t->dl_tensor.data;
             elements[3] = 8;
             calls[i](blob);
@@ -256,8 +256,8 @@ TEST(device_bytes_stay_too) {
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, sizeof values);
-    sb_dl_managed_versioned *t = exported(blob, SB_SIDE_GPU, 0);
-    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+    sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_GPU);
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
     assert_int_equal(rig_stats(&rig).device_bytes, 16);
     sb_blob_destroy(blob);
@@ -276,10 +276,11 @@ TEST(a_lenders_deleter_waits_for_the_tensor) {
     rig_open(&rig, "sim:0", 0);
     struct lent lent = lend_host(16, 0x21), on_device = lend_device(rig.context, 16, 0x22);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
-    sb_dl_managed_versioned *t = exported(blob, SB_SIDE_CPU, 0);
+    assert_ok(
+        sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
+    sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
     assert_ptr_equal(t->dl_tensor.data, lent.ptr);
-    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
     assert_ptr_not_equal(out, lent.ptr);
     memset(out, 0, 16);
     assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
@@ -290,8 +291,8 @@ TEST(a_lenders_deleter_waits_for_the_tensor) {
     struct tally since = rig_since(&rig, &before);
     assert_no_work(&since); /* no stream used it */
     assert_int_equal(lent.deleted, 1);
-    assert_ok(sb_blob_set_gpu_data(blob, on_device.ptr, 16, 0, lent_deleter, &on_device, &err));
-    t = exported_mutable(blob, SB_SIDE_GPU, 0);
+    assert_ok(sb_blob_set_gpu(blob, SB_DATA, on_device.ptr, 16, 0, lent_deleter, &on_device, &err));
+    t = exported_mutable(blob, SB_DATA, SB_SIDE_GPU);
     sb_blob_destroy(blob);
     assert_int_equal(on_device.deleted, 0);
     end(t);
@@ -308,8 +309,9 @@ TEST(a_mutable_tensor_moves_out_of_read_only_storage) {
     rig_open(&rig, NULL, 0);
     struct lent lent = lend_host(16, 0x21);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
-    sb_dl_managed_versioned *t = exported_mutable(blob, SB_SIDE_CPU, 0);
+    assert_ok(
+        sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
+    sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     assert_ptr_not_equal(t->dl_tensor.data, lent.ptr);
     assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
     assert_int_equal(lent.deleted, 1);
@@ -341,7 +343,7 @@ TEST(a_backends_table_says_its_device_types) {
     sb_context *context = context_on(&backend);
     sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
     for (int32_t side = 0; side < 2; side++) {
-        sb_dl_managed_versioned *t = exported(blob, side, 0);
+        sb_dl_managed_versioned *t = exported(blob, SB_DATA, side);
         assert_int_equal(t->dl_tensor.device.device_type, side == SB_SIDE_GPU ? 10 : 11);
         assert_int_equal(t->dl_tensor.device.device_id, side == SB_SIDE_GPU ? 5 : 0);
         assert_ok(sb_blob_create_from_dlpack(context, t, &again, &err));
@@ -360,9 +362,9 @@ TEST(a_device_without_a_number_is_not_exported) {
     backend.struct_size = offsetof(sb_backend, dlpack_device); /* of an older version */
     sb_context *context = context_on(&backend);
     sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &t, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));
     assert_null(t);
-    t = exported(blob, SB_SIDE_CPU, 0);
+    t = exported(blob, SB_DATA, SB_SIDE_CPU);
     assert_int_equal(t->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
     end(t);
     sb_blob_destroy(blob);
@@ -380,18 +382,18 @@ TEST(exports_that_are_refused) {
     rig_open(&rig, NULL, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
-    assert_names_null("blob", sb_blob_to_dlpack(NULL, 0, 0, &t, &err));
-    assert_names_null("out", sb_blob_to_dlpack(blob, 0, 0, NULL, &err));
-    assert_status(INVALID, sb_blob_to_mutable_dlpack(NULL, 0, 0, &t, &err));
-    assert_status(INVALID, sb_blob_to_mutable_dlpack(blob, 0, 0, NULL, &err));
-    assert_status(INVALID, sb_blob_to_legacy_dlpack(NULL, 0, 0, &legacy, &err));
-    assert_status(INVALID, sb_blob_to_legacy_dlpack(blob, 0, 0, NULL, &err));
-    assert_status(INVALID, sb_blob_to_dlpack(blob, 2, 0, &t, &err));
-    assert_status(INVALID, sb_blob_to_dlpack(blob, -1, 0, &t, &err));
-    assert_status(INVALID, sb_blob_to_dlpack(blob, 0, SB_DLPACK_RESHAPE, &t, &err));
-    assert_status(INVALID, sb_blob_to_dlpack(never, 0, 0, &t, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &t, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_blob_to_legacy_dlpack(blob, SB_SIDE_GPU, 0, &legacy, &err));
+    assert_names_null("blob", sb_blob_to_dlpack(NULL, SB_DATA, 0, &t, &err));
+    assert_names_null("out", sb_blob_to_dlpack(blob, SB_DATA, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_mutable_dlpack(NULL, SB_DATA, 0, &t, &err));
+    assert_status(INVALID, sb_blob_to_mutable_dlpack(blob, SB_DATA, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_legacy_dlpack(NULL, SB_DATA, 0, &legacy, &err));
+    assert_status(INVALID, sb_blob_to_legacy_dlpack(blob, SB_DATA, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, SB_DATA, 2, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, SB_DATA, -1, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(never, SB_DATA, 0, &t, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));
+    assert_status(SB_ERR_NO_DEVICE,
+                  sb_blob_to_legacy_dlpack(blob, SB_DATA, SB_SIDE_GPU, &legacy, &err));
     assert_null(t);
     assert_null(legacy);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);

@@ -15,21 +15,18 @@ static void import_in_place(bool legacy, bool diff) {
     rig_open(&rig, "sim:0", 0);
     tensor_make(&t);
     sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 1, (int64_t[]){1});
-    uint32_t flags = SB_DLPACK_RESHAPE | (diff ? SB_DLPACK_DIFF : 0);
+    const sb_part part = diff ? SB_DIFF : SB_DATA;
     if (legacy)
-        assert_ok(sb_blob_from_legacy_dlpack(blob, &t.legacy, flags, &err));
+        assert_ok(sb_blob_from_legacy_dlpack(blob, part, &t.legacy, SB_DLPACK_RESHAPE, &err));
     else
-        assert_ok(sb_blob_from_dlpack(blob, &t.versioned, flags, &err));
+        assert_ok(sb_blob_from_dlpack(blob, part, &t.versioned, SB_DLPACK_RESHAPE, &err));
     sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
     assert_int_equal(sb_blob_num_axes(blob), 2);
     assert_memory_equal(sb_blob_shape(blob), t.shape, 16);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_BORROWED);
     assert_int_equal(sb_mem_size(mem), 24);
-    if (diff)
-        assert_ok(sb_blob_cpu_diff_f32(blob, &data, &err));
-    else
-        assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_cpu_f32(blob, part, &data, &err));
     assert_ptr_equal(data, t.lent.ptr);
     assert_int_equal(t.deleted, 0);
     sb_blob_destroy(blob);
@@ -70,7 +67,7 @@ TEST(a_blob_is_created_from_a_tensor_of_any_element_type) {
                 assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
             assert_int_equal(sb_blob_dtype(blob), types[i].dtype);
             assert_int_equal(sb_blob_count(blob), 6);
-            assert_ok(sb_blob_cpu_data(blob, &data, &err));
+            assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
             assert_ptr_equal(data, (char *)t.lent.ptr + 8);
             sb_blob_destroy(blob);
             assert_int_equal(t.deleted, 1);
@@ -90,7 +87,7 @@ TEST(a_read_only_tensor_is_never_written) {
     t.versioned.flags = SB_DL_READ_ONLY | SB_DL_IS_COPIED | SB_DL_SUBBYTE_PADDED;
     assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
     assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
-    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     assert_ptr_not_equal(data, t.lent.ptr);
     assert_memory_equal(data, t.lent.ptr, 24);
     assert_int_equal(t.deleted, 1);
@@ -118,7 +115,7 @@ TEST(device_memory_is_imported_by_its_own_context) {
     assert_int_equal(t.deleted, 0);
     assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_true(bytes_are(in, 24, 0x3F));
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 1);
@@ -136,12 +133,12 @@ TEST(sharers_keep_what_they_had) {
     tensor_make(&t);
     sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
-    assert_ok(sb_blob_share_data(sharer, blob, &err));
-    assert_ok(sb_blob_cpu_data(sharer, &before, &err));
-    assert_ok(sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
-    assert_ok(sb_blob_cpu_data(sharer, &after, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
+    assert_ok(sb_blob_cpu(sharer, SB_DATA, &before, &err));
+    assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
+    assert_ok(sb_blob_cpu(sharer, SB_DATA, &after, &err));
     assert_ptr_equal(before, after);
-    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 0); /* the last user is the sharer */
     sb_blob_destroy(sharer);
@@ -174,7 +171,7 @@ TEST(a_blob_goes_round_through_a_tensor) {
         sb_dl_managed_versioned *t;
         sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
         mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-        assert_ok(sb_blob_to_dlpack(blob, side, 0, &t, &err));
+        assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &t, &err));
         assert_ok(sb_blob_create_from_dlpack(rig.context, t, &again, &err));
         sb_blob_destroy(blob);
         assert_true(sb_mem_storage(data_of(again), side) == SB_STORAGE_BORROWED_READ_ONLY);
@@ -241,10 +238,10 @@ TEST(tensors_without_elements) {
         t.versioned.dl_tensor.byte_offset = 3;
         if (device)
             t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_EXTENSION;
-        assert_ok(sb_blob_from_dlpack(blob, &t.versioned, SB_DLPACK_RESHAPE, &err));
+        assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, SB_DLPACK_RESHAPE, &err));
         assert_int_equal(sb_blob_count(blob), 0);
         assert_int_equal(sb_mem_head(data_of(blob)), device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
-        assert_ok(sb_blob_cpu_data(blob, &data, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
         assert_non_null(data);
         assert_ok(sb_blob_reshape(blob, (int64_t[]){2}, 1, NULL, &err));
         assert_int_equal(t.deleted, 1);
@@ -410,18 +407,19 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     const void *data, *now;
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    assert_ok(sb_blob_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     tensor_make(&t);
     refusal->spoil(&t);
     tensor_match(&t);
     before = t;
-    assert_status(refusal->status, legacy ? sb_blob_from_legacy_dlpack(blob, &t.legacy, 0, &err)
-                                          : sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
+    assert_status(refusal->status,
+                  legacy ? sb_blob_from_legacy_dlpack(blob, SB_DATA, &t.legacy, 0, &err)
+                         : sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
         if (stories[i].spoil == refusal->spoil)
             assert_string_equal(err.message, stories[i].says);
     assert_memory_equal(&t, &before, offsetof(struct tensor, lent)); /* the structs, the dims */
-    assert_ok(sb_blob_cpu_data(blob, &now, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &now, &err));
     assert_ptr_equal(data, now);
     assert_int_equal(sb_blob_count(blob), 6);
     sb_blob_destroy(blob);
@@ -444,20 +442,20 @@ TEST(calls_that_are_refused) {
     sb_blob *out = NULL;
     tensor_make(&t);
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    assert_status(INVALID, sb_blob_from_dlpack(NULL, &t.versioned, 0, &err));
-    assert_status(INVALID, sb_blob_from_dlpack(blob, NULL, 0, &err));
-    assert_status(INVALID, sb_blob_from_dlpack(blob, &t.versioned, 4, &err));
-    assert_status(INVALID, sb_blob_from_legacy_dlpack(NULL, &t.legacy, 0, &err));
-    assert_status(INVALID, sb_blob_from_legacy_dlpack(blob, NULL, 0, &err));
-    assert_status(INVALID, sb_blob_from_legacy_dlpack(blob, &t.legacy, 8, &err));
+    assert_status(INVALID, sb_blob_from_dlpack(NULL, SB_DATA, &t.versioned, 0, &err));
+    assert_status(INVALID, sb_blob_from_dlpack(blob, SB_DATA, NULL, 0, &err));
+    assert_status(INVALID, sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 4, &err));
+    assert_status(INVALID, sb_blob_from_legacy_dlpack(NULL, SB_DATA, &t.legacy, 0, &err));
+    assert_status(INVALID, sb_blob_from_legacy_dlpack(blob, SB_DATA, NULL, 0, &err));
+    assert_status(INVALID, sb_blob_from_legacy_dlpack(blob, SB_DATA, &t.legacy, 8, &err));
     assert_status(INVALID, sb_blob_create_from_dlpack(NULL, &t.versioned, NULL, &err));
     assert_status(INVALID, sb_blob_create_from_dlpack(NULL, NULL, &out, &err));
     assert_status(INVALID, sb_blob_create_from_legacy_dlpack(NULL, &t.legacy, NULL, &err));
     assert_status(INVALID, sb_blob_create_from_legacy_dlpack(NULL, NULL, &out, &err));
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA;
-    assert_status(SB_ERR_NO_DEVICE, sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA_HOST;
-    assert_ok(sb_blob_from_dlpack(blob, &t.versioned, 0, &err)); /* the host reads it */
+    assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* the host reads it */
     assert_null(out);
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 1);

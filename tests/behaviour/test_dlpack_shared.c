@@ -11,19 +11,19 @@
 enum form { READ, WRITE, LEGACY, FORMS };
 
 /* Brings a part of `from` into a part of `to` through a tensor. */
-static void pass(sb_blob *from, sb_blob *to, enum form form, int32_t side, uint32_t out,
-                 uint32_t in) {
+static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t flags,
+                 enum form form, int32_t side) {
     sb_error err;
     sb_dl_managed_versioned *t;
     sb_dl_managed *legacy;
     if (form == LEGACY) {
-        assert_ok(sb_blob_to_legacy_dlpack(from, side, out, &legacy, &err));
-        assert_ok(sb_blob_from_legacy_dlpack(to, legacy, in, &err));
+        assert_ok(sb_blob_to_legacy_dlpack(from, out, side, &legacy, &err));
+        assert_ok(sb_blob_from_legacy_dlpack(to, in, legacy, flags, &err));
         return;
     }
-    assert_ok(form == READ ? sb_blob_to_dlpack(from, side, out, &t, &err)
-                           : sb_blob_to_mutable_dlpack(from, side, out, &t, &err));
-    assert_ok(sb_blob_from_dlpack(to, t, in, &err));
+    assert_ok(form == READ ? sb_blob_to_dlpack(from, out, side, &t, &err)
+                           : sb_blob_to_mutable_dlpack(from, out, side, &t, &err));
+    assert_ok(sb_blob_from_dlpack(to, in, t, flags, &err));
 }
 
 static sb_blob *ramp(sb_context *context) {
@@ -43,29 +43,29 @@ struct trips {
 
 static void onto_itself(struct trips *t, int64_t i) {
     (void)i;
-    pass(t->a, t->a, t->form, SB_SIDE_CPU, 0, 0);
+    pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_CPU);
 }
 
 static void on_the_device(struct trips *t, int64_t i) {
     (void)i;
-    pass(t->a, t->a, t->form, SB_SIDE_GPU, 0, 0);
+    pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_GPU);
 }
 
 static void to_and_fro(struct trips *t, int64_t i) {
-    pass(i % 2 ? t->b : t->a, i % 2 ? t->a : t->b, t->form, SB_SIDE_CPU, 0, 0);
+    pass(i % 2 ? t->b : t->a, SB_DATA, i % 2 ? t->a : t->b, SB_DATA, 0, t->form, SB_SIDE_CPU);
 }
 
 static void from_part_to_part(struct trips *t, int64_t i) {
-    uint32_t out = i % 2 ? SB_DLPACK_DIFF : 0;
-    pass(t->a, t->a, t->form, SB_SIDE_CPU, out, out ^ SB_DLPACK_DIFF);
+    sb_part out = i % 2 ? SB_DIFF : SB_DATA;
+    pass(t->a, out, t->a, SB_DIFF - out, 0, t->form, SB_SIDE_CPU);
 }
 
 static void on_either_side(struct trips *t, int64_t i) {
-    pass(t->a, t->a, t->form, i % 2 ? SB_SIDE_GPU : SB_SIDE_CPU, 0, 0);
+    pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, i % 2 ? SB_SIDE_GPU : SB_SIDE_CPU);
 }
 
 static void in_other_forms(struct trips *t, int64_t i) {
-    pass(t->a, t->a, (enum form)(i % FORMS), SB_SIDE_CPU, 0, 0);
+    pass(t->a, SB_DATA, t->a, SB_DATA, 0, (enum form)(i % FORMS), SB_SIDE_CPU);
 }
 
 static void trip(void (*go)(struct trips *, int64_t), enum form form) {
@@ -80,7 +80,7 @@ static void trip(void (*go)(struct trips *, int64_t), enum form form) {
     t.a = blob_of_count(t.rig[0].context, SB_DTYPE_F32, 4);
     t.b = ramp(t.rig[1].context);
     memcpy(lent.ptr, values, sizeof values);
-    assert_ok(sb_blob_set_cpu_data(t.a, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(t.a, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     for (int64_t i = 0; i < TRIPS; i++) {
         go(&t, i);
         if (i == WARM) {
@@ -118,7 +118,7 @@ static sb_blob *empty(sb_context *context) {
 static const float *host_of(sb_blob *blob) {
     const float *data;
     sb_error err;
-    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     return data;
 }
 
@@ -129,18 +129,18 @@ TEST(what_either_writes_the_other_sees) {
         float *data;
         rig_open(&rig, NULL, 0);
         sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
-        pass(a, b, form, SB_SIDE_CPU, 0, 0);
-        pass(b, c, form, SB_SIDE_CPU, 0, 0);
+        pass(a, SB_DATA, b, SB_DATA, 0, form, SB_SIDE_CPU);
+        pass(b, SB_DATA, c, SB_DATA, 0, form, SB_SIDE_CPU);
         assert_int_equal(rig.counting.live_buffers, 1);
         assert_ptr_equal(host_of(a), host_of(b));
         assert_ptr_equal(host_of(a), host_of(c));
         assert_int_equal(sb_mem_storage(data_of(c), SB_SIDE_CPU), SB_STORAGE_BORROWED);
         assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
-        assert_ok(sb_blob_mutable_cpu_data_f32(c, &data, &err));
+        assert_ok(sb_blob_mutable_cpu_f32(c, SB_DATA, &data, &err));
         data[1] = 20;
         sb_blob_destroy(b);
         assert_true(host_of(a)[1] == 20);
-        assert_ok(sb_blob_mutable_cpu_data_f32(a, &data, &err));
+        assert_ok(sb_blob_mutable_cpu_f32(a, SB_DATA, &data, &err));
         data[2] = 30;
         sb_blob_destroy(a);
         assert_memory_equal(host_of(c), ((float[]){1, 20, 30, 4}), 16);
@@ -157,19 +157,19 @@ TEST(what_is_for_reading_is_left_before_it_is_written) {
         void *data;
         rig_open(&rig, "sim:0", 0);
         sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
-        pass(a, b, READ, side, 0, 0);
-        pass(b, c, READ, side, 0, 0);
+        pass(a, SB_DATA, b, SB_DATA, 0, READ, side);
+        pass(b, SB_DATA, c, SB_DATA, 0, READ, side);
         assert_int_equal(sb_mem_storage(data_of(c), side), SB_STORAGE_BORROWED_READ_ONLY);
         if (side == SB_SIDE_CPU) {
-            assert_ok(sb_blob_mutable_cpu_data(b, &data, &err));
+            assert_ok(sb_blob_mutable_cpu(b, SB_DATA, &data, &err));
             memset(data, 0, 16);
         } else {
-            assert_ok(sb_blob_mutable_gpu_data(b, &data, &err));
+            assert_ok(sb_blob_mutable_gpu(b, SB_DATA, &data, &err));
             device_fill(rig.context, data, 16, 0);
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
-        pass(c, b, WRITE, side, 0, 0); /* c leaves it, too, for what b then has */
+        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c leaves it, too, for what b then has */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
         sb_blob_destroy(a);
@@ -186,17 +186,17 @@ TEST(a_memory_that_others_may_see_written_is_not_unique) {
     void *data;
     rig_open(&rig, "sim:0", 0);
     sb_blob *a = ramp(rig.context), *b = empty(rig.context);
-    pass(a, b, READ, SB_SIDE_CPU, 0, 0);
+    pass(a, SB_DATA, b, SB_DATA, 0, READ, SB_SIDE_CPU);
     assert_false(sb_mem_is_unique(data_of(a))); /* b would see it */
     assert_true(sb_mem_is_unique(data_of(b)));  /* writes elsewhere */
-    assert_ok(sb_blob_mutable_cpu_data(b, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(b, SB_DATA, &data, &err));
     assert_true(sb_mem_is_unique(data_of(a)));
-    pass(a, b, WRITE, SB_SIDE_CPU, 0, 0);
+    pass(a, SB_DATA, b, SB_DATA, 0, WRITE, SB_SIDE_CPU);
     assert_false(sb_mem_is_unique(data_of(a)));
     assert_false(sb_mem_is_unique(data_of(b)));
     assert_ok(sb_blob_reshape(b, (int64_t[]){9}, 1, NULL, &err));
     assert_true(sb_mem_is_unique(data_of(a)));
-    pass(a, b, WRITE, SB_SIDE_GPU, 0, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE);
+    pass(a, SB_DATA, b, SB_DIFF, SB_DLPACK_RESHAPE, WRITE, SB_SIDE_GPU);
     assert_false(sb_mem_is_unique(data_of(a)));
     assert_false(sb_mem_is_unique(diff_of(b)));
     sb_blob_destroy(a);
@@ -216,7 +216,7 @@ static void set_lends(sb_blob *blob) {
 static void evict_frees(sb_blob *blob) {
     sb_error err;
     const void *in;
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
 }
 
@@ -228,7 +228,7 @@ static void reshape_grows(sb_blob *blob) {
 static void device_writes(sb_blob *blob) {
     sb_error err;
     void *out;
-    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     device_fill(sb_blob_context(blob), out, 16, 0);
 }
 
@@ -244,8 +244,8 @@ TEST(the_others_keep_it) {
             struct lent lent = lend_host(16, 0);
             memcpy(lent.ptr, values, sizeof values);
             sb_blob *a = empty(rig.context), *b = empty(rig.context);
-            assert_ok(sb_blob_set_cpu_data(a, lent.ptr, 16, 0, lent_deleter, &lent, &err));
-            pass(a, b, how & 1 ? READ : WRITE, SB_SIDE_CPU, 0, 0);
+            assert_ok(sb_blob_set_cpu(a, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+            pass(a, SB_DATA, b, SB_DATA, 0, how & 1 ? READ : WRITE, SB_SIDE_CPU);
             assert_int_equal(rig_stats(&rig).borrowed_bytes, 16);
             sb_blob *first = how & 2 ? a : b, *last = how & 2 ? b : a;
             calls[i](first);
@@ -270,8 +270,8 @@ TEST(queued_work_ends_before_its_place_is_given_up) {
     rig_schedule(&rig, SB_SIM_LAZY, 3);
     sb_stream stream = rig_stream(&rig);
     sb_blob *a = ramp(rig.context), *b = empty(rig.context);
-    pass(a, b, WRITE, SB_SIDE_GPU, 0, 0);
-    assert_ok(sb_blob_mutable_gpu_data_on(b, stream, &out, &err));
+    pass(a, SB_DATA, b, SB_DATA, 0, WRITE, SB_SIDE_GPU);
+    assert_ok(sb_blob_mutable_gpu_on(b, SB_DATA, stream, &out, &err));
     struct look look;
     rig_look(&look, &rig, stream, out, 16);
     sb_blob_destroy(b);
@@ -292,15 +292,15 @@ TEST(a_part_keeps_the_whole) {
     rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(16, 0x11);
     sb_blob *blob = empty(rig.context);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_blob_to_mutable_dlpack(blob, SB_SIDE_CPU, 0, &t, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(blob, SB_DATA, SB_SIDE_CPU, &t, &err));
     t->dl_tensor.byte_offset = 6;
     t->dl_tensor.shape[0] = 5;
     t->dl_tensor.dtype = (sb_dl_data_type){SB_DL_CODE_FLOAT, 16, 1};
     assert_ok(sb_blob_create_from_dlpack(rig.context, t, &part, &err));
     sb_blob_destroy(blob);
     assert_int_equal(sb_mem_size(data_of(part)), 10);
-    assert_ok(sb_blob_to_dlpack(part, SB_SIDE_CPU, 0, &again, &err));
+    assert_ok(sb_blob_to_dlpack(part, SB_DATA, SB_SIDE_CPU, &again, &err));
     assert_ptr_equal(again->dl_tensor.data, (char *)lent.ptr + 6);
     assert_int_equal(again->dl_tensor.dtype.bits, 16);
     sb_blob_destroy(part);
@@ -322,9 +322,9 @@ TEST(without_elements_too) {
             sb_blob *a = blob_of_count(rig.context, SB_DTYPE_F32, 0);
             sb_blob *b = blob_of_count(rig.context, SB_DTYPE_F32, 0);
             for (int i = 0; i < 3; i++)
-                pass(i % 2 ? b : a, i % 2 ? a : b, form, side, 0, 0);
+                pass(i % 2 ? b : a, SB_DATA, i % 2 ? a : b, SB_DATA, 0, form, side);
             sb_blob_destroy(a);
-            assert_ok(sb_blob_cpu_data(b, &data, &err));
+            assert_ok(sb_blob_cpu(b, SB_DATA, &data, &err));
             assert_non_null(data);
             sb_blob_destroy(b);
         }
@@ -339,13 +339,13 @@ TEST(another_context_keeps_the_one_that_made_it) {
         rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
         rig_open(&other, NULL, SB_CONTEXT_NO_HOST_CACHE);
         sb_blob *a = ramp(rig.context), *b = empty(other.context);
-        pass(a, b, form, SB_SIDE_CPU, 0, 0);
+        pass(a, SB_DATA, b, SB_DATA, 0, form, SB_SIDE_CPU);
         assert_int_equal(rig_stats(&other).borrowed_bytes, 16);
         assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
         sb_blob_destroy(a);
         sb_context_release(rig.context);
         assert_true(host_of(b)[3] == 4);
-        assert_ok(sb_blob_to_dlpack(b, SB_SIDE_CPU, 0, &t, &err));
+        assert_ok(sb_blob_to_dlpack(b, SB_DATA, SB_SIDE_CPU, &t, &err));
         sb_blob_destroy(b);
         assert_int_equal(rig_stats(&other).borrowed_bytes, 0);
         sb_context_release(other.context);

@@ -45,7 +45,7 @@ static void take_rounded(struct results *results, double value) {
 
 static void take_data(struct results *results, sb_blob *blob) {
     const void *data = NULL;
-    take_status(results, sb_blob_cpu_data(blob, &data, NULL));
+    take_status(results, sb_blob_cpu(blob, SB_DATA, &data, NULL));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         take_rounded(results, value_at(sb_blob_dtype(blob), data, i));
 }
@@ -78,11 +78,11 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
         fill_values(dtype, COUNT, 0.1, 0.3, values);
         mem_place(data_of(blob), head, values, bytes);
         mem_place(diff_of(blob), head, values, bytes);
-        take_status(results, sb_blob_asum_data(blob, &sum, NULL));
+        take_status(results, sb_blob_asum(blob, SB_DATA, &sum, NULL));
         take_rounded(results, sum / COUNT);
-        take_status(results, sb_blob_sumsq_data(blob, &sum, NULL));
+        take_status(results, sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
         take_rounded(results, sum / COUNT);
-        take_status(results, sb_blob_scale_data(blob, 1.0 / 3, NULL));
+        take_status(results, sb_blob_scale(blob, SB_DATA, 1.0 / 3, NULL));
         take_status(results, sb_blob_update(blob, NULL));
         take_data(results, blob);
     }
@@ -108,11 +108,11 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
     take_status(results, sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL));
     if (from == to) {
         const void *data = NULL;
-        assert_ok(sb_blob_cpu_data(blob, &data, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
         assert_memory_equal(data, values, (size_t)count * sb_dtype_size(to));
     } else if (to == SB_DTYPE_I32) {
         const int32_t *data = NULL;
-        assert_ok(sb_blob_cpu_data_i32(blob, &data, &err));
+        assert_ok(sb_blob_cpu_i32(blob, SB_DATA, &data, &err));
         for (int64_t i = 0; i < sb_blob_count(blob); i++)
             results->exact[results->num_exact++] = data[i];
     } else {

@@ -47,7 +47,7 @@ static sb_blob *new_blob(int64_t count) {
     sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < count; i++)
         ((float *)p)[i] = (float)i;
     return blob;
@@ -55,7 +55,7 @@ static sb_blob *new_blob(int64_t count) {
 
 static sb_status read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
-    sb_status st = sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
+    sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
     if (st != SB_OK)
         assert_int_equal(sb_blob_count(blob), 3); /* as it was */
     sb_blob_destroy(blob);
@@ -64,7 +64,7 @@ static sb_status read_file(const char *path, sb_error *err) {
 
 static sb_status write_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(50000);
-    sb_status st = sb_blob_write_file(blob, path, 0, err);
+    sb_status st = sb_blob_save_file(blob, path, 0, err);
     sb_blob_destroy(blob);
     return st;
 }
@@ -91,11 +91,11 @@ TEST_WITH(setup, teardown, test_a_mean_file_is_read) {
         wire_free(&wire);
     }
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    assert_ok(sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
     const int64_t expected[] = {1, 3, 32, 32};
     assert_int_equal(sb_blob_num_axes(blob), 4);
     assert_memory_equal(sb_blob_shape(blob), expected, sizeof expected);
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     assert_true(((const float *)p)[0] > 90 && ((const float *)p)[3071] > 90);
     sb_blob_destroy(blob);
 }
@@ -228,10 +228,10 @@ TEST_WITH(setup, teardown, test_the_old_bytes_stay_when_a_file_is_bad) {
                "\x3a\x03\x0a\x01\x06\x2a\x18"
                "1234",
                11);
-    assert_ok(sb_blob_cpu_data(blob, &before, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
     assert_status(SB_ERR_MALFORMED,
-                  sb_blob_read_file(blob, folder->file, SB_PROTO_RESHAPE, NULL, &err));
-    assert_ok(sb_blob_cpu_data(blob, &after, &err));
+                  sb_blob_load_file(blob, folder->file, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
     assert_ptr_equal(before, after);
     assert_true(((const float *)after)[5] == 5);
     sb_blob_destroy(blob);
@@ -248,13 +248,13 @@ TEST_WITH(setup, teardown, test_a_file_holds_what_to_proto_gives) {
         sb_error err;
         void *bytes;
         size_t size;
-        assert_ok(sb_blob_write_file(blob, folder->file, SB_PROTO_WRITE_DIFF, &err));
+        assert_ok(sb_blob_save_file(blob, folder->file, SB_PROTO_WRITE_DIFF, &err));
         assert_ok(sb_blob_to_proto_new(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
         struct wire found = wire_of_file(folder->file);
         assert_int_equal(found.size, size);
         if (size > 0)
             assert_memory_equal(found.bytes, bytes, size);
-        assert_ok(sb_blob_read_file(again, folder->file, SB_PROTO_RESHAPE, NULL, &err));
+        assert_ok(sb_blob_load_file(again, folder->file, SB_PROTO_RESHAPE, NULL, &err));
         assert_int_equal(sb_blob_shape_equals(blob, again), 1);
         wire_free(&found);
         sb_bytes_free(bytes);

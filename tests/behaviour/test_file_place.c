@@ -49,9 +49,9 @@ static sb_status write_file(const char *path, sb_error *err) {
     const int64_t count = 5000;
     float *x = NULL;
     assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL), SB_OK);
-    assert_int_equal(sb_blob_overwrite_cpu_data_f32(blob, &x, NULL), SB_OK);
+    assert_int_equal(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL), SB_OK);
     memset(x, 0, (size_t)count * sizeof *x);
-    const sb_status st = sb_blob_write_file(blob, path, 0, err);
+    const sb_status st = sb_blob_save_file(blob, path, 0, err);
     sb_blob_destroy(blob);
     return st;
 }
@@ -59,7 +59,7 @@ static sb_status write_file(const char *path, sb_error *err) {
 static bool is_written(const char *path) {
     sb_blob *blob;
     assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL), SB_OK);
-    const sb_status st = sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, NULL);
+    const sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, NULL);
     const bool whole = st == SB_OK && sb_blob_count(blob) == 5000;
     sb_blob_destroy(blob);
     return whole;

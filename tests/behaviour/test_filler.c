@@ -92,7 +92,7 @@ static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
     sb_error err;
     float *data;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, num_axes, shape);
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, data);
     return blob;
 }
@@ -100,7 +100,7 @@ static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
 static void assert_counting_up(const sb_blob *blob, const char *what) {
     const float *data;
     sb_error err;
-    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         if (data[i] != (float)(i + 1))
             fail_with("%s: element %lld was written", what, (long long)i);
@@ -127,8 +127,8 @@ TEST(what_the_type_does_not_use_is_ignored) {
         const float *expected, *found;
         assert_ok(sb_blob_fill(plain, &ignored[i].plain, 1, &err));
         assert_ok(sb_blob_fill(odd, &ignored[i].odd, 1, &err));
-        assert_ok(sb_blob_cpu_data_f32(plain, &expected, &err));
-        assert_ok(sb_blob_cpu_data_f32(odd, &found, &err));
+        assert_ok(sb_blob_cpu_f32(plain, SB_DATA, &expected, &err));
+        assert_ok(sb_blob_cpu_f32(odd, SB_DATA, &found, &err));
         assert_memory_equal(found, expected, (size_t)sb_blob_count(plain) * sizeof *found);
         sb_blob_destroy(plain);
         sb_blob_destroy(odd);
@@ -255,7 +255,7 @@ TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     filler.std = 0;
     filler.sparse = 1;
     assert_ok(sb_blob_fill(scalar, &filler, 1, &err));
-    assert_ok(sb_blob_cpu_data_f32(scalar, &data, &err));
+    assert_ok(sb_blob_cpu_f32(scalar, SB_DATA, &data, &err));
     assert_true(*data == 3);
     sb_blob_destroy(scalar);
 }
@@ -333,7 +333,7 @@ static void check_cut(size_t cut, int32_t type, sb_context *context, const int64
     const bool balls = type == SB_FILLER_POSITIVE_UNITBALL;
     double *x;
     sb_error err;
-    assert_ok(sb_blob_mutable_cpu_data_f64(blob, &x, &err));
+    assert_ok(sb_blob_mutable_cpu_f64(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         x[i] = NAN;
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));
@@ -372,7 +372,7 @@ TEST(what_lies_beyond_the_count_stays) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 8);
     sb_error err;
     filler.value = -INFINITY;
-    assert_ok(sb_blob_set_cpu_data(blob, bytes, sizeof bytes, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, bytes, sizeof bytes, 0, NULL, NULL, &err));
     assert_ok(sb_blob_reshape(blob, smaller, 1, NULL, &err));
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));
     for (int i = 0; i < 8; i++)
@@ -414,8 +414,8 @@ static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_fill
     sb_blob *right = blob_of(NULL, dtype, fan->num_axes, fan->shape);
     assert_ok(sb_blob_fill(left, a, 3, &err));
     assert_ok(sb_blob_fill(right, b, 3, &err));
-    assert_ok(sb_blob_cpu_data(left, &x, &err));
-    assert_ok(sb_blob_cpu_data(right, &y, &err));
+    assert_ok(sb_blob_cpu(left, SB_DATA, &x, &err));
+    assert_ok(sb_blob_cpu(right, SB_DATA, &y, &err));
     if (memcmp(x, y, (size_t)sb_blob_count(left) * sb_dtype_size(dtype)) != 0)
         fail_with("%s of %d axes, variance_norm %d: another scale", sb_filler_type_name(a->type),
                   fan->num_axes, a->variance_norm);

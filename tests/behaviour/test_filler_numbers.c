@@ -39,7 +39,7 @@ static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
     const void *data;
     sb_error err;
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
-    assert_ok(sb_blob_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     return data;
 }
 

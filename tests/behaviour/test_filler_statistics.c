@@ -22,7 +22,7 @@ static struct sample sample_of(const sb_filler *filler, int32_t dtype, int32_t n
     sb_blob *blob = blob_of(NULL, dtype, num_axes, shape);
     struct sample s = {.count = sb_blob_count(blob)};
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
-    assert_ok(sb_blob_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     s.values = malloc((size_t)s.count * sizeof(double));
     assert_non_null(s.values);
     for (int64_t i = 0; i < s.count; i++)

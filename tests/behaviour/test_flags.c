@@ -39,20 +39,17 @@ typedef sb_status flags_call(struct world *w, uint32_t flags, sb_error *err);
 
 CALL(sb_mem_set_cpu, w->mem, w->host.ptr, 24, flags, lent_deleter, &w->host)
 CALL(sb_mem_set_gpu, w->mem, w->device.ptr, 24, flags, lent_deleter, &w->device)
-CALL(sb_blob_set_cpu_data, w->blob, w->host.ptr, 24, flags, lent_deleter, &w->host)
-CALL(sb_blob_set_gpu_data, w->blob, w->device.ptr, 24, flags, lent_deleter, &w->device)
-CALL(sb_blob_copy_from, w->blob, w->source, flags)
+CALL(sb_blob_set_cpu, w->blob, SB_DATA, w->host.ptr, 24, flags, lent_deleter, &w->host)
+CALL(sb_blob_set_gpu, w->blob, SB_DATA, w->device.ptr, 24, flags, lent_deleter, &w->device)
+CALL(sb_blob_copy_from, w->blob, SB_DATA, w->source, flags)
 CALL(sb_blob_from_proto, w->blob, w->message, w->message_size, flags, NULL)
 CALL(sb_blob_proto_size, w->source, flags, &w->size)
 CALL(sb_blob_to_proto, w->source, flags, w->message, sizeof w->message, &w->size)
 CALL(sb_blob_to_proto_new, w->source, flags, &w->bytes, &w->size)
-CALL(sb_blob_read_file, w->blob, w->path, flags, NULL)
-CALL(sb_blob_write_file, w->source, w->path, flags)
-CALL(sb_blob_to_dlpack, w->source, SB_SIDE_CPU, flags, &w->versioned)
-CALL(sb_blob_to_mutable_dlpack, w->source, SB_SIDE_CPU, flags, &w->versioned)
-CALL(sb_blob_to_legacy_dlpack, w->source, SB_SIDE_CPU, flags, &w->legacy)
-CALL(sb_blob_from_dlpack, w->blob, &w->tensor.versioned, flags)
-CALL(sb_blob_from_legacy_dlpack, w->blob, &w->tensor.legacy, flags)
+CALL(sb_blob_load_file, w->blob, w->path, flags, NULL)
+CALL(sb_blob_save_file, w->source, w->path, flags)
+CALL(sb_blob_from_dlpack, w->blob, SB_DATA, &w->tensor.versioned, flags)
+CALL(sb_blob_from_legacy_dlpack, w->blob, SB_DATA, &w->tensor.legacy, flags)
 CALL(sb_model_open_file, NULL, SB_FORMAT_BLOB, w->path, flags, NULL, &w->opened)
 CALL(sb_model_set_blob, w->model, SB_NO_LAYER, 0, w->source, flags)
 CALL(sb_model_add_blob, w->model, SB_NO_LAYER, w->source, flags)
@@ -65,17 +62,17 @@ static sb_status call_sb_context_create(struct world *w, uint32_t flags, sb_erro
     return sb_context_create(&options, &w->context, err);
 }
 
-static sb_status call_sb_blob_read_source(struct world *w, uint32_t flags, sb_error *err) {
+static sb_status call_sb_blob_load_source(struct world *w, uint32_t flags, sb_error *err) {
     const struct wire bytes = {w->message, w->message_size, w->message_size};
     struct test_source reads = {.reads = 0};
     const sb_source source = test_source_of(&reads, &bytes);
-    return sb_blob_read_source(w->blob, &source, flags, NULL, NULL, err);
+    return sb_blob_load_source(w->blob, &source, flags, NULL, NULL, err);
 }
 
-static sb_status call_sb_blob_write_sink(struct world *w, uint32_t flags, sb_error *err) {
+static sb_status call_sb_blob_save_sink(struct world *w, uint32_t flags, sb_error *err) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    sb_status st = sb_blob_write_sink(w->source, &sink, flags, NULL, err);
+    sb_status st = sb_blob_save_sink(w->source, &sink, flags, NULL, err);
     assert_int_equal(got.writes != 0, st == SB_OK);
     wire_free(&got.got);
     return st;
@@ -113,23 +110,20 @@ static const struct row {
 } rows[] = {
     ROW(sb_mem_set_cpu, SB_READ_ONLY),
     ROW(sb_mem_set_gpu, SB_READ_ONLY),
-    ROW(sb_blob_set_cpu_data, SB_READ_ONLY),
-    ROW(sb_blob_set_gpu_data, SB_READ_ONLY),
-    ROW(sb_blob_copy_from, SB_COPY_DIFF | SB_COPY_RESHAPE),
+    ROW(sb_blob_set_cpu, SB_READ_ONLY),
+    ROW(sb_blob_set_gpu, SB_READ_ONLY),
+    ROW(sb_blob_copy_from, SB_COPY_RESHAPE),
     ROW(sb_blob_from_proto, SB_PROTO_RESHAPE),
     ROW(sb_blob_proto_size, SB_PROTO_WRITE_DIFF),
     ROW(sb_blob_to_proto, SB_PROTO_WRITE_DIFF),
     ROW(sb_blob_to_proto_new, SB_PROTO_WRITE_DIFF),
-    ROW(sb_blob_read_file, SB_PROTO_RESHAPE),
-    ROW(sb_blob_write_file, SB_PROTO_WRITE_DIFF),
-    ROW(sb_blob_read_source, SB_PROTO_RESHAPE),
-    ROW(sb_blob_write_sink, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_load_file, SB_PROTO_RESHAPE),
+    ROW(sb_blob_save_file, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_load_source, SB_PROTO_RESHAPE),
+    ROW(sb_blob_save_sink, SB_PROTO_WRITE_DIFF),
     ROW(sb_source_of_descriptor, SB_SOURCE_CLOSES),
-    ROW(sb_blob_to_dlpack, SB_DLPACK_DIFF),
-    ROW(sb_blob_to_mutable_dlpack, SB_DLPACK_DIFF),
-    ROW(sb_blob_to_legacy_dlpack, SB_DLPACK_DIFF),
-    ROW(sb_blob_from_dlpack, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE),
-    ROW(sb_blob_from_legacy_dlpack, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE),
+    ROW(sb_blob_from_dlpack, SB_DLPACK_RESHAPE),
+    ROW(sb_blob_from_legacy_dlpack, SB_DLPACK_RESHAPE),
     ROW(sb_model_open_file, SB_OPEN_MAPPED),
     ROW(sb_model_set_blob, SB_PROTO_WRITE_DIFF),
     ROW(sb_model_add_blob, SB_PROTO_WRITE_DIFF),
@@ -162,7 +156,7 @@ static void world_open(struct world *w) {
     assert_ok(sb_mem_create(w->rig.context, 24, &w->mem, &err));
     assert_ok(
         sb_blob_to_proto(w->source, 0, w->message, sizeof w->message, &w->message_size, &err));
-    assert_ok(sb_blob_write_file(w->source, w->path, 0, &err));
+    assert_ok(sb_blob_save_file(w->source, w->path, 0, &err));
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_BLOB_VECTOR, &w->model, &err));
     assert_ok(sb_model_add_blob(w->model, SB_NO_LAYER, w->source, 0, &err));
     assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
@@ -258,12 +252,9 @@ TEST(every_call_takes_its_own) {
 
 TEST(no_two_flags_are_the_same_bit) {
     static const uint32_t flags[] = {
-        SB_READ_ONLY,         SB_COPY_DIFF,
-        SB_COPY_RESHAPE,      SB_PROTO_RESHAPE,
-        SB_PROTO_WRITE_DIFF,  SB_DLPACK_DIFF,
-        SB_DLPACK_RESHAPE,    SB_OPEN_MAPPED,
-        SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
-        SB_SOURCE_CLOSES,     SB_COMM_DIFF,
+        SB_READ_ONLY,      SB_COPY_RESHAPE, SB_PROTO_RESHAPE,     SB_PROTO_WRITE_DIFF,
+        SB_DLPACK_RESHAPE, SB_OPEN_MAPPED,  SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
+        SB_SOURCE_CLOSES,  SB_COMM_DIFF,
     };
     uint32_t seen = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
@@ -273,4 +264,93 @@ TEST(no_two_flags_are_the_same_bit) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         seen &= ~rows[i].known;
     assert_int_equal(seen, 0); /* each is taken by some call above */
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+typedef sb_status part_call(struct world *w, sb_part part, sb_error *err);
+
+#define PART(name, ...)                                                                            \
+    static sb_status part_##name(struct world *w, sb_part part, sb_error *err) {                   \
+        const void *in;                                                                            \
+        void *out;                                                                                 \
+        double sum;                                                                                \
+        (void)in, (void)out, (void)sum;                                                            \
+        return name(__VA_ARGS__, err);                                                             \
+    }
+
+PART(sb_blob_mem, w->blob, part, (const sb_mem **)&in)
+PART(sb_blob_mutable_mem, w->blob, part, (sb_mem **)&out)
+PART(sb_blob_set_mem, w->blob, part, w->mem)
+PART(sb_blob_cpu, w->blob, part, &in)
+PART(sb_blob_mutable_cpu, w->blob, part, &out)
+PART(sb_blob_overwrite_cpu, w->blob, part, &out)
+PART(sb_blob_gpu, w->blob, part, &in)
+PART(sb_blob_gpu_on, w->blob, part, NULL, &in)
+PART(sb_blob_mutable_gpu, w->blob, part, &out)
+PART(sb_blob_mutable_gpu_on, w->blob, part, NULL, &out)
+PART(sb_blob_overwrite_gpu, w->blob, part, &out)
+PART(sb_blob_overwrite_gpu_on, w->blob, part, NULL, &out)
+PART(sb_blob_at, w->blob, part, NULL, 0, &sum)
+PART(sb_blob_share, w->blob, part, w->source)
+PART(sb_blob_set_cpu, w->blob, part, w->host.ptr, 24, 0, lent_deleter, &w->host)
+PART(sb_blob_set_gpu, w->blob, part, w->device.ptr, 24, 0, lent_deleter, &w->device)
+PART(sb_blob_reclaim_cpu, w->blob, part, lent_deleter, &out)
+PART(sb_blob_clear, w->blob, part)
+PART(sb_blob_asum, w->blob, part, &sum)
+PART(sb_blob_sumsq, w->blob, part, &sum)
+PART(sb_blob_scale, w->blob, part, 2)
+PART(sb_blob_scale_on, w->blob, part, 2, NULL)
+PART(sb_blob_copy_from, w->blob, part, w->source, 0)
+PART(sb_blob_to_dlpack, w->blob, part, SB_SIDE_CPU, &w->versioned)
+PART(sb_blob_to_mutable_dlpack, w->blob, part, SB_SIDE_CPU, &w->versioned)
+PART(sb_blob_to_legacy_dlpack, w->blob, part, SB_SIDE_CPU, &w->legacy)
+PART(sb_blob_from_dlpack, w->blob, part, &w->tensor.versioned, 0)
+PART(sb_blob_from_legacy_dlpack, w->blob, part, &w->tensor.legacy, 0)
+
+TEST(a_part_is_data_or_diff) {
+    static part_call *const calls[] = {
+        part_sb_blob_mem,
+        part_sb_blob_mutable_mem,
+        part_sb_blob_set_mem,
+        part_sb_blob_cpu,
+        part_sb_blob_mutable_cpu,
+        part_sb_blob_overwrite_cpu,
+        part_sb_blob_gpu,
+        part_sb_blob_gpu_on,
+        part_sb_blob_mutable_gpu,
+        part_sb_blob_mutable_gpu_on,
+        part_sb_blob_overwrite_gpu,
+        part_sb_blob_overwrite_gpu_on,
+        part_sb_blob_at,
+        part_sb_blob_share,
+        part_sb_blob_set_cpu,
+        part_sb_blob_set_gpu,
+        part_sb_blob_reclaim_cpu,
+        part_sb_blob_clear,
+        part_sb_blob_asum,
+        part_sb_blob_sumsq,
+        part_sb_blob_scale,
+        part_sb_blob_scale_on,
+        part_sb_blob_copy_from,
+        part_sb_blob_to_dlpack,
+        part_sb_blob_to_mutable_dlpack,
+        part_sb_blob_to_legacy_dlpack,
+        part_sb_blob_from_dlpack,
+        part_sb_blob_from_legacy_dlpack,
+    };
+    static const sb_part parts[] = {-1, 2, INT32_MIN, INT32_MAX};
+    struct world w;
+    sb_error err;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (size_t k = 0; k < 4; k++) {
+            assert_status(SB_ERR_INVALID_ARGUMENT, calls[i](&w, parts[k], &err));
+            assert_non_null(strstr(err.message, "neither SB_DATA nor SB_DIFF"));
+        }
+    for (size_t k = 0; k < 4; k++) {
+        sb_blob_drop(w.blob, parts[k]);
+        assert_int_equal(sb_blob_capacity(w.blob, parts[k]), 0);
+    }
+    world_close(&w);
 }

@@ -128,14 +128,14 @@ static sb_status equals_proto(sb_blob *blob, const struct given *given, sb_error
 }
 
 static sb_status from_file(sb_blob *blob, const struct given *given, sb_error *err) {
-    return sb_blob_read_file(blob, given->path, 0, NULL, err);
+    return sb_blob_load_file(blob, given->path, 0, NULL, err);
 }
 
 static sb_status from_source(sb_blob *blob, const struct given *given, sb_error *err) {
     struct wire wire = {(unsigned char *)given->bytes, given->size, given->size};
     struct test_source from = {0};
     sb_source source = test_source_of(&from, &wire);
-    return sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
+    return sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
 }
 
 static sb_status blob_bytes(const struct given *given, sb_error *err) {

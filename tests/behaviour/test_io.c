@@ -58,7 +58,7 @@ static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
     const void *p;
     sb_error err;
     assert_int_equal(sb_blob_count(blob), count);
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < count; i++)
         assert_true(((const float *)p)[i] == first + (float)i);
 }
@@ -178,10 +178,10 @@ TEST_WITH(setup, teardown, a_blob_is_read_and_written_through_callbacks) {
     wire_blob(&wire, large, 1, 7);
     const sb_source source = test_source_of(&w->source, &wire);
     assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_read_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+                  sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
     assert_counts_up(w->blob, *large, 7);
-    assert_ok(sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+    assert_ok(sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
     assert_int_equal(w->sink.got.size, wire.size);
     assert_int_equal(w->source.closes, 0); /* it was borrowed */
     wire_free(&wire);
@@ -200,7 +200,7 @@ TEST_WITH(setup, teardown, an_empty_piece_is_not_asked_for) {
     wire_numbers(&shape, 1, dims, 1);
     wire_message(&wire, 7, &shape);
     const sb_source source = test_source_of(&w->source, &wire);
-    assert_ok(sb_blob_read_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
     assert_int_equal(sb_blob_count(w->blob), *dims);
     wire_free(&wire);
     wire_free(&shape);
@@ -224,10 +224,10 @@ TEST_WITH(setup, teardown, null_is_refused) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(NULL, &sink, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, NULL, &err));
     assert_string_equal(err.message, "sink is NULL");
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_source(NULL, &source, 0, NULL, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_source(w->blob, NULL, 0, NULL, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(NULL, &sink, 0, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, NULL, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_load_source(NULL, &source, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_load_source(w->blob, NULL, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(NULL, &sink, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(w->blob, NULL, 0, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, 99, &source, NULL, NULL, &out, &err));
     assert_int_equal(w->sink.writes, 0);
@@ -243,20 +243,20 @@ TEST_WITH(setup, teardown, what_lacks_a_slot_is_refused) {
     sb_error err;
     const int reads = w->source.reads;
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_read_source(w->blob, &source, 0, NULL, &progress, &err));
+                  sb_blob_load_source(w->blob, &source, 0, NULL, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     assert_int_equal(w->source.reads, reads);
     source.read_at = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+                  sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
     assert_non_null(strstr(err.message, "read_at"));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, &sink, 0, &progress, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(w->blob, &sink, 0, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(model, &progress, &err));
     sink.write = NULL;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, &sink, &err));
     sb_model_destroy(model);
@@ -275,16 +275,16 @@ TEST_WITH(setup, teardown, structs_of_other_versions_are_judged_by_their_size) {
     wire_blob(&w->wire, three, 1, 9);
     source.known = test_source_of(&w->source, &w->wire);
     source.known.struct_size = sizeof source;
-    assert_ok(sb_blob_read_source(w->blob, &source.known, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_ok(sb_blob_load_source(w->blob, &source.known, SB_PROTO_RESHAPE, NULL, NULL, &err));
     source.later = 1;
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_blob_read_source(w->blob, &source.known, 0, NULL, NULL, &err));
+                  sb_blob_load_source(w->blob, &source.known, 0, NULL, NULL, &err));
     source.known.struct_size = sink.struct_size = progress.struct_size = 8;
     assert_status(SB_ERR_ABI_MISMATCH,
-                  sb_blob_read_source(w->blob, &source.known, 0, NULL, NULL, &err));
-    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+                  sb_blob_load_source(w->blob, &source.known, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
     sink.struct_size = sizeof sink;
-    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_write_sink(w->blob, &sink, 0, &progress, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_save_sink(w->blob, &sink, 0, &progress, &err));
     assert_int_equal(w->sink.writes, 0);
 }
 
@@ -294,12 +294,12 @@ TEST_WITH(setup, teardown, a_source_is_no_larger_than_a_message) {
     sb_error err;
     for (source.size = (uint64_t)INT32_MAX + 1; source.size != 0; source.size <<= 1) {
         assert_status(SB_ERR_DATA_LIMIT,
-                      sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+                      sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
     const int reads = w->source.reads; /* the first bytes may tell what it is, if anybody asks */
     source.size = (uint64_t)INT32_MAX + 1;
-    assert_int_equal(sb_blob_read_source(w->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
+    assert_int_equal(sb_blob_load_source(w->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     assert_int_equal(w->source.reads, reads);
     w->source.outside = false;
 }
@@ -342,12 +342,12 @@ TEST_WITH(setup, teardown, a_status_of_a_callback_is_one_of_three) {
         struct test_sink fails = {.fault = {1, returned, i % 2}};
         const sb_sink sink = test_sink_of(&fails);
         w->source.fault = (struct test_fault){2, returned, i % 2}; /* after the first version */
-        assert_status(seen, sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+        assert_status(seen, sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
         assert_string_equal(err.message, i % 2 ? "the source failed and did not say why"
                                                : "the test wants it so");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
         assert_int_equal(err.offset, 0);
-        assert_status(seen, sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+        assert_status(seen, sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
         assert_string_equal(err.message,
                             i % 2 ? "the sink failed and did not say why" : "the test wants it so");
         assert_int_equal(fails.got.size, 0);
@@ -447,7 +447,7 @@ TEST_WITH(setup, teardown, a_blob_that_is_read_is_told_in_steps) {
     sb_error err;
     wire_blob(&wire, (int64_t[]){1 << 20}, 1, 1);
     const sb_source source = test_source_of(&w->source, &wire);
-    assert_ok(sb_blob_read_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
+    assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
     check_told(w, wire.size);
     wire_free(&wire);
 }
@@ -481,7 +481,7 @@ TEST_WITH(setup, teardown, long_calls_tell_how_far_they_are) {
     check_told(w, w->wire.size);
     assert_ok(sb_model_save(model, buffer, w->wire.size, &size, &err));
     check_told(w, w->wire.size);
-    assert_ok(sb_blob_write_sink(w->blob, &sink, 0, &progress, &err));
+    assert_ok(sb_blob_save_sink(w->blob, &sink, 0, &progress, &err));
     check_told(w, info.size);
     assert_ok(sb_model_set_progress(model, NULL, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
@@ -542,7 +542,7 @@ TEST_WITH(setup, teardown, a_model_in_memory_tells_too) {
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, wide, &err));
     assert_true(w->progress.reports > 3);
     w->progress = (struct test_progress){.cancels_at = 2};
-    assert_ok(sb_blob_overwrite_cpu_data(w->blob, &p, &err));
+    assert_ok(sb_blob_overwrite_cpu(w->blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < *large; i++)
         ((float *)p)[i] = -5 + (float)i;
     assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));

@@ -58,12 +58,12 @@ static void pending_open(struct pending *p, int32_t source) {
     p->lent = lend_host(BYTES, OLD);
     assert_ok(sb_mem_set_cpu(p->mem, p->lent.ptr, BYTES, 0, lent_deleter, &p->lent, &err));
     p->host = p->lent.ptr;
-    assert_ok(sb_mem_gpu_data(p->mem, &p->device, &err));
+    assert_ok(sb_mem_gpu(p->mem, &p->device, &err));
     if (source == SB_SIDE_CPU) {
-        assert_ok(sb_mem_mutable_cpu_data(p->mem, &out, &err));
+        assert_ok(sb_mem_mutable_cpu(p->mem, &out, &err));
         device_fill(p->rig.context, (void *)(uintptr_t)p->device, BYTES, 0);
     } else {
-        assert_ok(sb_mem_mutable_gpu_data(p->mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(p->mem, &out, &err));
         memset(p->lent.ptr, 0, BYTES);
     }
 }
@@ -111,9 +111,9 @@ TEST(a_queued_copy_reports_synced_and_moves_the_bytes) {
             rig_schedule(&p.rig, kind, 7);
             assert_ok(queue_copy(&p, &err));
             assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
-            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+            assert_ok(sb_mem_cpu(p.mem, &out, &err));
             assert_true(bytes_are(out, BYTES, OLD));
-            assert_ok(sb_mem_gpu_data(p.mem, &out, &err));
+            assert_ok(sb_mem_gpu(p.mem, &out, &err));
             assert_true(device_bytes_are(p.rig.context, out, BYTES, OLD));
             assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
             assert_ok(queue_copy(&p, &err)); /* SYNCED: nothing to do */
@@ -130,13 +130,13 @@ TEST(whoever_needs_only_the_source_does_not_wait) {
         pending_start(&p);
         if (source == SB_SIDE_CPU) {
             struct tally before = rig_tally(&p.rig);
-            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+            assert_ok(sb_mem_cpu(p.mem, &out, &err));
             struct tally t = rig_since(&p.rig, &before);
             for (int op = 0; op < SB_SIM_OP_COUNT; op++)
                 assert_int_equal(t.calls[op], 0);
             assert_true(bytes_are(out, BYTES, OLD));
         } else {
-            assert_ok(sb_mem_gpu_data_on(p.mem, p.stream, &out, &err));
+            assert_ok(sb_mem_gpu_on(p.mem, p.stream, &out, &err));
         }
         assert_false(copy_has_run(&p));
         pending_close(&p);
@@ -169,14 +169,14 @@ TEST(a_host_write_does_not_overtake_a_push) {
         pending_open(&p, SB_SIDE_CPU);
         pending_start(&p);
         assert_ok(overwrite ? sb_mem_overwrite_cpu(p.mem, &out, &err)
-                            : sb_mem_mutable_cpu_data(p.mem, &out, &err));
+                            : sb_mem_mutable_cpu(p.mem, &out, &err));
         memset(out, NEW, BYTES);
         assert_ok(sb_context_synchronize(p.rig.context, &err));
         assert_ok(sb_context_forget_stream(p.rig.context, p.stream, &err));
         assert_true(device_bytes_are(p.rig.context, p.device, BYTES, OLD));
         assert_int_equal(sb_mem_head(p.mem), SB_HEAD_AT_CPU);
         const void *in;
-        assert_ok(sb_mem_gpu_data(p.mem, &in, &err));
+        assert_ok(sb_mem_gpu(p.mem, &in, &err));
         assert_true(device_bytes_are(p.rig.context, in, BYTES, NEW));
         pending_close(&p);
     }
@@ -193,9 +193,9 @@ TEST(a_device_write_does_not_overtake_a_pull) {
         other = rig_stream(&p.rig);
         pending_start(&p);
         if (form == 0)
-            assert_ok(sb_mem_mutable_gpu_data(p.mem, &out, &err));
+            assert_ok(sb_mem_mutable_gpu(p.mem, &out, &err));
         else if (form == 1)
-            assert_ok(sb_mem_mutable_gpu_data_on(p.mem, other, &out, &err));
+            assert_ok(sb_mem_mutable_gpu_on(p.mem, other, &out, &err));
         else if (form == 2)
             assert_ok(sb_mem_overwrite_gpu(p.mem, &out, &err));
         else
@@ -208,7 +208,7 @@ TEST(a_device_write_does_not_overtake_a_pull) {
         assert_ok(sb_context_forget_stream(p.rig.context, p.stream, &err));
         assert_true(bytes_are(p.host, BYTES, OLD)); /* the pull ended before the kernel wrote */
         const void *in;
-        assert_ok(sb_mem_cpu_data(p.mem, &in, &err));
+        assert_ok(sb_mem_cpu(p.mem, &in, &err));
         assert_true(job.ran && job.right);
         assert_true(bytes_are(in, BYTES, NEW));
         sb_mem_release(p.mem);
@@ -241,7 +241,7 @@ static void lend_with_witness(struct pending *p, struct witness *w) {
     p->lent.deleted = 1;
     memset(p->lent.ptr, OLD, BYTES);
     if (p->source == SB_SIDE_GPU) {
-        assert_ok(sb_mem_mutable_gpu_data(p->mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(p->mem, &out, &err));
         assert_ptr_equal(out, p->device);
         memset(p->lent.ptr, 0, BYTES);
     } else {
@@ -298,7 +298,7 @@ TEST(evicting_the_device_side_waits_for_its_push) {
     struct lent device = lend_device(p.rig.context, BYTES, 0);
     void *ptr;
     assert_ok(sb_mem_set_gpu(p.mem, device.ptr, BYTES, 0, lent_deleter, &device, &err));
-    assert_ok(sb_mem_mutable_cpu_data(p.mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(p.mem, &ptr, &err));
     memset(ptr, OLD, BYTES);
     p.device = device.ptr;
     pending_start(&p);
@@ -306,7 +306,7 @@ TEST(evicting_the_device_side_waits_for_its_push) {
     assert_int_equal(device.deleted, 1);
     assert_true(copy_has_run(&p));
     assert_int_equal(sb_mem_head(p.mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+    assert_ok(sb_mem_cpu(p.mem, &out, &err));
     assert_true(bytes_are(out, BYTES, OLD));
     lent_free(&device);
     pending_close(&p);
@@ -430,12 +430,12 @@ TEST(spare_storage_is_zeroed_after_its_allocation) {
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data_on(mem, first, &out, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, first, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
     device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data_on(mem, second, &out, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, second, &out, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    assert_ok(sb_mem_gpu_data_on(mem, second, &out, &err));
+    assert_ok(sb_mem_gpu_on(mem, second, &out, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_true(device_bytes_are(rig.context, out, BYTES, 0));
     sb_mem_release(mem);
@@ -490,9 +490,9 @@ TEST(read_only_bytes_are_moved_for_a_named_stream) {
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
         rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
-        assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+        assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
         launch(&job, rig.context, stream, out, OLD, NEW);
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(job.ran && job.right && bytes_are(in, BYTES, NEW));
         assert_int_equal(lent.deleted, 1);
         assert_true(lent_holds(&lent, OLD));
@@ -513,7 +513,7 @@ TEST(a_named_stream_waits_instead_of_the_host) {
     pending_open(&p, SB_SIDE_CPU);
     sb_stream other = rig_stream(&p.rig);
     pending_start(&p);
-    assert_ok(sb_mem_gpu_data_on(p.mem, other, &out, &err));
+    assert_ok(sb_mem_gpu_on(p.mem, other, &out, &err));
     assert_ptr_equal(out, p.device);
     assert_false(copy_has_run(&p)); /* the host did not wait */
     launch(&job, p.rig.context, other, out, OLD, -1);
@@ -540,19 +540,19 @@ TEST(later_work_is_ordered_after_recorded_streams) {
             assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
             memset(out, OLD, BYTES);
             rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
-            assert_ok(sb_mem_mutable_gpu_data_on(mem, one, &out, &err));
+            assert_ok(sb_mem_mutable_gpu_on(mem, one, &out, &err));
             launch(&writer, rig.context, one, out, OLD, NEW);
-            assert_ok(sb_mem_gpu_data_on(mem, two, &in, &err));
+            assert_ok(sb_mem_gpu_on(mem, two, &in, &err));
             launch(&reader, rig.context, two, in, NEW, -1);
             struct lent next = lend_device(rig.context, BYTES, 0x44);
             switch (way) {
             case DOWNLOAD:
-                assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                assert_ok(sb_mem_cpu(mem, &in, &err));
                 assert_true(bytes_are(in, BYTES, NEW));
                 break;
             case PULL:
                 assert_ok(sb_mem_async_cpu_pull(mem, two, &err));
-                assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                assert_ok(sb_mem_cpu(mem, &in, &err));
                 assert_true(bytes_are(in, BYTES, NEW));
                 break;
             case UPLOAD:
@@ -579,7 +579,7 @@ TEST(later_work_is_ordered_after_recorded_streams) {
                 sb_mem_release(mem);
                 mem = NULL;
                 assert_ok(sb_mem_create(rig.context, BYTES, &second, &err));
-                assert_ok(sb_mem_gpu_data(second, &in, &err));
+                assert_ok(sb_mem_gpu(second, &in, &err));
                 break;
             }
             assert_ok(sb_context_forget_stream(rig.context, one, &err));
@@ -610,18 +610,18 @@ TEST(plain_calls_are_ordered_with_the_default_stream) {
         sb_stream named = rig_stream(&rig);
         rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
         launch(&jobs[0], rig.context, NULL, out, 0, OLD);
-        assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err)); /* after what is queued unnamed */
+        assert_ok(sb_mem_gpu_on(mem, named, &in, &err)); /* after what is queued unnamed */
         launch(&jobs[3], rig.context, named, in, OLD, -1);
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(bytes_are(in, BYTES, OLD));
-        assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+        assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
         memset(out, NEW, BYTES);
-        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
         launch(&jobs[1], rig.context, NULL, out, NEW, OLD);
         assert_ok(sb_mem_clear(mem, &err));
-        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        assert_ok(sb_mem_gpu(mem, &in, &err));
         launch(&jobs[2], rig.context, NULL, in, 0, -1);
         sb_mem_release(mem);
         assert_ok(sb_context_synchronize(rig.context, &err));
@@ -643,14 +643,14 @@ TEST(a_forgotten_stream_may_be_destroyed) {
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
     launch(&job, rig.context, stream, out, 0, NEW);
     assert_ok(sb_context_forget_stream(rig.context, stream, &err));
     assert_true(job.ran && job.right); /* forgetting waits */
     assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, NEW));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_ok(sb_mem_evict_cpu(mem, &err));
     assert_ok(sb_mem_clear(mem, &err));
     sb_mem_release(mem);
@@ -672,7 +672,7 @@ TEST(a_memory_waits_for_any_number_of_streams) {
     assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
     for (int i = 0; i < MANY; i++) {
         streams[i] = rig_stream(&rig);
-        assert_ok(sb_mem_gpu_data_on(i % 2 ? mem : other, streams[i], &in, &err));
+        assert_ok(sb_mem_gpu_on(i % 2 ? mem : other, streams[i], &in, &err));
         launch(&jobs[i], rig.context, streams[i], in, 0, -1);
     }
     sb_mem_release(mem);
@@ -697,7 +697,7 @@ TEST(forgotten_streams_cost_nothing) {
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     for (int i = 0; i < 100; i++) {
         sb_stream stream = rig_stream(&rig);
-        assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+        assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
         rig_end_stream(&rig, stream);
         if (i == 0)
             first = rig_stats(&rig).host_bytes;
@@ -720,9 +720,9 @@ TEST(prefetch_starts_what_the_read_would_do) {
         assert_false(copy_has_run(&p));
         const void *out;
         if (source == SB_SIDE_CPU)
-            assert_ok(sb_mem_gpu_data(p.mem, &out, &err));
+            assert_ok(sb_mem_gpu(p.mem, &out, &err));
         else
-            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+            assert_ok(sb_mem_cpu(p.mem, &out, &err));
         assert_true(copy_has_run(&p));
         struct tally t = rig_since(&p.rig, &before);
         assert_int_equal(t.uploads + t.downloads, 1);

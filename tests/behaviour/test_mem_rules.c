@@ -13,14 +13,14 @@ TEST(the_built_in_context_works_like_any_host) {
     const void *ptr;
     assert_ok(sb_mem_create(NULL, BYTES, &mem, &err));
     assert_null(sb_mem_context(mem));
-    assert_ok(sb_mem_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_cpu(mem, &ptr, &err));
     assert_true(bytes_are(ptr, BYTES, 0));
     const sb_stream streams[] = {NULL, (sb_stream)&err};
     for (int i = 0; i < 2; i++) {
         assert_status(SB_ERR_NO_DEVICE, sb_mem_async_gpu_push(mem, streams[i], &err));
         assert_status(SB_ERR_NO_DEVICE, sb_mem_async_cpu_pull(mem, streams[i], &err));
     }
-    assert_status(SB_ERR_NO_DEVICE, sb_mem_gpu_data(mem, &ptr, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_mem_gpu(mem, &ptr, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     sb_mem_release(mem);
 }
@@ -53,7 +53,7 @@ TEST(sizes_past_the_address_space_are_refused) {
     sb_mem *mem = NULL;
     assert_ok(sb_mem_create(NULL, PTRDIFF_MAX, &mem, &err));
     const void *ptr = NULL;
-    sb_status status = sb_mem_cpu_data(mem, &ptr, NULL);
+    sb_status status = sb_mem_cpu(mem, &ptr, NULL);
     assert_true(status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_null(ptr);
@@ -77,9 +77,9 @@ TEST(first_touch_reads_as_zero_even_in_reused_memory) {
             assert_ok(sb_mem_create(rig.context, sizes[i], &device, &err));
             assert_true(bytes_are(read_cpu(host), sizes[i], 0));
             assert_true(device_bytes_are(rig.context, read_gpu(device), sizes[i], 0));
-            assert_ok(sb_mem_mutable_cpu_data(host, &ptr, &err));
+            assert_ok(sb_mem_mutable_cpu(host, &ptr, &err));
             memset(ptr, 0xff, sizes[i]);
-            assert_ok(sb_mem_mutable_gpu_data(device, &ptr, &err));
+            assert_ok(sb_mem_mutable_gpu(device, &ptr, &err));
             device_fill(rig.context, ptr, sizes[i], 0xff);
             sb_mem_release(host);
             sb_mem_release(device);
@@ -117,7 +117,7 @@ TEST(a_memory_keeps_its_context_alive) {
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     sb_context_release(rig.context);
-    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
     memset(ptr, CURRENT, BYTES);
     assert_true(device_bytes_are(sb_mem_context(mem), read_gpu(mem), BYTES, CURRENT));
     sb_mem_release(mem);
@@ -230,12 +230,12 @@ TEST(a_refusal_says_where_the_bytes_are) {
     void *out;
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err));
     assert_string_equal(err.message, "the newest bytes are on the host already");
     assert_status(WRONG, sb_mem_evict_cpu(mem, &err));
     assert_string_equal(err.message, "the host holds the only current bytes");
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_status(WRONG, sb_mem_async_gpu_push(mem, NULL, &err));
     assert_string_equal(err.message, "the newest bytes are on the device already");
     assert_status(WRONG, sb_mem_evict_gpu(mem, &err));
@@ -249,7 +249,7 @@ static void calling_deleter(void *user, void *ptr) {
     sb_mem *mem = user;
     const void *out = NULL;
     (void)ptr;
-    assert_int_equal(sb_mem_cpu_data(mem, &out, NULL), SB_OK);
+    assert_int_equal(sb_mem_cpu(mem, &out, NULL), SB_OK);
 }
 
 TEST(deleters_run_outside_every_lock) {
@@ -267,7 +267,7 @@ TEST(deleters_run_outside_every_lock) {
     assert_true(bytes_are(read_cpu(mem), BYTES, LENT));
     assert_ok(sb_mem_evict_gpu(mem, &err));
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, calling_deleter, mem, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
     sb_mem_release(mem);
     lent_free(&host);
     lent_free(&device);
@@ -286,18 +286,18 @@ TEST(streams_of_another_context_are_refused) {
     rig_open(&other, "sim:0", 0);
     assert_ok(sb_sim_stream_create(other.context, &foreign, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
     memset(ptr, CURRENT, BYTES);
     const sb_status no = SB_ERR_WRONG_DEVICE;
-    assert_status(no, sb_mem_gpu_data_on(mem, foreign, &in, &err));
-    assert_status(no, sb_mem_mutable_gpu_data_on(mem, foreign, &out, &err));
+    assert_status(no, sb_mem_gpu_on(mem, foreign, &in, &err));
+    assert_status(no, sb_mem_mutable_gpu_on(mem, foreign, &out, &err));
     assert_status(no, sb_mem_overwrite_gpu_on(mem, foreign, &out, &err));
     assert_status(no, sb_mem_async_gpu_push(mem, foreign, &err));
     assert_status(no, sb_mem_prefetch_gpu(mem, foreign, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_true(bytes_are(read_cpu(mem), BYTES, CURRENT));
     (void)read_gpu(mem);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_status(no, sb_mem_async_cpu_pull(mem, foreign, &err));
     assert_status(no, sb_mem_prefetch_cpu(mem, foreign, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
@@ -379,12 +379,12 @@ TEST(caps_refuse_and_change_nothing) {
     rig_open_options(&rig, options);
     assert_ok(sb_mem_create(rig.context, ((size_t)1 << 20) + 1, &mem, &err));
     const sb_status cap = SB_ERR_CAP_REACHED;
-    assert_status(cap, sb_mem_cpu_data(mem, &in, &err));
-    assert_status(cap, sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_status(cap, sb_mem_cpu(mem, &in, &err));
+    assert_status(cap, sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(cap, sb_mem_overwrite_cpu(mem, &out, &err));
     assert_status(cap, sb_mem_prefetch_cpu(mem, NULL, &err));
-    assert_status(cap, sb_mem_gpu_data(mem, &in, &err));
-    assert_status(cap, sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(cap, sb_mem_gpu(mem, &in, &err));
+    assert_status(cap, sb_mem_mutable_gpu(mem, &out, &err));
     assert_status(cap, sb_mem_overwrite_gpu(mem, &out, &err));
     assert_status(cap, sb_mem_prefetch_gpu(mem, NULL, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
@@ -392,7 +392,7 @@ TEST(caps_refuse_and_change_nothing) {
     assert_null(out);
     struct lent lent = lend_host(((size_t)1 << 20) + 1, LENT); /* lent memory is under no cap */
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
-    assert_status(cap, sb_mem_gpu_data(mem, &in, &err));
+    assert_status(cap, sb_mem_gpu(mem, &in, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     sb_mem_release(mem);
     lent_free(&lent);

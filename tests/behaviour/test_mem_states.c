@@ -208,7 +208,7 @@ TEST(size_zero_moves_out_of_read_only_loans) {
     void *out;
     scene_open(&scene, &start, 0);
     assert_ok(sb_mem_set_cpu(scene.mem, &byte, 0, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_mem_mutable_cpu_data(scene.mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(scene.mem, &out, &err));
     assert_ptr_not_equal(out, &byte);
     assert_int_equal(sb_mem_storage(scene.mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     scene_close(&scene);
@@ -245,13 +245,13 @@ static sb_blob *lose(struct scene *scene, int32_t cpu, int32_t gpu) {
     rig_open(&scene->rig, "sim:0", SB_CONTEXT_NO_PINNED);
     assert_ok(sb_blob_create_shaped(scene->rig.context, SB_DTYPE_F32, &(int64_t){LOST_COUNT}, 1,
                                     &blob, &err));
-    assert_ok(sb_blob_mutable_data(blob, &scene->mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &scene->mem, &err));
     sb_mem_retain(scene->mem);
     scene_give(scene, SB_SIDE_CPU, cpu, STALE);
     scene_give(scene, SB_SIDE_GPU, gpu, CURRENT);
     assert_int_equal(sb_mem_head(scene->mem), SB_HEAD_AT_GPU);
     device_fail(scene->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_head(scene->mem), SB_HEAD_LOST);
     assert_int_equal(sb_context_device_status(scene->rig.context), SB_ERR_DEVICE_LOST);
     return blob;
@@ -280,7 +280,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     assert_int_equal(sb_mem_head(scene.mem), works ? SB_HEAD_AT_CPU : SB_HEAD_LOST);
     if (works) {
         void *ptr;
-        assert_ok(sb_mem_mutable_cpu_data(scene.mem, &ptr, &err));
+        assert_ok(sb_mem_mutable_cpu(scene.mem, &ptr, &err));
         memset(ptr, CURRENT, BYTES);
         assert_true(bytes_are(read_cpu(scene.mem), BYTES, CURRENT));
     }

@@ -25,7 +25,7 @@ static sb_blob *new_blob(int32_t dtype, const int64_t *dims, int32_t axes) {
     sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, dtype, dims, axes, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++) {
         if (dtype == SB_DTYPE_F32)
             ((float *)p)[i] = 1.5F * (float)i;

@@ -17,7 +17,7 @@ static sb_blob *new_four(float first) {
     sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, four, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
     for (int i = 0; i < 4; i++)
         ((float *)p)[i] = first + (float)i;
     return blob;
@@ -75,7 +75,7 @@ static void assert_loads(const sb_model *model, int64_t layer, int64_t index, in
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
     assert_int_equal(sb_blob_count(blob), count);
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < count; i++)
         assert_true(((const float *)p)[i] == first + (float)i);
     sb_blob_destroy(blob);
@@ -175,7 +175,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     sb_blob *blob = new_four(8);
     assert_ok(sb_model_set_blob(model, 0, 0, blob, SB_PROTO_WRITE_DIFF, &err));
-    assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
     memset(p, 0, 16);
     assert_loads(model, 0, 0, 4, 8);
     assert_loads(model, 0, 1, 2, 100);
@@ -189,7 +189,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     add_four(model, 1, 30);
     add_four(model, 1, 40);
     set_four(model, 1, 0, 35);
-    assert_ok(sb_model_layer(model, 1, &layer, &err));
+    assert_ok(sb_model_layer_info(model, 1, &layer, &err));
     assert_int_equal(layer.num_blobs, 2);
     assert_loads(model, 1, 0, 4, 35);
     assert_loads(model, 1, 1, 4, 40);
@@ -255,7 +255,7 @@ TEST(test_names_are_bytes_of_any_value) {
         assert_name(name_of(model), bytes, size);
         assert_ok(sb_model_find_layer(model, bytes, size, &found, &err));
         assert_int_equal(found, 1);
-        assert_ok(sb_model_layer(model, 1, &info, &err));
+        assert_ok(sb_model_layer_info(model, 1, &info, &err));
         assert_name(info.name, bytes, size);
         assert_name(info.type, bytes, size);
         sb_model_destroy(model);
@@ -324,7 +324,7 @@ TEST(test_a_struct_size_of_no_version_is_refused) {
         sb_layer_info layer = {.struct_size = sizes[i], .num_blobs = 77};
         sb_blob_info blob = {.struct_size = sizes[i], .count = 77};
         sb_solver_info info = {.struct_size = sizes[i], .iter = 77};
-        assert_status(SB_ERR_ABI_MISMATCH, sb_model_layer(net, 0, &layer, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_layer_info(net, 0, &layer, &err));
         assert_status(SB_ERR_ABI_MISMATCH, sb_model_blob_info(net, 0, 0, &blob, &err));
         assert_status(SB_ERR_ABI_MISMATCH, sb_model_solver_info(solver, &info, &err));
         assert_status(SB_ERR_ABI_MISMATCH, sb_model_set_solver_info(solver, &info, &err));
@@ -394,7 +394,7 @@ TEST(test_a_net_built_in_memory) {
     }
     found = save(model);
     assert_wire(&found, &expected);
-    assert_ok(sb_model_layer(model, 4, &info, &err));
+    assert_ok(sb_model_layer_info(model, 4, &info, &err));
     assert_string_equal(info.name.bytes, "layer4");
     assert_string_equal(info.type.bytes, "Scale");
     assert_int_equal(info.num_blobs, 1);
@@ -449,10 +449,10 @@ TEST(room_of_a_layer_that_was_taken_away_is_used_again) {
     }
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_add_layer(model, "ab", 2, "c", 1, NULL, &err));
-    assert_ok(sb_model_layer(model, 1, &info, &err));
+    assert_ok(sb_model_layer_info(model, 1, &info, &err));
     assert_string_equal(info.name.bytes, "ab");
     assert_string_equal(info.type.bytes, "c");
-    assert_ok(sb_model_layer(model, 0, &info, &err));
+    assert_ok(sb_model_layer_info(model, 0, &info, &err));
     assert_string_equal(info.name.bytes, "kept");
     assert_string_equal(info.type.bytes, "Scale");
     sb_model_destroy(model);
@@ -492,7 +492,8 @@ TEST(the_allocator_is_told_which_blobs_are_small) {
         assert_ok(sb_context_create(&options, &context, &err));
         assert_ok(sb_model_create(context, SB_FORMAT_BLOB_VECTOR, &model, &err));
         sb_blob *blob = blob_encoded_in(context, bytes[i]);
-        assert_ok(sb_blob_cpu_data(blob, &(const void *){NULL}, &err)); /* zeros, allocated now */
+        assert_ok(
+            sb_blob_cpu(blob, SB_DATA, &(const void *){NULL}, &err)); /* zeros, allocated now */
         const int64_t before = counting.live_buffers;
         assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
         assert_int_equal(counting.live_buffers - before, i);
@@ -597,7 +598,7 @@ TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
         struct wire saved = save(model);
         sb_model *again = model_of(&saved, SB_FORMAT_AUTO);
         assert_int_equal(name_of(again).size, 3);
-        assert_ok(sb_model_layer(again, 0, &info, &err));
+        assert_ok(sb_model_layer_info(again, 0, &info, &err));
         assert_string_equal(info.name.bytes, "conv");
         assert_loads(again, 0, 1, 4, 7);
         sb_model_destroy(again);
@@ -655,7 +656,7 @@ TEST(test_structs_of_newer_callers_end_in_zeros) {
     assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &history, &err));
     assert_ok(sb_model_add_layer(net, "a", 1, "Scale", 5, NULL, &err));
     add_four(net, 0, 1);
-    assert_ok(sb_model_layer(net, 0, &layer.known, &err));
+    assert_ok(sb_model_layer_info(net, 0, &layer.known, &err));
     assert_ok(sb_model_blob_info(net, 0, 0, &blob.known, &err));
     assert_ok(sb_model_solver_info(history, &solver.known, &err));
     assert_true(layer.later == 0 && blob.later == 0 && solver.later == 0);
@@ -888,7 +889,7 @@ TEST(test_many_edits_in_any_order) {
 
 static sb_text layer_name(const sb_model *model, int64_t layer) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    assert_int_equal(sb_model_layer(model, layer, &info, NULL), SB_OK);
+    assert_int_equal(sb_model_layer_info(model, layer, &info, NULL), SB_OK);
     return info.name;
 }
 

@@ -25,7 +25,7 @@ static void assert_loads(const sb_model *model, int64_t layer, int64_t index, co
     assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
     assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
     assert_string_equal(text, shape);
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         assert_true(((const float *)p)[i] == first + (float)i);
     sb_blob_destroy(blob);
@@ -52,12 +52,12 @@ TEST(test_three_generations_list_the_same) {
         assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
         assert_text(name_of(model), "small");
         assert_int_equal(sb_model_num_layers(model), 2);
-        assert_ok(sb_model_layer(model, 0, &info, &err));
+        assert_ok(sb_model_layer_info(model, 0, &info, &err));
         assert_text(info.name, "conv");
         assert_text(info.type, generations[i].type);
         assert_int_equal(info.num_blobs, 2);
         assert_int_equal(info.generation, generations[i].generation);
-        assert_ok(sb_model_layer(model, 1, &info, &err));
+        assert_ok(sb_model_layer_info(model, 1, &info, &err));
         assert_text(info.name, "relu");
         assert_text(info.type, generations[i].other_type);
         assert_int_equal(info.num_blobs, 0);
@@ -91,7 +91,7 @@ TEST(test_layers_of_both_kinds_are_listed_in_file_order) {
     }
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 3; i++) {
-        assert_ok(sb_model_layer(model, i, &info, &err));
+        assert_ok(sb_model_layer_info(model, i, &info, &err));
         assert_text(info.name, rows[i].text);
     }
     sb_model_destroy(model);
@@ -112,7 +112,7 @@ TEST(test_a_v0_layer_in_two_parts_is_one) {
     wire_message(&layer, 1, &part);
     wire_message(&wire, 2, &layer);
     sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
-    assert_ok(sb_model_layer(model, 0, &info, &err));
+    assert_ok(sb_model_layer_info(model, 0, &info, &err));
     assert_text(info.name, "second");
     assert_text(info.type, "ip");
     assert_int_equal(info.num_blobs, 2);
@@ -145,7 +145,7 @@ TEST(test_types_of_v1_layers) {
         wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
         wire_message(&wire, 2, &layer);
         sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
-        assert_ok(sb_model_layer(model, 0, &info, &err));
+        assert_ok(sb_model_layer_info(model, 0, &info, &err));
         assert_text(info.type, rows[i].type);
         assert_text(info.name, "");
         sb_model_destroy(model);
@@ -165,7 +165,7 @@ TEST(test_texts_may_hold_any_byte) {
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(name_of(model).size, 4);
     assert_memory_equal(name_of(model).bytes, "n\0m\xff\0", 5);
-    assert_ok(sb_model_layer(model, 0, &info, &err));
+    assert_ok(sb_model_layer_info(model, 0, &info, &err));
     assert_int_equal(info.name.size, 3);
     assert_memory_equal(info.name.bytes, "a\0b\0", 4);
     assert_ok(sb_model_find_layer(model, "a\0b", 3, &found, &err));
@@ -478,8 +478,8 @@ TEST(test_indices_out_of_range) {
         assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
                       sb_model_load_blob(model, bad[i][0], bad[i][1], blob, &err));
     }
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer(model, 2, &layer, &err));
-    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer(model, -1, &layer, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer_info(model, 2, &layer, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer_info(model, -1, &layer, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, halves, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
     assert_int_equal(sb_model_num_blobs(model, -2), 0);
@@ -563,7 +563,7 @@ TEST(test_real_files) {
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < sb_model_num_blobs(model, l); k++, blobs++) {
                 assert_ok(sb_model_load_blob(model, l, k, blob, &err));
-                assert_ok(sb_blob_asum_data(blob, &one, &err));
+                assert_ok(sb_blob_asum(blob, SB_DATA, &one, &err));
                 asum += one;
             }
         }

@@ -87,7 +87,7 @@ static void copy(sb_side side, size_t place) {
     assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
     assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
     assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                  sb_blob_copy_from(p.blob, p.other, 0, &err));
+                  sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
     expect(&p, place, 0, 1);
     assert_int_equal(sb_context_device_status(p.rig.context), SB_OK);
     close_pair(&p);
@@ -130,7 +130,7 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
             open_pair(&p, side);
             assert_int_equal(set(&p, data_of(p.blob), places[place].first, SB_READ_ONLY), SB_OK);
             assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
-            assert_ok(sb_blob_copy_from(p.blob, p.other, 0, &err));
+            assert_ok(sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
             look(&p, values);
             assert_true(mem_holds(data_of(p.blob), values + places[place].second, SIZE));
             assert_true(mem_holds(data_of(p.other), values + places[place].second, SIZE));
@@ -151,12 +151,12 @@ TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
         open_pair(&p, SB_SIDE_CPU);
         assert_int_equal(set(&p, data_of(p.blob), 0, 0), SB_OK);
         assert_int_equal(set(&p, data_of(p.other), second, 0), SB_OK);
-        assert_ok(sb_blob_mutable_gpu_data(p.blob, &ptr, &err));
+        assert_ok(sb_blob_mutable_gpu(p.blob, SB_DATA, &ptr, &err));
         device_fill(p.rig.context, ptr, SIZE, 0x11);
         assert_ok(sb_blob_reshape(p.blob, few, 1, NULL, &err));
         assert_ok(sb_blob_reshape(p.other, few, 1, NULL, &err));
         assert_status(second < 8 ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                      sb_blob_copy_from(p.blob, p.other, 0, &err));
+                      sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
         look(&p, values);
         for (size_t i = 8; i < 16; i++)
             assert_true(values[i] == (float)i);
@@ -184,7 +184,7 @@ static sb_status device_alloc(void *device, size_t bytes, sb_stream stream, void
     (void)device;
     (void)stream;
     *out = malloc(bytes);
-    return *out ? SB_OK : sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
+    return *out ? SB_OK : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
 }
 
 static void device_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
@@ -246,14 +246,14 @@ TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
                   sb_mem_set_gpu(mem, bytes + 64, 64, 0, NULL, NULL, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_ok(sb_mem_set_gpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &written, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &written, &err));
     memset(written, 7, 64);
-    assert_ok(sb_mem_gpu_data(mem, &read, &err));
+    assert_ok(sb_mem_gpu(mem, &read, &err));
     assert_ptr_equal(read, bytes + 32);
     assert_true(bytes_are(read, 64, 7));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &written, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &written, &err));
     memset(written, 9, 64);
-    assert_ok(sb_mem_cpu_data(mem, &read, &err));
+    assert_ok(sb_mem_cpu(mem, &read, &err));
     assert_ptr_equal(read, bytes + 32);
     assert_true(bytes_are(read, 64, 9));
     assert_int_equal(same_copies, 0);

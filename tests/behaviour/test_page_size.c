@@ -89,7 +89,7 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
         void *p;
         int64_t maps = kernel.maps;
         assert_ok(sb_mem_create(context, sizes[i], &mem, &err));
-        assert_ok(sb_mem_mutable_cpu_data(mem, &p, &err));
+        assert_ok(sb_mem_mutable_cpu(mem, &p, &err));
         assert_int_equal(kernel.maps, maps + 1);
         assert_int_equal((uintptr_t)p % (2 * MIB), 0);
         assert_int_equal(kernel.bytes, whole_pages(sizes[i]));
@@ -108,7 +108,7 @@ TEST(test_no_address_space_leaks) {
         sb_mem *mem;
         const void *p;
         assert_ok(sb_mem_create(context, 3000000, &mem, &err));
-        assert_ok(sb_mem_cpu_data(mem, &p, &err));
+        assert_ok(sb_mem_cpu(mem, &p, &err));
         sb_mem_release(mem);
     }
     assert_int_equal(kernel.bytes, 0);

@@ -41,7 +41,7 @@ static void check_i32(struct wire *wire, const int32_t *expected, int64_t count)
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
     assert_ok(take(blob, wire, &err));
     assert_int_equal(sb_blob_count(blob), count);
-    assert_ok(sb_blob_cpu_data_i32(blob, &found, &err));
+    assert_ok(sb_blob_cpu_i32(blob, SB_DATA, &found, &err));
     assert_memory_equal(found, expected, (size_t)count * sizeof *found);
     sb_blob_destroy(blob);
     wire_free(wire);
@@ -52,7 +52,7 @@ static void check_u32(struct wire *wire, const uint32_t *expected, int64_t count
     const uint32_t *found;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_U32, 0);
     assert_ok(take(blob, wire, &err));
-    assert_ok(sb_blob_cpu_data_u32(blob, &found, &err));
+    assert_ok(sb_blob_cpu_u32(blob, SB_DATA, &found, &err));
     assert_memory_equal(found, expected, (size_t)count * sizeof *found);
     sb_blob_destroy(blob);
     wire_free(wire);
@@ -122,7 +122,7 @@ TEST(a_value_that_the_type_does_not_hold_is_refused) {
         struct wire wire = message_of(&rows[i].value, 1);
         sb_blob *blob = blob_of_count(NULL, rows[i].dtype, 0);
         assert_status(OVERFLOWS, take(blob, &wire, &err));
-        assert_int_equal(sb_blob_data_capacity(blob), 0);
+        assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);
         sb_blob_destroy(blob);
         wire_free(&wire);
     }
@@ -202,9 +202,9 @@ static struct kept kept_make(void) {
                         NULL, NULL};
     mem_place(data_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
     mem_place(diff_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
-    assert_ok(sb_blob_share_data(kept.sharer, kept.blob, &err));
-    assert_ok(sb_blob_cpu_data(kept.blob, &kept.data, &err));
-    assert_ok(sb_blob_cpu_diff(kept.blob, &kept.diff, &err));
+    assert_ok(sb_blob_share(kept.sharer, SB_DATA, kept.blob, &err));
+    assert_ok(sb_blob_cpu(kept.blob, SB_DATA, &kept.data, &err));
+    assert_ok(sb_blob_cpu(kept.blob, SB_DIFF, &kept.diff, &err));
     return kept;
 }
 
@@ -213,8 +213,8 @@ static void kept_check(struct kept *kept) {
     const void *data, *diff;
     sb_error err;
     assert_int_equal(sb_blob_count(kept->blob), 4);
-    assert_ok(sb_blob_cpu_data(kept->blob, &data, &err));
-    assert_ok(sb_blob_cpu_diff(kept->blob, &diff, &err));
+    assert_ok(sb_blob_cpu(kept->blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_cpu(kept->blob, SB_DIFF, &diff, &err));
     assert_true(data == kept->data && diff == kept->diff);
     assert_memory_equal(data, old, sizeof old);
     assert_memory_equal(diff, old, sizeof old);
@@ -246,7 +246,7 @@ TEST(what_is_taken_goes_where_the_old_values_were) {
     wire_doubles(&wire, DOUBLE_DIFF, diff, 3);
     assert_ok(take(kept.blob, &wire, &err));
     assert_int_equal(sb_blob_count(kept.blob), 3);
-    assert_ok(sb_blob_cpu_data(kept.blob, &now, &err));
+    assert_ok(sb_blob_cpu(kept.blob, SB_DATA, &now, &err));
     assert_ptr_equal(now, kept.data);
     assert_true(mem_holds(data_of(kept.sharer), taken, sizeof taken));
     assert_true(mem_holds(diff_of(kept.blob), taken_diff, sizeof taken_diff));
@@ -266,7 +266,7 @@ TEST(files_and_models_are_read_alike) {
     sb_error err;
     assert_true(file >= 0 && write(file, wire.bytes, wire.size) == (ssize_t)wire.size);
     assert_int_equal(close(file), 0);
-    assert_ok(sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
     assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
     assert_int_equal(unlink(path), 0);
     sb_model *model = model_of(&wrong, SB_FORMAT_BLOB);
@@ -284,7 +284,7 @@ TEST(other_types_are_no_target) {
         sb_error err;
         sb_blob *blob = blob_of_count(NULL, dtypes[i], 0);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
-        assert_status(SB_ERR_UNSUPPORTED, sb_blob_read_file(blob, "/none", 0, NULL, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_load_file(blob, "/none", 0, NULL, &err));
         sb_blob_destroy(blob);
     }
 }

@@ -251,9 +251,9 @@ static void compare(const sb_blob *blob, const struct reading *r) {
     assert_int_equal(sb_blob_num_axes(blob), r->axes);
     if (r->axes > 0)
         assert_memory_equal(sb_blob_shape(blob), r->dims, r->axes * sizeof *r->dims);
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     compare_side(p, &r->data);
-    assert_ok(sb_blob_cpu_diff(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DIFF, &p, &err));
     compare_side(p, &r->diff);
 }
 

@@ -44,14 +44,14 @@ static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
 static const void *data(const sb_blob *blob) {
     const void *p;
     sb_error err;
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     return p;
 }
 
 static const void *diff(const sb_blob *blob) {
     const void *p;
     sb_error err;
-    assert_ok(sb_blob_cpu_diff(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DIFF, &p, &err));
     return p;
 }
 
@@ -312,7 +312,7 @@ static void refused_by_halves(struct wire *wire, const char *says) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F16, 2);
     void *values;
     sb_error err;
-    assert_ok(sb_blob_mutable_cpu_data(blob, &values, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &values, &err));
     memcpy(values, before, sizeof before);
     assert_status(SB_ERR_DTYPE_MISMATCH,
                   sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
@@ -400,7 +400,7 @@ TEST(one_value_is_enough_for_raw_data_to_be_left_alone) {
     sb_error err;
     assert_ok(sb_blob_from_proto(blob, "\x2a\x04\0\0\xa0\x40\x62\x02hh", 10, SB_PROTO_RESHAPE, NULL,
                                  &err));
-    assert_ok(sb_blob_cpu_data_f32(blob, &values, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &values, &err));
     assert_true(sb_blob_count(blob) == 1 && values[0] == 5);
     sb_blob_destroy(blob);
 }

@@ -36,7 +36,7 @@ static void assert_shape(const sb_blob *blob, const char *expected) {
 static double value_at(const sb_blob *blob, bool diff, int64_t i) {
     const void *p = NULL;
     sb_error err;
-    assert_ok(diff ? sb_blob_cpu_diff(blob, &p, &err) : sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(diff ? sb_blob_cpu(blob, SB_DIFF, &p, &err) : sb_blob_cpu(blob, SB_DATA, &p, &err));
     if (sb_blob_dtype(blob) == SB_DTYPE_F32)
         return (double)((const float *)p)[i];
     return ((const double *)p)[i];
@@ -300,7 +300,7 @@ TEST(test_reshape_takes_a_blob_shape) {
     assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x02\x03", 4, &reallocated, &err));
     assert_shape(blob, "2 3 (6)");
     assert_int_equal(reallocated, 0);
-    assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
     assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x08\x03", 4, &reallocated, &err));
     assert_int_equal(reallocated, SB_REALLOCATED_DATA);
     assert_ok(sb_blob_reshape_proto(blob, "", 0, NULL, &err));
@@ -409,7 +409,7 @@ TEST(test_a_message_without_diff_leaves_diff_alone) {
     void *diff;
     packed(&wire);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
-    assert_ok(sb_blob_mutable_cpu_diff(blob, &diff, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &diff, &err));
     memcpy(diff, six, sizeof six);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_counts_up(blob, true, 6, 1);
@@ -458,7 +458,7 @@ TEST(test_the_bits_of_floats_are_kept) {
     sb_error err;
     const void *p;
     assert_ok(sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     const uint32_t expected[] = {0x7fa00001, 0x80000000, 1}; /* a signalling NaN, -0, a denormal */
     assert_memory_equal(p, expected, sizeof expected);
     sb_blob_destroy(blob);
@@ -578,7 +578,7 @@ TEST(test_refusals_change_nothing) {
         const void *before, *after;
         packed(&wire);
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_ok(sb_blob_cpu_data(blob, &before, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
         sb_status st =
             sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, &err);
         if (st != row->status || err.offset != row->offset || !strstr(err.message, row->says))
@@ -589,7 +589,7 @@ TEST(test_refusals_change_nothing) {
             row->status);
         assert_shape(blob, "2 3 (6)");
         assert_counts_up(blob, false, 6, 1);
-        assert_ok(sb_blob_cpu_data(blob, &after, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
         assert_ptr_equal(before, after);
         sb_blob_destroy(blob);
         wire_free(&wire);
@@ -733,7 +733,7 @@ TEST(test_writing_in_place_is_seen_by_sharers) {
     sb_error err;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &sharer, &err));
-    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     packed(&wire);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_counts_up(sharer, false, 6, 1);

@@ -18,8 +18,8 @@ static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
 static void fill(sb_blob *blob, bool diff, double first) {
     void *p;
     sb_error err;
-    assert_ok(diff ? sb_blob_mutable_cpu_diff(blob, &p, &err)
-                   : sb_blob_mutable_cpu_data(blob, &p, &err));
+    assert_ok(diff ? sb_blob_mutable_cpu(blob, SB_DIFF, &p, &err)
+                   : sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++) {
         if (sb_blob_dtype(blob) == SB_DTYPE_F32)
             ((float *)p)[i] = (float)(first + (double)i);
@@ -100,13 +100,13 @@ TEST(test_a_round_trip_keeps_shape_and_bits) {
     void *p, *bytes, *bytes_again;
     const void *q;
     size_t size, size_again;
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
     memcpy(p, values, sizeof values);
     fill(blob, true, 7);
     assert_ok(sb_blob_to_proto_new(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
     assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
     assert_int_equal(sb_blob_shape_equals(blob, again), 1);
-    assert_ok(sb_blob_cpu_data(again, &q, &err));
+    assert_ok(sb_blob_cpu(again, SB_DATA, &q, &err));
     assert_memory_equal(q, values, sizeof values);
     assert_ok(sb_blob_to_proto_new(again, SB_PROTO_WRITE_DIFF, &bytes_again, &size_again, &err));
     assert_int_equal(size, size_again);
@@ -191,7 +191,7 @@ TEST(test_two_gigabytes_are_refused_before_anything_is_done) {
             assert_non_null(strstr(err.message, "safetensors"));
             assert_int_equal(strstr(err.message, ", data and diff,") != NULL, rows[i].flags != 0);
             assert_status(rows[i].status, /* before the folder is looked for */
-                          sb_blob_write_file(blob, "/nowhere/blob", rows[i].flags, &err));
+                          sb_blob_save_file(blob, "/nowhere/blob", rows[i].flags, &err));
             assert_int_equal(size, 77);
             assert_null(bytes);
         }

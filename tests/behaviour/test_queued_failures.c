@@ -88,17 +88,17 @@ static void update_on(struct scene *s) {
 
 static void scale_on(struct scene *s) {
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
 }
 
 static void scale_on_default(struct scene *s) {
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, NULL, NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, NULL, NULL), SB_OK);
 }
 
 static void scale_on_own(struct scene *s) {
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_data(s->blob, 2, NULL), SB_OK);
+    assert_int_equal(sb_blob_scale(s->blob, SB_DATA, 2, NULL), SB_OK);
 }
 
 static void update_on_own(struct scene *s) {
@@ -109,30 +109,30 @@ static void update_on_own(struct scene *s) {
 /* More work is queued behind it, on its stream and on another, which is right but for its bytes. */
 static void write_behind(struct scene *s) {
     update_on(s);
-    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
 }
 
 static void write_behind_on_own(struct scene *s) {
     update_on(s);
-    assert_int_equal(sb_blob_scale_data(s->blob, 2, NULL), SB_OK);
+    assert_int_equal(sb_blob_scale(s->blob, SB_DATA, 2, NULL), SB_OK);
 }
 
 static void write_behind_own(struct scene *s) {
     scale_on_own(s);
-    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
 }
 
 static void hold_pointer_behind(struct scene *s) {
     void *out;
     update_on(s);
-    assert_int_equal(sb_blob_mutable_gpu_data_on(s->blob, s->streams[TWO], &out, NULL), SB_OK);
+    assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[TWO], &out, NULL), SB_OK);
 }
 
 /* The diff is what fails. */
 static void scale_diff(struct scene *s) {
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_diff_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
 }
 
 static void read_on_same(struct scene *s) {
@@ -152,29 +152,29 @@ static void read_on_own(struct scene *s) {
 
 static void read_own_on_another(struct scene *s) {
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_diff(s->blob, 2, NULL), SB_OK);
+    assert_int_equal(sb_blob_scale(s->blob, SB_DIFF, 2, NULL), SB_OK);
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
 }
 
 /* What was computed of it is read in its turn. */
 static void read_twice(struct scene *s) {
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_diff_on(s->other, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->other, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
     assert_int_equal(sb_blob_update_on(s->other, s->streams[TWO], NULL), SB_OK);
-    assert_int_equal(sb_blob_set_diff(s->blob, data_of(s->other), NULL), SB_OK);
+    assert_int_equal(sb_blob_set_mem(s->blob, SB_DIFF, data_of(s->other), NULL), SB_OK);
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
 /* The diff is on its way to the device, or to be zeros there. */
 static void upload_diff(struct scene *s) {
     void *out;
-    assert_int_equal(sb_blob_mutable_cpu_diff(s->blob, &out, NULL), SB_OK);
+    assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
     fails(s, SB_SIM_UPLOAD);
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
 static void zero_diff(struct scene *s) {
-    sb_blob_drop_diff(s->blob);
+    sb_blob_drop(s->blob, SB_DIFF);
     fails(s, SB_SIM_ZERO);
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
@@ -192,14 +192,15 @@ static void pull_behind_on_same(struct scene *s) {
 static void two_failures(struct scene *s) {
     update_on(s);
     fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[TWO], NULL), SB_OK);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
 }
 
 /* Long before: nobody has waited for many more that succeeded. */
 static void long_before(struct scene *s) {
     update_on(s);
     for (int i = 0; i < 9; i++)
-        assert_int_equal(sb_blob_scale_data_on(s->blob, 1, s->streams[i % STREAMS], NULL), SB_OK);
+        assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 1, s->streams[i % STREAMS], NULL),
+                         SB_OK);
 }
 
 #define WORK(name)                                                                                 \
@@ -261,7 +262,7 @@ static void release_a_loan(struct scene *s) {
         assert_ok(sb_mem_create(s->rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, NULL, NULL, &err));
         for (int i = 0; i < STREAMS; i++)
-            ignore(sb_mem_gpu_data_on(mem, s->streams[i], &in, NULL));
+            ignore(sb_mem_gpu_on(mem, s->streams[i], &in, NULL));
         sb_mem_release(mem);
     }
     lent_free(&lent);
@@ -273,20 +274,20 @@ static void trim(struct scene *s) {
 
 static void use_other_memories(struct scene *s) {
     const void *in;
-    ignore(sb_blob_gpu_diff_on(s->target, s->streams[ONE], &in, NULL));
-    ignore(sb_blob_gpu_diff(s->target, &in, NULL));
-    ignore(sb_blob_cpu_diff(s->target, &in, NULL));
+    ignore(sb_blob_gpu_on(s->target, SB_DIFF, s->streams[ONE], &in, NULL));
+    ignore(sb_blob_gpu(s->target, SB_DIFF, &in, NULL));
+    ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
 /* Streams that wait for the library's own record events there, which take up its failures. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
-    ignore(sb_blob_gpu_data_on(s->blob, s->streams[TWO], &in, NULL));
+    ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
 }
 
 static void order_behind_the_diff(struct scene *s) {
     void *out;
-    ignore(sb_blob_mutable_gpu_diff_on(s->blob, s->streams[TWO], &out, NULL));
+    ignore(sb_blob_mutable_gpu_on(s->blob, SB_DIFF, s->streams[TWO], &out, NULL));
 }
 
 static const struct {
@@ -310,23 +311,23 @@ enum { EVENTS = sizeof events / sizeof *events };
 typedef sb_status ask(struct scene *s, const void **out, sb_error *err);
 
 static sb_status cpu_data(struct scene *s, const void **out, sb_error *err) {
-    return sb_blob_cpu_data(s->blob, out, err);
+    return sb_blob_cpu(s->blob, SB_DATA, out, err);
 }
 
 static sb_status mutable_cpu_data(struct scene *s, const void **out, sb_error *err) {
     void *ptr = NULL;
-    sb_status st = sb_blob_mutable_cpu_data(s->blob, &ptr, err);
+    sb_status st = sb_blob_mutable_cpu(s->blob, SB_DATA, &ptr, err);
     *out = ptr;
     return st;
 }
 
 static sb_status gpu_data(struct scene *s, const void **out, sb_error *err) {
-    return sb_blob_gpu_data(s->blob, out, err);
+    return sb_blob_gpu(s->blob, SB_DATA, out, err);
 }
 
 static sb_status mutable_gpu_data(struct scene *s, const void **out, sb_error *err) {
     void *ptr = NULL;
-    sb_status st = sb_blob_mutable_gpu_data(s->blob, &ptr, err);
+    sb_status st = sb_blob_mutable_gpu(s->blob, SB_DATA, &ptr, err);
     *out = ptr;
     return st;
 }
@@ -334,12 +335,12 @@ static sb_status mutable_gpu_data(struct scene *s, const void **out, sb_error *e
 static sb_status sum(struct scene *s, const void **out, sb_error *err) {
     double sum;
     (void)out;
-    return sb_blob_asum_data(s->blob, &sum, err);
+    return sb_blob_asum(s->blob, SB_DATA, &sum, err);
 }
 
 static sb_status copy(struct scene *s, const void **out, sb_error *err) {
     (void)out;
-    return sb_blob_copy_from(s->target, s->blob, 0, err);
+    return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, err);
 }
 
 static sb_status pull(struct scene *s, const void **out, sb_error *err) {
@@ -353,13 +354,13 @@ static sb_status pull(struct scene *s, const void **out, sb_error *err) {
 static sb_status one_element(struct scene *s, const void **out, sb_error *err) {
     float value;
     (void)out;
-    return sb_blob_data_at(s->blob, (int64_t[]){COUNT - 1}, 1, &value, err);
+    return sb_blob_at(s->blob, SB_DATA, (int64_t[]){COUNT - 1}, 1, &value, err);
 }
 
 static sb_status sharer(struct scene *s, const void **out, sb_error *err) {
     sb_blob *sharer = blob_of_count(s->rig.context, SB_DTYPE_F32, COUNT);
-    assert_int_equal(sb_blob_share_data(sharer, s->blob, NULL), SB_OK);
-    sb_status st = sb_blob_cpu_data(sharer, out, err);
+    assert_int_equal(sb_blob_share(sharer, SB_DATA, s->blob, NULL), SB_OK);
+    sb_status st = sb_blob_cpu(sharer, SB_DATA, out, err);
     sb_blob_destroy(sharer);
     return st;
 }
@@ -391,7 +392,7 @@ struct question {
 
 static void *ask_elsewhere(void *user) {
     struct question *q = user;
-    q->st = sb_blob_cpu_data(q->scene->blob, q->out, q->err);
+    q->st = sb_blob_cpu(q->scene->blob, SB_DATA, q->out, q->err);
     return NULL;
 }
 
@@ -440,13 +441,13 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_error err;
-    sb_status st = sb_blob_overwrite_cpu_data(s->blob, &out, &err);
+    sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK) /* reported by a copy that was under way, for the last time */
-        st = sb_blob_overwrite_cpu_data(s->blob, &out, &err);
+        st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "overwrite gives", st);
     memset(out, 0x11, BYTES);
-    assert_ok(sb_blob_cpu_data(s->blob, &in, &err));
+    assert_ok(sb_blob_cpu(s->blob, SB_DATA, &in, &err));
     assert_true(bytes_are(in, BYTES, 0x11));
 }
 
@@ -538,7 +539,7 @@ static void take_another_way(int work, enum way way) {
     if (st != SB_OK && !is_lost && !evicts)
         fail_with("%s, way %d: %s", works[work].name, way, sb_status_name(st));
     const bool is_new = st == SB_OK && !evicts;
-    const sb_status read = sb_blob_cpu_data(s.blob, &in, NULL);
+    const sb_status read = sb_blob_cpu(s.blob, SB_DATA, &in, NULL);
     if (is_new && sb_context_device_status(s.rig.context) == SB_OK ? read != SB_OK
                                                                    : !is_new && read == SB_OK)
         fail_with("%s, way %d: then cpu_data gives %s", works[work].name, way,
@@ -620,9 +621,9 @@ TEST(what_failed_work_has_read_is_whole) {
     const float *in;
     scene_open(&s, 0, SB_SIM_LAZY);
     update_on(&s);
-    assert_ok(sb_blob_cpu_diff_f32(s.blob, &in, &err));
+    assert_ok(sb_blob_cpu_f32(s.blob, SB_DIFF, &in, &err));
     assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data_f32(s.blob, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
     assert_ok(sb_context_device_status(s.rig.context));
     scene_close(&s);
 }
@@ -640,7 +641,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
             fails(&s, SB_SIM_AXPY);
         assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
         assert_status(failing ? SB_ERR_DEVICE_FAILURE : SB_OK,
-                      sb_blob_cpu_data_f32(s.blob, &in, &err));
+                      sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
         if (!failing)
             assert_true(in[0] == -1 && in[COUNT - 1] == -COUNT);
         assert_true(lent_holds(&lent, 0));
@@ -667,7 +668,7 @@ TEST(a_wait_that_fails_once_is_no_work_that_failed) {
             assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
             device_fail(s.rig.context, SB_SIM_EVENT_WAIT, 1, modes[i]);
             assert_ok(asks[ask].ask(&s, &out, &err));
-            assert_ok(sb_blob_cpu_data_f32(s.blob, &in, &err));
+            assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
             for (int j = 0; j < COUNT; j++)
                 assert_true(in[j] == 0);
             scene_close(&s);
@@ -695,20 +696,20 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     double sum;
     scene_open(&s, 0, SB_SIM_LAZY);
     struct fill fill = {s.rig.context, NULL};
-    assert_ok(sb_blob_mutable_gpu_data_on(s.blob, s.streams[ONE], &out, &err));
+    assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
     sb_blob_destroy(s.target);
     s.target = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_data(s.target, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(s.target, SB_DATA, &out, &err));
     device_fail(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, SB_SIM_FAIL_NOW);
     for (int64_t i = 1; i < times; i++)
         assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth + i,
                                    SB_SIM_FAIL_NOW, &err));
-    const sb_status st = sb_blob_copy_from(s.target, s.blob, 0, &err);
+    const sb_status st = sb_blob_copy_from(s.target, SB_DATA, s.blob, 0, &err);
     device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* none any more */
     if (st == SB_ERR_DEVICE_FAILURE) {
-        assert_ok(sb_blob_overwrite_gpu_data_on(s.target, s.streams[ONE], &fill.ptr, &err));
+        assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, s.streams[ONE], &fill.ptr, &err));
         assert_ok(sb_sim_launch(s.rig.context, s.streams[ONE], fill_with_threes, &fill, &err));
-        assert_ok(sb_blob_asum_data(s.target, &sum, &err));
+        assert_ok(sb_blob_asum(s.target, SB_DATA, &sum, &err));
         assert_true(sum == 3 * COUNT);
     }
     scene_close(&s);
@@ -733,10 +734,10 @@ TEST(work_without_an_event_is_waited_for) {
     device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
                 SB_SIM_FAIL_NOW); /* one orders the streams */
     struct tally before = rig_tally(&s.rig);
-    assert_ok(sb_blob_scale_data_on(s.blob, 2, s.streams[ONE], &err));
+    assert_ok(sb_blob_scale_on(s.blob, SB_DATA, 2, s.streams[ONE], &err));
     struct tally since = rig_since(&s.rig, &before);
     assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 1);
-    assert_ok(sb_blob_cpu_data_f32(s.blob, &in, &err));
+    assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
     assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
     scene_close(&s);
 }
@@ -750,9 +751,9 @@ TEST(work_that_fails_without_an_event_loses_the_device) {
     device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
                 SB_SIM_FAIL_NOW); /* one orders the streams */
     assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data_on(s.blob, 2, s.streams[ONE], &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(s.blob, SB_DATA, 2, s.streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu_data(s.blob, &in, &err));
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(s.blob, SB_DATA, &in, &err));
     scene_close(&s);
 }
 
@@ -764,7 +765,7 @@ TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
         void *ptr;
         const void *out = NULL;
         scene_open(&s, 0, SB_SIM_LAZY);
-        assert_ok(sb_blob_mutable_gpu_data_on(s.blob, s.streams[ONE], &ptr, &err));
+        assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &ptr, &err));
         device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_LATER);
         assert_status(SB_ERR_DEVICE_FAILURE, asks[ask].ask(&s, &out, &err));
         assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
@@ -781,13 +782,13 @@ TEST(what_is_kept_of_queued_work_is_bounded) {
     const float *in;
     scene_open(&s, 0, SB_SIM_LAZY);
     for (int i = 0; i < 400; i++) {
-        assert_ok(sb_blob_scale_diff_on(s.blob, 1, s.streams[i % STREAMS], &err));
+        assert_ok(sb_blob_scale_on(s.blob, SB_DIFF, 1, s.streams[i % STREAMS], &err));
         assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
         if (i == 100)
             most = rig_stats(&s.rig).host_peak;
     }
     assert_int_equal(rig_stats(&s.rig).host_peak, most);
-    assert_ok(sb_blob_cpu_data_f32(s.blob, &in, &err));
+    assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
     assert_true(in[0] == 1 - 400 && in[COUNT - 1] == COUNT * (1 - 400));
     scene_close(&s);
 }

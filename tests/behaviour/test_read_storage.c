@@ -13,7 +13,7 @@
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
 
 static const char *const reader_names[READERS] = {
-    "sb_blob_from_proto", "sb_blob_read_file", "sb_model_load_blob, of bytes",
+    "sb_blob_from_proto", "sb_blob_load_file", "sb_model_load_blob, of bytes",
     "sb_model_load_blob, of a file", "sb_model_load_blob, of a mapped file"};
 
 enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
@@ -89,7 +89,7 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
         return sb_blob_from_proto(blob, s->wire.bytes, s->wire.size, SB_PROTO_RESHAPE, &s->limits,
                                   err);
     if (reader == READ_FILE)
-        return sb_blob_read_file(blob, s->path, SB_PROTO_RESHAPE, &s->limits, err);
+        return sb_blob_load_file(blob, s->path, SB_PROTO_RESHAPE, &s->limits, err);
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
@@ -118,7 +118,7 @@ static void assert_untouched(const float *found, int64_t count) {
 static const float *cpu(const sb_blob *blob) {
     sb_error err;
     const void *p;
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     return p;
 }
 
@@ -133,10 +133,10 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
     if (lending)
-        assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes,
-                                       lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
-                                       &lent, &err));
-    assert_ok(sb_blob_share_data(sharer, blob, &err));
+        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
+                                  lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter, &lent,
+                                  &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     const float *before = cpu(sharer);
     sb_mem *mem = data_of(blob);
     assert_ok(read_into(&s, reader, blob, &err));
@@ -174,10 +174,10 @@ TEST(test_diff_is_no_different) {
         scene_open_count(&s, reader, COUNT, true);
         sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
         sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_mutable_cpu_diff(blob, &before, &err));
-        assert_ok(sb_blob_share_diff(sharer, blob, &err));
+        assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &before, &err));
+        assert_ok(sb_blob_share(sharer, SB_DIFF, blob, &err));
         assert_ok(read_into(&s, reader, blob, &err));
-        assert_ok(sb_blob_cpu_diff(sharer, &after, &err));
+        assert_ok(sb_blob_cpu(sharer, SB_DIFF, &after, &err));
         assert_ptr_equal(before, after);
         for (int i = 0; i < COUNT; i++)
             assert_true(((const float *)after)[i] == 200.0F + (float)i);
@@ -198,7 +198,7 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
             scene_open(&s, reader);
             sb_blob *blob = filled(&s, count, head);
             sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-            assert_ok(sb_blob_share_data(sharer, blob, &err));
+            assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
             struct tally before = rig_tally(&s.rig);
             assert_ok(read_into(&s, reader, blob, &err));
             struct tally since = rig_since(&s.rig, &before);
@@ -225,7 +225,7 @@ TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
         sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
         sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
         mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-        assert_ok(sb_blob_share_data(sharer, blob, &err));
+        assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
         const float *before = cpu(sharer);
         assert_ok(read_into(&s, reader, blob, &err));
         assert_read(cpu(blob), COUNT);
@@ -253,12 +253,12 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
         struct lent lent = lend_host(sizeof values, 0);
         memcpy(lent.ptr, values, sizeof values);
         if (lending)
-            assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes,
-                                           lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
-                                           &lent, &err));
+            assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
+                                      lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
+                                      &lent, &err));
         else
             mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-        assert_ok(sb_blob_share_data(sharer, blob, &err));
+        assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
         const float *before = cpu(sharer);
         size_t live = s.rig.counting.live_bytes;
         assert_int_equal(truncate(s.path, (off_t)s.wire.size / 2), 0);
@@ -290,7 +290,7 @@ TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
         assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
         struct tally before = rig_tally(&s.rig);
         if (writes)
-            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
         assert_true(bytes_are(cpu(blob), MANY * sizeof(float), 0));
         assert_int_equal(rig_since(&s.rig, &before).host_allocs, 0);
         sb_blob_destroy(blob);
@@ -384,8 +384,8 @@ static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_error err;
     sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
-        assert_ok(sb_blob_set_cpu_data(blob, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
-                                       lent, &err));
+        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
+                                  lent, &err));
     else
         mem_place(data_of(blob), head, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
@@ -456,7 +456,7 @@ TEST(test_the_limit_is_exact) {
     sb_blob *large = blob_of_count(s.rig.context, SB_DTYPE_F32, LARGE);
     mem_place(diff_of(large), SB_HEAD_AT_GPU, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(large, six, 1, NULL, &err));
-    assert_ok(sb_blob_share_diff(blob, large, &err));
+    assert_ok(sb_blob_share(blob, SB_DIFF, large, &err));
     sb_blob_destroy(large);
     check_exact_limit(&s, blob);
 }
@@ -483,7 +483,7 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
             sb_blob_destroy(blob);
             blob = blob_of_count(context, SB_DTYPE_I32, count);
         }
-        assert_ok(sb_blob_overwrite_cpu_data(blob, &values, &err));
+        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &values, &err));
         for (size_t i = 0; i < BYTES; i++)
             assert_int_not_equal(((unsigned char *)values)[i], SECRET);
         sb_blob_destroy(blob);

@@ -150,9 +150,9 @@ static void reshape(sb_blob *blob, const struct shape *to, struct memories *has)
     assert_int_equal(sb_blob_num_axes(blob), to->axes);
     if (to->axes > 0)
         assert_memory_equal(sb_blob_shape(blob), to->dims, (size_t)to->axes * sizeof *to->dims);
-    check_memory(&has->data, &has->data_room, to->count, sb_blob_data_capacity(blob),
+    check_memory(&has->data, &has->data_room, to->count, sb_blob_capacity(blob, SB_DATA),
                  replaced & SB_REALLOCATED_DATA);
-    check_memory(&has->diff, &has->diff_room, to->count, sb_blob_diff_capacity(blob),
+    check_memory(&has->diff, &has->diff_room, to->count, sb_blob_capacity(blob, SB_DIFF),
                  replaced & SB_REALLOCATED_DIFF);
 }
 
@@ -163,17 +163,17 @@ static void check_three(const struct shape *first, const struct shape *second,
     sb_mem *mem;
     struct memories has = {NULL, NULL, 0, 0};
     sb_blob *blob = blob_of(first);
-    assert_ok(sb_blob_mutable_data(blob, &has.data, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &has.data, &err));
     has.data_room = first->count;
     reshape(blob, second, &has);
-    assert_ok(sb_blob_mutable_diff(blob, &has.diff, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &has.diff, &err));
     has.diff_room = second->count;
     reshape(blob, third, &has);
     if (has.data) {
-        assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+        assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
         assert_ptr_equal(mem, has.data);
     }
-    assert_ok(sb_blob_mutable_diff(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err));
     assert_true(sb_mem_size(mem) >= (size_t)third->count * sizeof(float));
     assert_true(!has.diff || mem == has.diff);
     sb_blob_destroy(blob);

@@ -54,9 +54,9 @@ TEST(a_blob_is_read_from_pieces_of_any_size) {
         sb_source source = source_of(NULL, &pieces);
         assert_int_equal(source.size, wire.size);
         assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-        assert_ok(sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+        assert_ok(sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
         assert_int_equal(sb_blob_count(blob), 6);
-        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
         for (int i = 0; i < 6; i++)
             assert_true(x[i] == (float)(i + 1));
         source.close(source.user);
@@ -109,7 +109,7 @@ TEST(a_model_keeps_its_pieces) {
     assert_int_equal(sb_model_num_layers(model), 2);
     assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_model_load_blob(model, 0, 1, blob, &err));
-    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
     assert_true(x[0] == 100 && x[1] == 101);
     unsigned char saved[1024];
     size_t size;
@@ -137,7 +137,7 @@ TEST(a_fault_is_told_by_its_place_in_the_whole) {
     cut(&pieces, &wire, 3);
     const sb_source source = source_of(NULL, &pieces);
     assert_status(SB_ERR_MALFORMED,
-                  sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+                  sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
     assert_int_equal(err.offset, joined.offset);
     assert_string_equal(err.message, joined.message);
     source.close(source.user);
@@ -156,10 +156,10 @@ TEST(no_pieces_are_an_empty_message) {
         assert_ok(sb_source_of_spans(NULL, count ? nothing : NULL, count, &source, &err));
         assert_int_equal(source.size, 0);
         assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, NULL, 0, &blob, &err));
-        assert_ok(
-            sb_blob_set_cpu_data(blob, (void *)one, sizeof one, SB_READ_ONLY, NULL, NULL, &err));
+        assert_ok(sb_blob_set_cpu(blob, SB_DATA, (void *)one, sizeof one, SB_READ_ONLY, NULL, NULL,
+                                  &err));
         assert_status(SB_ERR_LENGTH_MISMATCH,
-                      sb_blob_read_source(blob, &source, 0, NULL, NULL, &err));
+                      sb_blob_load_source(blob, &source, 0, NULL, NULL, &err));
         source.close(source.user);
         sb_blob_destroy(blob);
     }
@@ -190,7 +190,7 @@ TEST(what_is_no_list_of_pieces_is_refused) {
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     /* Without `err` nobody asks what the bytes are, which are not there. */
-    assert_int_equal(sb_blob_read_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
+    assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
     sb_blob_destroy(blob);
 }

@@ -91,19 +91,19 @@ static void *save(void *user) {
 
 static void *write_blob(void *user) {
     struct scene *s = user;
-    s->status = sb_blob_write_file(s->blob, s->other, SB_PROTO_WRITE_DIFF, NULL);
+    s->status = sb_blob_save_file(s->blob, s->other, SB_PROTO_WRITE_DIFF, NULL);
     return NULL;
 }
 
 static void *write_doubles(void *user) {
     struct scene *s = user;
-    s->status = sb_blob_write_file(s->doubles, s->other, SB_PROTO_WRITE_DIFF, NULL);
+    s->status = sb_blob_save_file(s->doubles, s->other, SB_PROTO_WRITE_DIFF, NULL);
     return NULL;
 }
 
 static void *read_blob(void *user) {
     struct scene *s = user;
-    s->status = sb_blob_read_file(s->blob, s->other, SB_PROTO_RESHAPE, NULL, NULL);
+    s->status = sb_blob_load_file(s->blob, s->other, SB_PROTO_RESHAPE, NULL, NULL);
     return NULL;
 }
 

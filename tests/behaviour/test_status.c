@@ -182,7 +182,7 @@ TEST(a_message_may_be_the_errors_own) {
     assert_int_equal(err.code, SB_ERR_CANCELLED);
     assert_int_equal(err.device_code, 6);
     assert_string_equal(err.message, "read failed");
-    ignore(sb_backend_fail(&err, SB_ERR_DEVICE_FAILURE, 7, err.message + 5));
+    ignore(sb_error_fill(&err, SB_ERR_DEVICE_FAILURE, 7, err.message + 5));
     assert_string_equal(err.message, "failed");
     (void)sb__fail(&err, SB_ERR_IO, "%s again: %s", err.message, err.message);
     assert_string_equal(err.message, "failed again: failed");

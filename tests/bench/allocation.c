@@ -43,7 +43,7 @@ static void allocate(void *arg, int64_t n) {
     void *data;
     for (; n > 0; n--) {
         create_blob(s);
-        must(sb_blob_mutable_cpu_data(s->blob, &data, NULL));
+        must(sb_blob_mutable_cpu(s->blob, SB_DATA, &data, NULL));
         touch(data, s->bytes);
     }
 }
@@ -53,7 +53,7 @@ static void allocate_again(void *arg, int64_t n) {
     void *data;
     for (; n > 0; n--) {
         create_blob(s);
-        must(sb_blob_overwrite_cpu_data(s->blob, &data, NULL));
+        must(sb_blob_overwrite_cpu(s->blob, SB_DATA, &data, NULL));
         memset(data, 1, s->bytes);
         keep(data);
     }

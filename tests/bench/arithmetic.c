@@ -40,7 +40,7 @@ static void asum(void *arg, int64_t n) {
     struct state *s = arg;
     double sum;
     for (; n > 0; n--)
-        must(sb_blob_asum_data(s->blob, &sum, NULL));
+        must(sb_blob_asum(s->blob, SB_DATA, &sum, NULL));
     keep(&sum);
 }
 
@@ -48,20 +48,20 @@ static void sumsq(void *arg, int64_t n) {
     struct state *s = arg;
     double sum;
     for (; n > 0; n--)
-        must(sb_blob_sumsq_data(s->blob, &sum, NULL));
+        must(sb_blob_sumsq(s->blob, SB_DATA, &sum, NULL));
     keep(&sum);
 }
 
 static void scale(void *arg, int64_t n) {
     struct state *s = arg;
     for (; n > 0; n--)
-        must(sb_blob_scale_data(s->blob, -1, NULL));
+        must(sb_blob_scale(s->blob, SB_DATA, -1, NULL));
 }
 
 static void copy(void *arg, int64_t n) {
     struct state *s = arg;
     for (; n > 0; n--)
-        must(sb_blob_copy_from(s->target, s->blob, 0, NULL));
+        must(sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, NULL));
 }
 
 /* --- the limits: the loop over a range, whole or a half by each of two threads --------------- */
@@ -236,9 +236,9 @@ static sb_blob *blob_over(sb_context *context, float *data, float *diff, size_t 
     sb_blob *blob;
     sb_mem *mem;
     must(sb_blob_create_shaped(context, SB_DTYPE_F32, &shape, 1, &blob, NULL));
-    must(sb_blob_set_cpu_data(blob, data, bytes, 0, NULL, NULL, NULL));
+    must(sb_blob_set_cpu(blob, SB_DATA, data, bytes, 0, NULL, NULL, NULL));
     if (diff) {
-        must(sb_blob_mutable_diff(blob, &mem, NULL));
+        must(sb_blob_mutable_mem(blob, SB_DIFF, &mem, NULL));
         must(sb_mem_set_cpu(mem, diff, bytes, 0, NULL, NULL, NULL));
     }
     return blob;
@@ -309,7 +309,8 @@ static double sum_of(const float *x, size_t count, int power, sb_parallel_for pa
     options.parallel_for = parallel_for;
     must(sb_context_create(&options, &context, NULL));
     sb_blob *blob = blob_over(context, (float *)(uintptr_t)x, NULL, count);
-    must(power == 1 ? sb_blob_asum_data(blob, &sum, NULL) : sb_blob_sumsq_data(blob, &sum, NULL));
+    must(power == 1 ? sb_blob_asum(blob, SB_DATA, &sum, NULL)
+                    : sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
     sb_blob_destroy(blob);
     sb_context_release(context);
     return sum;

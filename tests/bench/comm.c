@@ -88,7 +88,7 @@ static void reduce_bare(struct world *w) {
 static void reduce_each(struct world *w) {
     for (int i = BLOBS; i--;) {
         float *diff = NULL;
-        MUST(sb_blob_mutable_cpu_diff_f32(w->blobs[i], &diff, NULL));
+        MUST(sb_blob_mutable_cpu_f32(w->blobs[i], SB_DIFF, &diff, NULL));
         (void)MPI_Allreduce(MPI_IN_PLACE, diff, (int)w->shapes.counts[i], MPI_FLOAT, MPI_SUM,
                             MPI_COMM_WORLD);
     }
@@ -333,7 +333,7 @@ static size_t make_world(struct world *w) {
         float *diff = NULL;
         const int64_t count = w->shapes.counts[i];
         MUST(sb_blob_create_shaped(w->context, SB_DTYPE_F32, &count, 1, &w->blobs[i], NULL));
-        MUST(sb_blob_overwrite_cpu_diff_f32(w->blobs[i], &diff, NULL));
+        MUST(sb_blob_overwrite_cpu_f32(w->blobs[i], SB_DIFF, &diff, NULL));
         memset(diff, 0, (size_t)count * sizeof *diff);
         w->total += count;
     }

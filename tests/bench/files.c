@@ -33,7 +33,8 @@ static void add_blob(sb_model *model, int64_t layer, int64_t count) {
     sb_blob *blob;
     float *values = random_floats((size_t)count, (uint64_t)(layer + count));
     must(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL));
-    must(sb_blob_set_cpu_data(blob, values, (size_t)count * sizeof *values, 0, NULL, NULL, NULL));
+    must(sb_blob_set_cpu(blob, SB_DATA, values, (size_t)count * sizeof *values, 0, NULL, NULL,
+                         NULL));
     must(sb_model_add_blob(model, layer, blob, 0, NULL));
     sb_blob_destroy(blob);
     fresh_memory_free(values, (size_t)count * sizeof *values);
@@ -93,7 +94,7 @@ static void list_net(void *arg, int64_t n) {
     for (; n > 0; n--) {
         must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, 0, NULL, &model, NULL));
         for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
-            must(sb_model_layer(model, i, &layer, NULL));
+            must(sb_model_layer_info(model, i, &layer, NULL));
             for (int64_t k = 0; k < layer.num_blobs; k++)
                 must(sb_model_blob_info(model, i, k, &blob, NULL));
         }
@@ -173,7 +174,7 @@ static void load_blob(void *arg, int64_t n) {
     for (; n > 0; n--) {
         destroy_blobs(s);
         must(sb_blob_create(s->context, SB_DTYPE_F32, &s->blobs[s->num_blobs++], NULL));
-        must(sb_blob_read_file(s->blobs[0], s->path, SB_PROTO_RESHAPE, NULL, NULL));
+        must(sb_blob_load_file(s->blobs[0], s->path, SB_PROTO_RESHAPE, NULL, NULL));
     }
 }
 
@@ -189,8 +190,8 @@ static void contest_blob(struct state *s, size_t bytes) {
     float *values = random_floats((size_t)count, 3);
     sb_blob *blob;
     must(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL));
-    must(sb_blob_set_cpu_data(blob, values, bytes, 0, NULL, NULL, NULL));
-    must(sb_blob_write_file(blob, s->path, 0, NULL));
+    must(sb_blob_set_cpu(blob, SB_DATA, values, bytes, 0, NULL, NULL, NULL));
+    must(sb_blob_save_file(blob, s->path, 0, NULL));
     sb_blob_destroy(blob);
     fresh_memory_free(values, bytes);
     s->file_bytes = size_of_file(s->path);

@@ -88,7 +88,8 @@ static void set_up(struct state *s, sb_parallel_for parallel_for) {
     options.parallel_for = parallel_for;
     must(sb_context_create(&options, &s->context, NULL));
     must(sb_blob_create_shaped(s->context, SB_DTYPE_F32, shape, 4, &s->blob, NULL));
-    must(sb_blob_set_cpu_data(s->blob, s->data, s->count * sizeof *s->data, 0, NULL, NULL, NULL));
+    must(sb_blob_set_cpu(s->blob, SB_DATA, s->data, s->count * sizeof *s->data, 0, NULL, NULL,
+                         NULL));
 }
 
 static void take_down(struct state *s) {

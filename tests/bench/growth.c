@@ -69,7 +69,7 @@ static void open_once(struct net *net) {
 static void list_once(struct net *net) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
     for (int64_t i = 0; i < net->layers; i++) {
-        must(sb_model_layer(net->opened, i, &info, NULL));
+        must(sb_model_layer_info(net->opened, i, &info, NULL));
         keep(&info);
     }
 }
@@ -138,7 +138,7 @@ static struct net make_net(int64_t layers) {
     struct net net = {.layers = layers, .asked = names_asked(layers)};
     void *values;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.values, NULL));
-    must(sb_blob_mutable_cpu_data(net.values, &values, NULL));
+    must(sb_blob_mutable_cpu(net.values, SB_DATA, &values, NULL));
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.target, NULL));
     net.built = build_net(&net, NULL);
     must(sb_model_size(net.built, &net.size, NULL));
@@ -266,7 +266,7 @@ static sb_blob *make_blob(sb_context *context) {
     sb_blob *blob;
     void *data;
     must(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, 4, &blob, NULL));
-    must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
     keep(data);
     return blob;
 }
@@ -294,7 +294,7 @@ static void one_more(void *state, int64_t n) {
     for (; n > 0; n--) {
         sb_blob *blob = make_blob(crowd->context);
         must(sb_blob_reshape_legacy(blob, 2, 3, 4, 5, NULL, NULL));
-        must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+        must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
         keep(data);
         sb_blob_destroy(blob);
     }

@@ -12,7 +12,7 @@ static void *create(void) {
     void *data;
     if (sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, NULL) != SB_OK)
         return NULL;
-    if (sb_blob_mutable_cpu_data(blob, &data, NULL) == SB_OK)
+    if (sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL) == SB_OK)
         return blob;
     sb_blob_destroy(blob);
     return NULL;
@@ -25,7 +25,7 @@ static void destroy(void *blob) {
 static void access_data(void *blob, int64_t n) {
     const void *data;
     for (; n > 0; n--) {
-        if (sb_blob_cpu_data(blob, &data, NULL) != SB_OK)
+        if (sb_blob_cpu(blob, SB_DATA, &data, NULL) != SB_OK)
             abort();
         keep(data);
     }

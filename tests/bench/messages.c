@@ -32,8 +32,8 @@ static void *message_of(int32_t dtype, const void *payload, size_t bytes, size_t
     sb_blob *blob;
     void *message;
     must(sb_blob_create_shaped(NULL, dtype, &count, 1, &blob, NULL));
-    must(sb_blob_set_cpu_data(blob, (void *)(uintptr_t)payload, bytes, SB_READ_ONLY, NULL, NULL,
-                              NULL));
+    must(sb_blob_set_cpu(blob, SB_DATA, (void *)(uintptr_t)payload, bytes, SB_READ_ONLY, NULL, NULL,
+                         NULL));
     must(sb_blob_to_proto_new(blob, 0, &message, out_size, NULL));
     sb_blob_destroy(blob);
     return message;
@@ -253,7 +253,7 @@ static void contest_conversion(const char *what, int32_t from, const void *paylo
     s.message = message_of(from, payload, count * sb_dtype_size(from), &s.size);
     must(sb_blob_create(NULL, to, &s.blob, NULL));
     convert(&s, 1);
-    must(sb_blob_mutable_cpu_data(s.blob, &s.to, NULL));
+    must(sb_blob_mutable_cpu(s.blob, SB_DATA, &s.to, NULL));
     contest_add(&c, "syncblob", convert, NULL, &s);
     contest_add(&c, "plain loop", loop, NULL, &s);
     contest_run(&c);

@@ -23,12 +23,12 @@ static void must(sb_status status) {
 
 static void cpu_data(void) {
     const void *data;
-    must(sb_blob_cpu_data(blob, &data, NULL));
+    must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
 }
 
 static void mutable_cpu_data(void) {
     void *data;
-    must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
 }
 
 static void make_and_destroy(void) {
@@ -48,7 +48,7 @@ static void offset(void) {
 }
 
 static void copy(void) {
-    must(sb_blob_copy_from(blob, source, 0, NULL));
+    must(sb_blob_copy_from(blob, SB_DATA, source, 0, NULL));
 }
 
 static void load(void) {
@@ -61,12 +61,12 @@ static void save(void) {
 
 static void asum(void) {
     double sum;
-    must(sb_blob_asum_data(blob, &sum, NULL));
+    must(sb_blob_asum(blob, SB_DATA, &sum, NULL));
 }
 
 static void sumsq(void) {
     double sum;
-    must(sb_blob_sumsq_data(blob, &sum, NULL));
+    must(sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
 }
 
 static void update(void) {
@@ -74,7 +74,7 @@ static void update(void) {
 }
 
 static void scale(void) {
-    must(sb_blob_scale_data(blob, 1.0, NULL));
+    must(sb_blob_scale(blob, SB_DATA, 1.0, NULL));
 }
 
 static void constant(void) {
@@ -104,12 +104,12 @@ static const struct {
 static void set_up(void) {
     void *values;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 4, 8, 8, &blob, NULL));
-    must(sb_blob_mutable_cpu_diff(blob, &values, NULL));
-    must(sb_blob_mutable_cpu_data(blob, &values, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DIFF, &values, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &values, NULL));
     for (int i = 0; i < COUNT; i++)
         ((float *)values)[i] = 1.0F;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 4, 8, 8, &source, NULL));
-    must(sb_blob_copy_from(source, blob, 0, NULL));
+    must(sb_blob_copy_from(source, SB_DATA, blob, 0, NULL));
     must(sb_blob_to_proto_new(blob, 0, &message, &message_size, NULL));
 }
 

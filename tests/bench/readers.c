@@ -16,20 +16,20 @@ struct readers {
 
 static void read_data(const sb_blob *blob) {
     const void *data;
-    must(sb_blob_cpu_data(blob, &data, NULL));
+    must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
     keep(data);
 }
 
 static void read_value(const sb_blob *blob) {
     const int64_t index[] = {0, 1, 2, 3};
     float value;
-    must(sb_blob_data_at(blob, index, 4, &value, NULL));
+    must(sb_blob_at(blob, SB_DATA, index, 4, &value, NULL));
     keep(&value);
 }
 
 static void read_sum(const sb_blob *blob) {
     double sum;
-    must(sb_blob_asum_data(blob, &sum, NULL));
+    must(sb_blob_asum(blob, SB_DATA, &sum, NULL));
     keep(&sum);
 }
 
@@ -59,7 +59,7 @@ void bench_readers(void) {
     sb_blob *blob;
     void *data;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 4, 8, 8, &blob, NULL));
-    must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
     team_start();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct readers two = {blob, 2, kinds[i].read}, one = {blob, 1, kinds[i].read};

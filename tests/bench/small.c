@@ -9,7 +9,7 @@
 static void access_data(void *blob, int64_t n) {
     const void *data;
     for (; n > 0; n--) {
-        must(sb_blob_cpu_data(blob, &data, NULL));
+        must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
         keep(data);
     }
 }
@@ -71,7 +71,7 @@ void bench_small(void) {
     void *data;
     sb_blob *blob;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, NULL));
-    must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
     contest("access to valid data", 0.9, blob, access_data, theirs, caffe->access);
     if (bench.linked)
         contest_linked(theirs);

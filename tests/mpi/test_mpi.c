@@ -222,18 +222,18 @@ static void net_fill(struct net *net) {
     for (int b = 0; b < BLOBS; b++) {
         void *diff;
         const void *on_device;
-        expect_ok(sb_blob_mutable_cpu_diff(net->blobs[b], &diff, &err));
+        expect_ok(sb_blob_mutable_cpu(net->blobs[b], SB_DIFF, &diff, &err));
         for (int64_t i = 0; i < counts[b]; i++)
             ((float *)diff)[i] = (float)value_of(my_rank, b * 10000 + i);
         if (sb_context_has_device(net->context) && b % 2)
-            expect_ok(sb_blob_gpu_diff(net->blobs[b], &on_device, &err));
+            expect_ok(sb_blob_gpu(net->blobs[b], SB_DIFF, &on_device, &err));
     }
 }
 
 static bool net_holds(struct net *net, sb_comm_op op) {
     for (int b = 0; b < BLOBS; b++) {
         const void *diff;
-        expect_ok(sb_blob_cpu_diff(net->blobs[b], &diff, &err));
+        expect_ok(sb_blob_cpu(net->blobs[b], SB_DIFF, &diff, &err));
         for (int64_t i = 0; i < counts[b]; i++)
             if (!is_near((double)((const float *)diff)[i], combined(op, b * 10000 + i)))
                 return false;
@@ -255,7 +255,7 @@ static void blobs_are_reduced_and_sent(sb_comm *comm) {
         expect_ok(
             sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, num_ranks - 1, &err));
         const void *diff;
-        expect_ok(sb_blob_cpu_diff(net.blobs[1], &diff, &err));
+        expect_ok(sb_blob_cpu(net.blobs[1], SB_DIFF, &diff, &err));
         expect(((const float *)diff)[7] == (float)value_of(num_ranks - 1, 10007));
         net_close(&net);
     }

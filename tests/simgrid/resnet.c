@@ -117,14 +117,14 @@ static void make_blobs(struct net *net, int64_t fold) {
 /* The diff is the rank's number plus one, so that every rank can check the mean. */
 static void write_diff(sb_blob *blob, int rank) {
     void *diff;
-    need(sb_blob_overwrite_cpu_diff(blob, &diff, &err), "a diff");
+    need(sb_blob_overwrite_cpu(blob, SB_DIFF, &diff, &err), "a diff");
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         ((float *)diff)[i] = (float)(rank + 1);
 }
 
 static void check_mean(sb_blob *blob, int size) {
     const void *diff;
-    need(sb_blob_cpu_diff(blob, &diff, &err), "a diff");
+    need(sb_blob_cpu(blob, SB_DIFF, &diff, &err), "a diff");
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         if (fabsf(((const float *)diff)[i] - (float)(size + 1) / 2) > 1e-3f) {
             (void)fprintf(stderr, "a mean is wrong\n");

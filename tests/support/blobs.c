@@ -6,7 +6,7 @@
 static void place_on_host(sb_mem *mem, const void *values, size_t bytes) {
     sb_error err;
     void *out;
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memcpy(out, values, bytes);
 }
 
@@ -18,9 +18,9 @@ void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
         return;
     place_on_host(mem, values, bytes);
     if (head == SB_HEAD_SYNCED)
-        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        assert_ok(sb_mem_gpu(mem, &in, &err));
     if (head == SB_HEAD_AT_GPU)
-        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_int_equal(sb_mem_head(mem), head);
 }
 
@@ -42,10 +42,10 @@ void mem_look(const sb_mem *mem, void *out, size_t bytes) {
     if (head == SB_HEAD_UNINITIALIZED || bytes == 0)
         return;
     if (head == SB_HEAD_AT_GPU) {
-        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        assert_ok(sb_mem_gpu(mem, &in, &err));
         assert_ok(sb_sim_peek(sb_mem_context(mem), out, in, bytes, &err));
     } else {
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         memcpy(out, in, bytes);
     }
     assert_int_equal(sb_mem_head(mem), head);
@@ -74,14 +74,14 @@ sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count) {
 sb_mem *data_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem = NULL;
-    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     return mem;
 }
 
 sb_mem *diff_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem = NULL;
-    assert_ok(sb_blob_mutable_diff(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err));
     return mem;
 }
 

@@ -6,7 +6,7 @@ sb_stream captured_stream;
 int64_t captured_asks, captured_waits;
 
 static sb_status refuse(sb_error *err) {
-    return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "the stream is being captured");
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "the stream is being captured");
 }
 
 static int is_captured(sb_stream stream) {

@@ -32,19 +32,19 @@ static sb_status call_for_pointer(sb_mem *mem, enum call call, sb_stream stream,
     const void **in = (const void **)out;
     switch (call) {
     case CPU_DATA:
-        return sb_mem_cpu_data(mem, in, err);
+        return sb_mem_cpu(mem, in, err);
     case MUTABLE_CPU:
-        return sb_mem_mutable_cpu_data(mem, out, err);
+        return sb_mem_mutable_cpu(mem, out, err);
     case OVERWRITE_CPU:
         return sb_mem_overwrite_cpu(mem, out, err);
     case GPU_DATA:
-        return sb_mem_gpu_data(mem, in, err);
+        return sb_mem_gpu(mem, in, err);
     case GPU_DATA_ON:
-        return sb_mem_gpu_data_on(mem, stream, in, err);
+        return sb_mem_gpu_on(mem, stream, in, err);
     case MUTABLE_GPU:
-        return sb_mem_mutable_gpu_data(mem, out, err);
+        return sb_mem_mutable_gpu(mem, out, err);
     case MUTABLE_GPU_ON:
-        return sb_mem_mutable_gpu_data_on(mem, stream, out, err);
+        return sb_mem_mutable_gpu_on(mem, stream, out, err);
     case OVERWRITE_GPU:
         return sb_mem_overwrite_gpu(mem, out, err);
     default:
@@ -80,38 +80,36 @@ sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, 
     }
 }
 
-static sb_status blob_call_on(sb_blob *blob, bool diff, enum call call, sb_stream stream,
+static sb_status blob_call_on(sb_blob *blob, sb_part part, enum call call, sb_stream stream,
                               void **out, sb_error *err) {
     const void **in = (const void **)out;
     switch (call) {
     case GPU_DATA_ON:
-        return (diff ? sb_blob_gpu_diff_on : sb_blob_gpu_data_on)(blob, stream, in, err);
+        return sb_blob_gpu_on(blob, part, stream, in, err);
     case MUTABLE_GPU_ON:
-        return (diff ? sb_blob_mutable_gpu_diff_on : sb_blob_mutable_gpu_data_on)(blob, stream, out,
-                                                                                  err);
+        return sb_blob_mutable_gpu_on(blob, part, stream, out, err);
     default:
-        return (diff ? sb_blob_overwrite_gpu_diff_on : sb_blob_overwrite_gpu_data_on)(blob, stream,
-                                                                                      out, err);
+        return sb_blob_overwrite_gpu_on(blob, part, stream, out, err);
     }
 }
 
-sb_status blob_call(sb_blob *blob, bool diff, enum call call, sb_stream stream, void **out,
+sb_status blob_call(sb_blob *blob, sb_part part, enum call call, sb_stream stream, void **out,
                     sb_error *err) {
     const void **in = (const void **)out;
     switch (call) {
     case CPU_DATA:
-        return (diff ? sb_blob_cpu_diff : sb_blob_cpu_data)(blob, in, err);
+        return sb_blob_cpu(blob, part, in, err);
     case MUTABLE_CPU:
-        return (diff ? sb_blob_mutable_cpu_diff : sb_blob_mutable_cpu_data)(blob, out, err);
+        return sb_blob_mutable_cpu(blob, part, out, err);
     case OVERWRITE_CPU:
-        return (diff ? sb_blob_overwrite_cpu_diff : sb_blob_overwrite_cpu_data)(blob, out, err);
+        return sb_blob_overwrite_cpu(blob, part, out, err);
     case GPU_DATA:
-        return (diff ? sb_blob_gpu_diff : sb_blob_gpu_data)(blob, in, err);
+        return sb_blob_gpu(blob, part, in, err);
     case MUTABLE_GPU:
-        return (diff ? sb_blob_mutable_gpu_diff : sb_blob_mutable_gpu_data)(blob, out, err);
+        return sb_blob_mutable_gpu(blob, part, out, err);
     case OVERWRITE_GPU:
-        return (diff ? sb_blob_overwrite_gpu_diff : sb_blob_overwrite_gpu_data)(blob, out, err);
+        return sb_blob_overwrite_gpu(blob, part, out, err);
     default:
-        return blob_call_on(blob, diff, call, stream, out, err);
+        return blob_call_on(blob, part, call, stream, out, err);
     }
 }

@@ -62,7 +62,7 @@ sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, 
                    sb_error *err);
 
 /* One of the POINTER_CALLS, of the blob's data or diff. */
-sb_status blob_call(sb_blob *blob, bool diff, enum call call, sb_stream stream, void **out,
+sb_status blob_call(sb_blob *blob, sb_part part, enum call call, sb_stream stream, void **out,
                     sb_error *err);
 
 #endif

@@ -72,14 +72,14 @@ static void give_gpu(struct scene *scene, int32_t kind, int fill) {
 const void *read_cpu(const sb_mem *mem) {
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_cpu(mem, &ptr, &err));
     return ptr;
 }
 
 const void *read_gpu(const sb_mem *mem) {
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_gpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_gpu(mem, &ptr, &err));
     return ptr;
 }
 

@@ -60,7 +60,7 @@ static sb_blob *new_blob(int64_t count, float first) {
     sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < count; i++)
         ((float *)p)[i] = first + (float)i;
     return blob;
@@ -68,7 +68,7 @@ static sb_blob *new_blob(int64_t count, float first) {
 
 static sb_status write_file(const char *path, float first, sb_error *err) {
     sb_blob *blob = new_blob(300, first);
-    sb_status st = sb_blob_write_file(blob, path, 0, err);
+    sb_status st = sb_blob_save_file(blob, path, 0, err);
     sb_blob_destroy(blob);
     return st;
 }
@@ -78,8 +78,8 @@ static float read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(1, 0);
     const void *p;
     float first = -1;
-    if (sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, err) == SB_OK &&
-        sb_blob_cpu_data(blob, &p, NULL) == SB_OK)
+    if (sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err) == SB_OK &&
+        sb_blob_cpu(blob, SB_DATA, &p, NULL) == SB_OK)
         first = *(const float *)p;
     sb_blob_destroy(blob);
     return first;
@@ -281,7 +281,7 @@ static DWORD WINAPI write_over(void *arg) {
         sb_blob *blob = NULL;
         const int64_t count = 300;
         if (sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err) != SB_OK ||
-            sb_blob_write_file(blob, writer->path, 0, &err) != SB_OK)
+            sb_blob_save_file(blob, writer->path, 0, &err) != SB_OK)
             writer->refused++;
         sb_blob_destroy(blob);
     }
@@ -361,7 +361,7 @@ TEST_WITH(setup, teardown, test_bytes_are_not_translated) {
     sb_error err;
     void *bytes;
     size_t size;
-    assert_ok(sb_blob_write_file(blob, folder->file, 0, &err));
+    assert_ok(sb_blob_save_file(blob, folder->file, 0, &err));
     assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
     struct wire found = wire_of_file(folder->file);
     assert_int_equal(found.size, size);
@@ -384,7 +384,7 @@ TEST_WITH(setup, teardown, test_a_handle_is_a_descriptor) {
     assert_ok(sb_source_of_descriptor((int32_t)(intptr_t)handle, SB_SOURCE_CLOSES, &source, &err));
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, NULL, &model, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     assert_true(*(const float *)p == 11);
     sb_blob_destroy(blob);
     sb_model_destroy(model);

@@ -93,9 +93,6 @@ inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *
         field->AddAlreadyReserved(values[i]);
 }
 
-/** A memory of a blob, by sb_blob_mutable_data or sb_blob_mutable_diff. */
-typedef sb_status (*MemoryOf)(sb_blob *blob, sb_mem **out, sb_error *err);
-
 } // namespace syncblob
 
 template <typename Dtype> class Blob {
@@ -212,12 +209,12 @@ template <typename Dtype> class Blob {
 
     const shared_ptr<SyncedMemory> &data() const {
         if (data_ == nullptr)
-            data_ = Memory(sb_blob_mutable_data);
+            data_ = Memory(SB_DATA);
         return data_;
     }
     const shared_ptr<SyncedMemory> &diff() const {
         if (diff_ == nullptr)
-            diff_ = Memory(sb_blob_mutable_diff);
+            diff_ = Memory(SB_DIFF);
         return diff_;
     }
 
@@ -259,14 +256,14 @@ template <typename Dtype> class Blob {
         const shared_ptr<SyncedMemory> &shared = other.data();
         if (!blob_)
             Create();
-        syncblob::Check(sb_blob_share_data, blob_.get(), other.blob_.get());
+        syncblob::Check(sb_blob_share, blob_.get(), SB_DATA, other.blob_.get());
         data_ = shared;
     }
     void ShareDiff(const Blob &other) {
         const shared_ptr<SyncedMemory> &shared = other.diff();
         if (!blob_)
             Create();
-        syncblob::Check(sb_blob_share_diff, blob_.get(), other.blob_.get());
+        syncblob::Check(sb_blob_share, blob_.get(), SB_DIFF, other.blob_.get());
         diff_ = shared;
     }
 
@@ -275,24 +272,24 @@ template <typename Dtype> class Blob {
     }
     /** Added in double, then rounded; 0 before the first shape. */
     Dtype asum_data() const {
-        return Sum(sb_blob_asum_data);
+        return Sum(sb_blob_asum, SB_DATA);
     }
     Dtype asum_diff() const {
-        return Sum(sb_blob_asum_diff);
+        return Sum(sb_blob_asum, SB_DIFF);
     }
     Dtype sumsq_data() const {
-        return Sum(sb_blob_sumsq_data);
+        return Sum(sb_blob_sumsq, SB_DATA);
     }
     Dtype sumsq_diff() const {
-        return Sum(sb_blob_sumsq_diff);
+        return Sum(sb_blob_sumsq, SB_DIFF);
     }
     void scale_data(Dtype scale_factor) {
         if (blob_)
-            syncblob::Check(sb_blob_scale_data, blob_.get(), static_cast<double>(scale_factor));
+            syncblob::Check(sb_blob_scale, blob_.get(), SB_DATA, static_cast<double>(scale_factor));
     }
     void scale_diff(Dtype scale_factor) {
         if (blob_)
-            syncblob::Check(sb_blob_scale_diff, blob_.get(), static_cast<double>(scale_factor));
+            syncblob::Check(sb_blob_scale, blob_.get(), SB_DIFF, static_cast<double>(scale_factor));
     }
 
     bool ShapeEquals(const BlobProto &other) const;
@@ -318,15 +315,14 @@ template <typename Dtype> class Blob {
         syncblob::Fail(SB_ERR_INDEX_OUT_OF_RANGE, message.c_str());
     }
 
-    __attribute__((noinline, cold)) shared_ptr<SyncedMemory>
-    Memory(syncblob::MemoryOf memory) const {
+    __attribute__((noinline, cold)) shared_ptr<SyncedMemory> Memory(sb_part part) const {
         syncblob::Require(num_axes() > 0 || count_ > 0, SB_ERR_UNINITIALIZED,
                           "the blob has no shape yet");
-        return Memory(memory, blob_.get());
+        return Memory(part, blob_.get());
     }
-    static shared_ptr<SyncedMemory> Memory(syncblob::MemoryOf memory, sb_blob *blob) {
+    static shared_ptr<SyncedMemory> Memory(sb_part part, sb_blob *blob) {
         SyncedMemory::Shared shared;
-        syncblob::Check(memory, blob, &shared.mem);
+        syncblob::Check(sb_blob_mutable_mem, blob, part, &shared.mem);
         return shared_ptr<SyncedMemory>(new SyncedMemory(shared));
     }
 
@@ -336,10 +332,11 @@ template <typename Dtype> class Blob {
         return elements[index];
     }
 
-    Dtype Sum(sb_status (*sum)(const sb_blob *, double *, sb_error *)) const {
+    Dtype Sum(sb_status (*sum)(const sb_blob *, sb_part, double *, sb_error *),
+              sb_part part) const {
         double total = 0;
         if (blob_)
-            syncblob::Check(sum, static_cast<const sb_blob *>(blob_.get()), &total);
+            syncblob::Check(sum, static_cast<const sb_blob *>(blob_.get()), part, &total);
         return static_cast<Dtype>(total);
     }
 
@@ -399,8 +396,8 @@ template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_
     syncblob::Check(sb_blob_create_shaped, SYNCBLOB_CAFFE_CONTEXT,
                     sb_dtype(syncblob::DtypeOf<Dtype>::value), shape, num_axes, &made);
     std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob(made, sb_blob_destroy);
-    shared_ptr<SyncedMemory> data = Memory(sb_blob_mutable_data, made);
-    shared_ptr<SyncedMemory> diff = Memory(sb_blob_mutable_diff, made);
+    shared_ptr<SyncedMemory> data = Memory(SB_DATA, made);
+    shared_ptr<SyncedMemory> diff = Memory(SB_DIFF, made);
     blob_.swap(blob);
     data_.swap(data);
     diff_.swap(diff);
@@ -430,9 +427,8 @@ void Blob<Dtype>::CopyFrom(const Blob &source, bool copy_diff, bool reshape) {
     const shared_ptr<SyncedMemory> &to = copy_diff ? diff() : data();
     if (Caffe::mode() == Caffe::GPU) {
         from->gpu_data(); // the library copies where the source's bytes are
-        syncblob::Check(sb_blob_copy_from, blob_.get(),
-                        static_cast<const sb_blob *>(source.blob_.get()),
-                        copy_diff ? uint32_t(SB_COPY_DIFF) : 0U);
+        syncblob::Check(sb_blob_copy_from, blob_.get(), sb_part(copy_diff ? SB_DIFF : SB_DATA),
+                        static_cast<const sb_blob *>(source.blob_.get()), 0U);
         return;
     }
     const void *bytes = from->cpu_data();

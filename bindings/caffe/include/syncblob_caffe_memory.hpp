@@ -147,22 +147,22 @@ class SyncedMemory {
 
     const void *cpu_data() {
         const void *bytes;
-        syncblob::Check(sb_mem_cpu_data, mem_, &bytes);
+        syncblob::Check(sb_mem_cpu, mem_, &bytes);
         return bytes;
     }
     const void *gpu_data() {
         const void *bytes;
-        syncblob::Check(sb_mem_gpu_data, mem_, &bytes);
+        syncblob::Check(sb_mem_gpu, mem_, &bytes);
         return bytes;
     }
     void *mutable_cpu_data() {
         void *bytes;
-        syncblob::Check(sb_mem_mutable_cpu_data, mem_, &bytes);
+        syncblob::Check(sb_mem_mutable_cpu, mem_, &bytes);
         return bytes;
     }
     void *mutable_gpu_data() {
         void *bytes;
-        syncblob::Check(sb_mem_mutable_gpu_data, mem_, &bytes);
+        syncblob::Check(sb_mem_mutable_gpu, mem_, &bytes);
         return bytes;
     }
 

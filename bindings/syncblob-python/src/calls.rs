@@ -31,6 +31,13 @@ pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -
     Ok(unsafe { out.assume_init() })
 }
 
+fn part_code(part: Part) -> sys::sb_part {
+    match part {
+        Part::Data => sys::SB_DATA,
+        Part::Diff => sys::SB_DIFF,
+    }
+}
+
 /// `data -= diff`
 pub fn update(blob: &mut BlobAny) -> Result<()> {
     // SAFETY: the blob is live and locked.
@@ -39,12 +46,7 @@ pub fn update(blob: &mut BlobAny) -> Result<()> {
 
 pub fn scale(blob: &mut BlobAny, part: Part, factor: f64) -> Result<()> {
     // SAFETY: the blob is live and locked.
-    check(|err| unsafe {
-        match part {
-            Part::Data => sys::sb_blob_scale_data(blob.as_ptr(), factor, err),
-            Part::Diff => sys::sb_blob_scale_diff(blob.as_ptr(), factor, err),
-        }
-    })
+    check(|err| unsafe { sys::sb_blob_scale(blob.as_ptr(), part_code(part), factor, err) })
 }
 
 pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()> {
@@ -54,46 +56,38 @@ pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()
 
 pub fn asum(blob: &BlobAny, part: Part) -> Result<f64> {
     // SAFETY: the blob is live.
-    get(|out, err| unsafe {
-        match part {
-            Part::Data => sys::sb_blob_asum_data(blob.as_ptr(), out, err),
-            Part::Diff => sys::sb_blob_asum_diff(blob.as_ptr(), out, err),
-        }
-    })
+    get(|out, err| unsafe { sys::sb_blob_asum(blob.as_ptr(), part_code(part), out, err) })
 }
 
 pub fn sumsq(blob: &BlobAny, part: Part) -> Result<f64> {
     // SAFETY: the blob is live.
-    get(|out, err| unsafe {
-        match part {
-            Part::Data => sys::sb_blob_sumsq_data(blob.as_ptr(), out, err),
-            Part::Diff => sys::sb_blob_sumsq_diff(blob.as_ptr(), out, err),
-        }
-    })
+    get(|out, err| unsafe { sys::sb_blob_sumsq(blob.as_ptr(), part_code(part), out, err) })
 }
 
 /// The shape and the elements of `source`; of another context's, too.
 pub fn copy_from(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()> {
-    let flags = sys::SB_COPY_RESHAPE | if part == Part::Diff { sys::SB_COPY_DIFF } else { 0 };
     // SAFETY: both blobs are live, and the one that is written is locked.
-    check(|err| unsafe { sys::sb_blob_copy_from(blob.as_ptr(), source.as_ptr(), flags, err) })
+    check(|err| unsafe {
+        sys::sb_blob_copy_from(
+            blob.as_ptr(),
+            part_code(part),
+            source.as_ptr(),
+            sys::SB_COPY_RESHAPE,
+            err,
+        )
+    })
 }
 
 /// A memory of `source` as the blob's own.
 pub fn share(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()> {
     // SAFETY: both blobs are live and locked.
-    check(|err| unsafe {
-        match part {
-            Part::Data => sys::sb_blob_share_data(blob.as_ptr(), source.as_ptr(), err),
-            Part::Diff => sys::sb_blob_share_diff(blob.as_ptr(), source.as_ptr(), err),
-        }
-    })
+    check(|err| unsafe { sys::sb_blob_share(blob.as_ptr(), part_code(part), source.as_ptr(), err) })
 }
 
 /// Brings the data to the device.
 pub fn to_device(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
-    get(|out, err| unsafe { sys::sb_blob_gpu_data(blob.as_ptr(), out, err) }).map(drop)
+    get(|out, err| unsafe { sys::sb_blob_gpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
 /// Copies the values, and says whether there are as many as there is room for.
@@ -102,12 +96,8 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
         return Ok(false);
     }
     // SAFETY: the blob is live.
-    let values = get(|out, err| unsafe {
-        match part {
-            Part::Data => sys::sb_blob_cpu_data(blob.as_ptr(), out, err),
-            Part::Diff => sys::sb_blob_cpu_diff(blob.as_ptr(), out, err),
-        }
-    })?;
+    let values =
+        get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), part_code(part), out, err) })?;
     // SAFETY: so many bytes are there while nobody else writes the blob, whose lock is held.
     unsafe { values.cast::<u8>().copy_to_nonoverlapping(room.as_mut_ptr().cast(), room.len()) };
     Ok(true)
@@ -118,7 +108,7 @@ pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
     // SAFETY: as above, and all that is kept of the pointer is whether there is one.
-    get(|out, err| unsafe { sys::sb_blob_cpu_data(blob.as_ptr(), out, err) }).map(drop)
+    get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
 /// A model's bytes, and whether there are as many as there is room for.
@@ -134,20 +124,19 @@ pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     }
 }
 
-fn side_and_flags(part: Part, side: Side) -> (sys::sb_side, u32) {
-    let side = match side {
+fn side_code(side: Side) -> sys::sb_side {
+    match side {
         Side::Host => sys::SB_SIDE_CPU,
         Side::Device => sys::SB_SIDE_GPU,
-    };
-    (side, if part == Part::Diff { sys::SB_DLPACK_DIFF } else { 0 })
+    }
 }
 
 /// A memory as a tensor that others may write.
 pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
-    let (side, flags) = side_and_flags(part, side);
+    let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.
     let tensor = get(|out, err| unsafe {
-        sys::sb_blob_to_mutable_dlpack(blob.as_ptr(), side, flags, out, err)
+        sys::sb_blob_to_mutable_dlpack(blob.as_ptr(), part, side, out, err)
     })?;
     // SAFETY: the library's own tensor, whose deleter may be called on any thread; of the
     // elements see above.
@@ -156,10 +145,10 @@ pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
 
 /// The same as a tensor of DLPack before 1.0.
 pub fn to_legacy_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<LegacyDlpack> {
-    let (side, flags) = side_and_flags(part, side);
+    let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.
     let tensor = get(|out, err| unsafe {
-        sys::sb_blob_to_legacy_dlpack(blob.as_ptr(), side, flags, out, err)
+        sys::sb_blob_to_legacy_dlpack(blob.as_ptr(), part, side, out, err)
     })?;
     // SAFETY: as above.
     Ok(unsafe { LegacyDlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) })

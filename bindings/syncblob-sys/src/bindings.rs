@@ -2,6 +2,8 @@
 
 ///An element type, SB_DTYPE_*.
 pub type sb_dtype = i32;
+///A part of a blob, SB_DATA or SB_DIFF.
+pub type sb_part = i32;
 /**A stream of a device: the backend's raw handle, cast to this type, which has no other use
 (on CUDA a CUstream or cudaStream_t; on the simulated device what sb_sim_stream_create
 gives). NULL is the device's legacy default stream.*/
@@ -1014,6 +1016,10 @@ pub const SB_DTYPE_I8: i32 = 7;
 pub const SB_DTYPE_U8: i32 = 8;
 ///reserved
 pub const SB_DTYPE_I64: i32 = 9;
+///the values
+pub const SB_DATA: i32 = 0;
+///their gradient
+pub const SB_DIFF: i32 = 1;
 ///host arithmetic on OpenBLAS
 pub const SB_FEATURE_OPENBLAS: u32 = 1;
 ///the simulated device "sim:N"
@@ -1364,10 +1370,8 @@ pub const SB_READ_ONLY: u32 = 1;
 pub const SB_REALLOCATED_DATA: u32 = 1;
 ///that of diff
 pub const SB_REALLOCATED_DIFF: u32 = 2;
-///copy diff; without it, data
-pub const SB_COPY_DIFF: u32 = 2;
 ///take the source's shape first
-pub const SB_COPY_RESHAPE: u32 = 4;
+pub const SB_COPY_RESHAPE: u32 = 2;
 ///their sum
 pub const SB_COMM_SUM: i32 = 0;
 ///their sum, times 1 / size
@@ -1573,9 +1577,7 @@ const _: () = {
         "Offset of field: sb_dl_managed::deleter",
     ][::core::mem::offset_of!(sb_dl_managed, deleter) - 56usize];
 };
-///diff; without it, data
-pub const SB_DLPACK_DIFF: u32 = 32;
-///import: take the tensor's shape first
+///take the tensor's shape first
 pub const SB_DLPACK_RESHAPE: u32 = 64;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -2182,20 +2184,6 @@ and gives it back if the device is done with it. Pointers in use stay valid.
     /**Frees bytes that a function of this library gave as \[owned\] bytes.
 * bytes \[owned, nullable\]*/
     pub fn sb_bytes_free(bytes: *mut ::core::ffi::c_void);
-    /**As sb_error_fill, for a slot to return: a backend that uses it starts with no other minor
-version of the library.
-* err \[nullable\]
-* status SB_ERR_*
-* device_code the driver's own number for the failure, 0 if none
-* message \[borrowed, nullable\] one sentence, copied; NULL: sb_status_text
-
-Errors: the slot's.*/
-    pub fn sb_backend_fail(
-        err: *mut sb_error,
-        status: sb_status,
-        device_code: i32,
-        message: *const ::core::ffi::c_char,
-    ) -> sb_status;
     /**A memory of `bytes` bytes (0 is fine) in `context`. No buffer is allocated
 until the first use of a side.
 * context \[borrowed, nullable\] retained
@@ -2234,7 +2222,7 @@ that are newer on the device are copied once (SyncedMemory::cpu_data).
 
 Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
 UNSUPPORTED (a stream that uses the device's side is being captured).*/
-    pub fn sb_mem_cpu_data(
+    pub fn sb_mem_cpu(
         mem: *const sb_mem,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
@@ -2243,8 +2231,8 @@ UNSUPPORTED (a stream that uses the device's side is being captured).*/
 (SyncedMemory::mutable_cpu_data).
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_cpu_data.*/
-    pub fn sb_mem_mutable_cpu_data(
+Errors: as sb_mem_cpu.*/
+    pub fn sb_mem_mutable_cpu(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
@@ -2253,8 +2241,8 @@ Errors: as sb_mem_cpu_data.*/
 (SyncedMemory::gpu_data).
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_cpu_data, NO_DEVICE.*/
-    pub fn sb_mem_gpu_data(
+Errors: as sb_mem_cpu, NO_DEVICE.*/
+    pub fn sb_mem_gpu(
         mem: *const sb_mem,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
@@ -2268,9 +2256,9 @@ the per-thread default streams, which are refused; any other handle has to be th
 of a stream that exists, since CUDA does not check it
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
+Errors: as sb_mem_gpu, WRONG_DEVICE (a stream of another device), UNSUPPORTED
 (a capturing stream, a per-thread default one).*/
-    pub fn sb_mem_gpu_data_on(
+    pub fn sb_mem_gpu_on(
         mem: *const sb_mem,
         stream: sb_stream,
         out: *mut *const ::core::ffi::c_void,
@@ -2280,18 +2268,18 @@ Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORT
 (SyncedMemory::mutable_gpu_data).
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_gpu_data.*/
-    pub fn sb_mem_mutable_gpu_data(
+Errors: as sb_mem_gpu.*/
+    pub fn sb_mem_mutable_gpu(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+* stream \[borrowed\] see sb_mem_gpu_on
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_gpu_data_on.*/
-    pub fn sb_mem_mutable_gpu_data_on(
+Errors: as sb_mem_gpu_on.*/
+    pub fn sb_mem_mutable_gpu_on(
         mem: *mut sb_mem,
         stream: sb_stream,
         out: *mut *mut ::core::ffi::c_void,
@@ -2318,7 +2306,7 @@ being captured).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+* stream \[borrowed\] see sb_mem_gpu_on
 * out \[borrowed\] see "Pointers" above
 
 Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream).*/
@@ -2329,7 +2317,7 @@ Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes the caller's host memory this memory's host side, in place: every
-sharer sees it, other than with sb_blob_set_cpu_data. What was owned is freed; the head
+sharer sees it, other than with sb_blob_set_cpu. What was owned is freed; the head
 moves to the host (SyncedMemory::set_cpu_data). Works for a LOST memory.
 * ptr \[borrowed\] until replaced, evicted or the last release; aligned for the
 elements, which is not checked: a memory does not know their type
@@ -2375,9 +2363,9 @@ or of another context of the driver's there).*/
     /**Queues the copy to the device on `stream`; the head is SYNCED at once, and
 whoever needs the device's bytes, or writes or frees the host's, waits
 (SyncedMemory::async_gpu_push, made safe). SYNCED: nothing to do.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+* stream \[borrowed\] see sb_mem_gpu_on
 
-Errors: as sb_mem_gpu_data_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
+Errors: as sb_mem_gpu_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
 is at the other side).*/
     pub fn sb_mem_async_gpu_push(
         mem: *const sb_mem,
@@ -2385,7 +2373,7 @@ is at the other side).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Queues the copy to the host on `stream`; the mirror image of
-sb_mem_async_gpu_push. * stream \[borrowed\] see sb_mem_gpu_data_on
+sb_mem_async_gpu_push. * stream \[borrowed\] see sb_mem_gpu_on
 
 Errors: as sb_mem_async_gpu_push.*/
     pub fn sb_mem_async_cpu_pull(
@@ -2393,20 +2381,20 @@ Errors: as sb_mem_async_gpu_push.*/
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
+    /**Starts what sb_mem_cpu would do, queued on `stream`; never an error
 for a head but LOST. Host-only contexts: only the zero fill is left.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+* stream \[borrowed\] see sb_mem_gpu_on
 
-Errors: as sb_mem_cpu_data, WRONG_DEVICE (the stream).*/
+Errors: as sb_mem_cpu, WRONG_DEVICE (the stream).*/
     pub fn sb_mem_prefetch_cpu(
         mem: *const sb_mem,
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Starts what sb_mem_gpu_data_on would do.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+    /**Starts what sb_mem_gpu_on would do.
+* stream \[borrowed\] see sb_mem_gpu_on
 
-Errors: as sb_mem_gpu_data_on.*/
+Errors: as sb_mem_gpu_on.*/
     pub fn sb_mem_prefetch_gpu(
         mem: *const sb_mem,
         stream: sb_stream,
@@ -2430,7 +2418,7 @@ Errors: as sb_mem_evict_cpu.*/
 UNINITIALIZED memory stays so, since it reads as zeros. DEVICE_LOST of a device that
 failed while it wrote leaves the bytes as that of sb_blob_update does.
 
-Errors: as sb_mem_cpu_data.*/
+Errors: as sb_mem_cpu.*/
     pub fn sb_mem_clear(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     /**An empty blob: never shaped, 0 axes, count 0.
 * context \[borrowed, nullable\] retained
@@ -2460,28 +2448,13 @@ Errors: as sb_blob_create, as sb_blob_reshape.*/
         out: *mut *mut sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
-    /**A blob of Caffe's four legacy dimensions.
-* context \[borrowed, nullable\] retained
-* out \[owned\] sb_blob_destroy
-
-Errors: as sb_blob_create_shaped.*/
-    pub fn sb_blob_create_legacy(
-        context: *mut sb_context,
-        dtype: sb_dtype,
-        num: i64,
-        channels: i64,
-        height: i64,
-        width: i64,
-        out: *mut *mut sb_blob,
-        err: *mut sb_error,
-    ) -> sb_status;
     ///Ends the blob and its share of its memories. * blob \[owned, nullable\]
     pub fn sb_blob_destroy(blob: *mut sb_blob);
     /**Changes the shape (Blob::Reshape). A memory is replaced, by a fresh one,
 only when the count outgrows its capacity; otherwise contents, shares and
 borrowed storage stay. Sharers are never harmed: a shared blob that
 outgrows its memory lets go of it. The capacity of data or diff is the count at which
-it was first asked for (sb_blob_data does, and allocates nothing); Caffe's is the largest
+it was first asked for (sb_blob_mem does, and allocates nothing); Caffe's is the largest
 count that the blob ever had, and outgrown, both are replaced.
 * shape \[borrowed, nullable when num_axes is 0\] `num_axes` dimensions
 * out_reallocated \[nullable\] SB_REALLOCATED_* bits
@@ -2492,19 +2465,6 @@ SIZE_OVERFLOW (the count or its bytes do not fit).*/
         blob: *mut sb_blob,
         shape: *const i64,
         num_axes: i32,
-        out_reallocated: *mut u32,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Reshape to Caffe's four legacy dimensions.
-* out_reallocated \[nullable\] SB_REALLOCATED_* bits
-
-Errors: as sb_blob_reshape.*/
-    pub fn sb_blob_reshape_legacy(
-        blob: *mut sb_blob,
-        num: i64,
-        channels: i64,
-        height: i64,
-        width: i64,
         out_reallocated: *mut u32,
         err: *mut sb_error,
     ) -> sb_status;
@@ -2525,7 +2485,7 @@ contents kept where the head is (SYNCED: the host). Shared and borrowed ones
 stay as they are. Caffe never shrinks.
 * out_reallocated \[nullable\] SB_REALLOCATED_* bits
 
-Errors: as sb_mem_cpu_data.*/
+Errors: as sb_mem_cpu.*/
     pub fn sb_blob_shrink_to_fit(
         blob: *mut sb_blob,
         out_reallocated: *mut u32,
@@ -2565,15 +2525,6 @@ Errors: INDEX_OUT_OF_RANGE.*/
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Product of the dimensions start..num_axes-1 (Blob::count(start)), 1 for none.
-
-Errors: as sb_blob_count_range.*/
-    pub fn sb_blob_count_from(
-        blob: *const sb_blob,
-        start: i32,
-        out: *mut i64,
-        err: *mut sb_error,
-    ) -> sb_status;
     /**Product of the dimensions start..end-1 (Blob::count(start, end)), 1 for none.
 0 <= start <= end <= num_axes.
 
@@ -2595,55 +2546,9 @@ Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes).*/
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**LegacyShape(0): the number of items.
-Errors: as sb_blob_legacy_shape.*/
-    pub fn sb_blob_num(
-        blob: *const sb_blob,
-        out: *mut i64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**LegacyShape(1): channels.
-Errors: as sb_blob_legacy_shape.*/
-    pub fn sb_blob_channels(
-        blob: *const sb_blob,
-        out: *mut i64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**LegacyShape(2): rows.
-Errors: as sb_blob_legacy_shape.*/
-    pub fn sb_blob_height(
-        blob: *const sb_blob,
-        out: *mut i64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**LegacyShape(3): columns.
-Errors: as sb_blob_legacy_shape.*/
-    pub fn sb_blob_width(
-        blob: *const sb_blob,
-        out: *mut i64,
-        err: *mut sb_error,
-    ) -> sb_status;
     /**1 if both have the same axes (never-shaped equals only never-shaped).
 * b \[borrowed\]*/
     pub fn sb_blob_shape_equals(a: *const sb_blob, b: *const sb_blob) -> i32;
-    /**1 if the blob has these axes: Blob::ShapeEquals of a BlobProto with a shape, by its
-field. 0 for a blob that was never shaped.
-* shape \[borrowed, nullable when num_axes is 0\] `num_axes` dimensions*/
-    pub fn sb_blob_shape_equals_dims(
-        blob: *const sb_blob,
-        shape: *const i64,
-        num_axes: i32,
-    ) -> i32;
-    /**1 if these are the last four axes of at most four, missing ones being 1:
-Blob::ShapeEquals of a BlobProto with legacy dimensions, by its fields. 0 for a blob
-that was never shaped.*/
-    pub fn sb_blob_shape_equals_legacy(
-        blob: *const sb_blob,
-        num: i64,
-        channels: i64,
-        height: i64,
-        width: i64,
-    ) -> i32;
     /**Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
 * buffer \[borrowed, nullable when capacity is 0\] receives the text
 * capacity bytes of `buffer`
@@ -2703,424 +2608,196 @@ Errors: DTYPE_MISMATCH.*/
         dtype: sb_dtype,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::data: the memory itself, for reading.
+    /**The memory itself, for reading (Blob::data, Blob::diff).
+* part SB_DATA or SB_DIFF
 * out \[borrowed\] until a call that replaces it
 
-Errors: OUT_OF_MEMORY, CAP_REACHED.*/
-    pub fn sb_blob_data(
+Errors: INVALID_ARGUMENT (no part), OUT_OF_MEMORY, CAP_REACHED.*/
+    pub fn sb_blob_mem(
         blob: *const sb_blob,
+        part: sb_part,
         out: *mut *const sb_mem,
         err: *mut sb_error,
     ) -> sb_status;
     /**The same memory, for calls that write it and to retain it. This call itself moves no
 head, and may be made beside const calls.
+* part SB_DATA or SB_DIFF
 * out \[borrowed\] until a call that replaces it; retain it to keep it
 
-Errors: as sb_blob_data.*/
-    pub fn sb_blob_mutable_data(
+Errors: as sb_blob_mem.*/
+    pub fn sb_blob_mutable_mem(
         blob: *mut sb_blob,
+        part: sb_part,
         out: *mut *mut sb_mem,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Elements that the data memory has room for, so many that a Reshape keeps it: its size over
-the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
-memory is not made.*/
-    pub fn sb_blob_data_capacity(blob: *const sb_blob) -> i64;
-    /**Blob::cpu_data: the elements on the host, for reading.
-* out \[borrowed\] as of sb_mem_cpu_data
+    /**Makes `mem` the memory of a part, in place of the one before: the blob is one more
+owner. A memory that was made apart, or another blob's by sb_blob_mutable_mem. Bytes
+that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
+* part SB_DATA or SB_DIFF
+* mem \[borrowed\] retained; at least count x element size bytes, the rest is
+capacity; of the blob's context
 
-Errors: as sb_mem_cpu_data.*/
-    pub fn sb_blob_cpu_data(
+Errors: INVALID_ARGUMENT (no part; too few bytes; lent bytes that are not element-aligned),
+WRONG_DEVICE (another context), FORKED.*/
+    pub fn sb_blob_set_mem(
+        blob: *mut sb_blob,
+        part: sb_part,
+        mem: *mut sb_mem,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Elements that the memory has room for, so many that a Reshape keeps it: its size over
+the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
+memory is not made.
+* part SB_DATA or SB_DIFF; 0 for any other*/
+    pub fn sb_blob_capacity(blob: *const sb_blob, part: sb_part) -> i64;
+    /**The elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
+* part SB_DATA or SB_DIFF
+* out \[borrowed\] as of sb_mem_cpu
+
+Errors: as sb_mem_cpu, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_cpu(
         blob: *const sb_blob,
+        part: sb_part,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::mutable_cpu_data: the elements on the host, for writing.
-* out \[borrowed\] as of sb_mem_mutable_cpu_data
+    /**The elements on the host, for writing (Blob::mutable_cpu_data, Blob::mutable_cpu_diff).
+* part SB_DATA or SB_DIFF
+* out \[borrowed\] as of sb_mem_mutable_cpu
 
-Errors: as sb_mem_mutable_cpu_data.*/
-    pub fn sb_blob_mutable_cpu_data(
+Errors: as sb_mem_mutable_cpu, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_mutable_cpu(
         blob: *mut sb_blob,
+        part: sb_part,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**Host memory for a caller that writes every element.
+* part SB_DATA or SB_DIFF
 * out \[borrowed\] as of sb_mem_overwrite_cpu
 
-Errors: as sb_mem_overwrite_cpu.*/
-    pub fn sb_blob_overwrite_cpu_data(
+Errors: as sb_mem_overwrite_cpu, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_overwrite_cpu(
         blob: *mut sb_blob,
+        part: sb_part,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::gpu_data: the elements on the device, for reading.
-* out \[borrowed\] as of sb_mem_gpu_data
+    /**The elements on the device, for reading (Blob::gpu_data, Blob::gpu_diff).
+* part SB_DATA or SB_DIFF
+* out \[borrowed\] as of sb_mem_gpu
 
-Errors: as sb_mem_gpu_data.*/
-    pub fn sb_blob_gpu_data(
+Errors: as sb_mem_gpu, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_gpu(
         blob: *const sb_blob,
+        part: sb_part,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-* out \[borrowed\] as of sb_mem_gpu_data_on
+    /**The same for work on `stream`: for programs that queue kernels of their own.
+* part SB_DATA or SB_DIFF
+* stream \[borrowed\] see sb_mem_gpu_on
+* out \[borrowed\] as of sb_mem_gpu_on
 
-Errors: as sb_mem_gpu_data_on.*/
-    pub fn sb_blob_gpu_data_on(
+Errors: as sb_mem_gpu_on, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_gpu_on(
         blob: *const sb_blob,
+        part: sb_part,
         stream: sb_stream,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::mutable_gpu_data: the elements on the device, for writing.
-* out \[borrowed\] as of sb_mem_mutable_gpu_data
+    /**The elements on the device, for writing (Blob::mutable_gpu_data, Blob::mutable_gpu_diff).
+* part SB_DATA or SB_DIFF
+* out \[borrowed\] as of sb_mem_mutable_gpu
 
-Errors: as sb_mem_mutable_gpu_data.*/
-    pub fn sb_blob_mutable_gpu_data(
+Errors: as sb_mem_mutable_gpu, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_mutable_gpu(
         blob: *mut sb_blob,
+        part: sb_part,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-* out \[borrowed\] as of sb_mem_mutable_gpu_data_on
+    /**The same for work on `stream`: for programs that queue kernels of their own.
+* part SB_DATA or SB_DIFF
+* stream \[borrowed\] see sb_mem_gpu_on
+* out \[borrowed\] as of sb_mem_mutable_gpu_on
 
-Errors: as sb_mem_mutable_gpu_data_on.*/
-    pub fn sb_blob_mutable_gpu_data_on(
+Errors: as sb_mem_mutable_gpu_on, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_mutable_gpu_on(
         blob: *mut sb_blob,
+        part: sb_part,
         stream: sb_stream,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**Device memory for a caller that writes every element.
+* part SB_DATA or SB_DIFF
 * out \[borrowed\] as of sb_mem_overwrite_gpu
 
-Errors: as sb_mem_overwrite_gpu.*/
-    pub fn sb_blob_overwrite_gpu_data(
+Errors: as sb_mem_overwrite_gpu, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_overwrite_gpu(
         blob: *mut sb_blob,
+        part: sb_part,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+    /**The same for work on `stream`: for programs that queue kernels of their own.
+* part SB_DATA or SB_DIFF
+* stream \[borrowed\] see sb_mem_gpu_on
 * out \[borrowed\] as of sb_mem_overwrite_gpu_on
 
-Errors: as sb_mem_overwrite_gpu_on.*/
-    pub fn sb_blob_overwrite_gpu_data_on(
+Errors: as sb_mem_overwrite_gpu_on, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_overwrite_gpu_on(
         blob: *mut sb_blob,
+        part: sb_part,
         stream: sb_stream,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**One element of data, by indices as in sb_blob_offset (Blob::data_at).
+    /**One element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at).
+* part SB_DATA or SB_DIFF
 * indices \[borrowed, nullable when num_indices is 0\] `num_indices` of them
 * out \[borrowed\] receives one element of the blob's dtype
 
-Errors: as sb_blob_offset, as sb_blob_cpu_data.*/
-    pub fn sb_blob_data_at(
+Errors: as sb_blob_offset, as sb_blob_cpu.*/
+    pub fn sb_blob_at(
         blob: *const sb_blob,
+        part: sb_part,
         indices: *const i64,
         num_indices: i32,
         out: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**One element of data, by legacy indices, each below its extent.
-* out \[borrowed\] receives one element of the blob's dtype
-
-Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_data.*/
-    pub fn sb_blob_data_at_legacy(
-        blob: *const sb_blob,
-        n: i64,
-        c: i64,
-        h: i64,
-        w: i64,
-        out: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Shares the data memory of `other` (Blob::ShareData); it lives as long as either.
+    /**Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); it lives as long as either.
+* part SB_DATA or SB_DIFF
 * other \[borrowed\] of equal count and dtype; its shape may differ
 
-Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
-context), OUT_OF_MEMORY, CAP_REACHED.*/
-    pub fn sb_blob_share_data(
+Errors: INVALID_ARGUMENT (no part), SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE
+(another context), OUT_OF_MEMORY, CAP_REACHED.*/
+    pub fn sb_blob_share(
         blob: *mut sb_blob,
+        part: sb_part,
         other: *const sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes `mem` the blob's data memory, in place of the one before: the blob is one more
-owner. A memory that was made apart, or another blob's by sb_blob_mutable_data. Bytes
-that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
-* mem \[borrowed\] retained; at least count x element size bytes, the rest is
-capacity; of the blob's context
-
-Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
-WRONG_DEVICE (another context), FORKED.*/
-    pub fn sb_blob_set_data(
-        blob: *mut sb_blob,
-        mem: *mut sb_mem,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Sets the elements of data to zero where the head is; never written memory
-stays as it is.
-Errors: as sb_mem_clear.*/
-    pub fn sb_blob_clear_data(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
-    /**Sum of absolute values where the head is, as double; 0 for never written
-memory (Blob::asum_data).
-
-Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
-DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
-    pub fn sb_blob_asum_data(
-        blob: *const sb_blob,
-        out: *mut f64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Sum of squares, otherwise the same (Blob::sumsq_data).
-
-Errors: as sb_blob_asum_data.*/
-    pub fn sb_blob_sumsq_data(
-        blob: *const sb_blob,
-        out: *mut f64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Multiplies data by `factor`, rounded to the element type, where the head is;
-nothing for never written memory (Blob::scale_data). Zero times NaN or infinity is NaN on the
-host, where Caffe's BLAS may clear. On the device it is queued, as sb_blob_update is.
-Errors: as
-sb_blob_update.*/
-    pub fn sb_blob_scale_data(
-        blob: *mut sb_blob,
-        factor: f64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same, on the device queued on `stream`, as sb_blob_update_on is.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-
-Errors: as sb_blob_update_on.*/
-    pub fn sb_blob_scale_data_on(
-        blob: *mut sb_blob,
-        factor: f64,
-        stream: sb_stream,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Blob::diff: the memory itself, for reading.
-* out \[borrowed\] until a call that replaces it
-
-Errors: OUT_OF_MEMORY, CAP_REACHED.*/
-    pub fn sb_blob_diff(
-        blob: *const sb_blob,
-        out: *mut *const sb_mem,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same memory, for calls that write it and to retain it. This call itself moves no
-head, and may be made beside const calls.
-* out \[borrowed\] until a call that replaces it; retain it to keep it
-
-Errors: as sb_blob_diff.*/
-    pub fn sb_blob_mutable_diff(
-        blob: *mut sb_blob,
-        out: *mut *mut sb_mem,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Elements that the diff memory has room for, so many that a Reshape keeps it: its size over
-the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
-memory is not made.*/
-    pub fn sb_blob_diff_capacity(blob: *const sb_blob) -> i64;
-    /**Blob::cpu_diff: the elements on the host, for reading.
-* out \[borrowed\] as of sb_mem_cpu_data
-
-Errors: as sb_mem_cpu_data.*/
-    pub fn sb_blob_cpu_diff(
-        blob: *const sb_blob,
-        out: *mut *const ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Blob::mutable_cpu_diff: the elements on the host, for writing.
-* out \[borrowed\] as of sb_mem_mutable_cpu_data
-
-Errors: as sb_mem_mutable_cpu_data.*/
-    pub fn sb_blob_mutable_cpu_diff(
-        blob: *mut sb_blob,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Host memory for a caller that writes every element.
-* out \[borrowed\] as of sb_mem_overwrite_cpu
-
-Errors: as sb_mem_overwrite_cpu.*/
-    pub fn sb_blob_overwrite_cpu_diff(
-        blob: *mut sb_blob,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Blob::gpu_diff: the elements on the device, for reading.
-* out \[borrowed\] as of sb_mem_gpu_data
-
-Errors: as sb_mem_gpu_data.*/
-    pub fn sb_blob_gpu_diff(
-        blob: *const sb_blob,
-        out: *mut *const ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-* out \[borrowed\] as of sb_mem_gpu_data_on
-
-Errors: as sb_mem_gpu_data_on.*/
-    pub fn sb_blob_gpu_diff_on(
-        blob: *const sb_blob,
-        stream: sb_stream,
-        out: *mut *const ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Blob::mutable_gpu_diff: the elements on the device, for writing.
-* out \[borrowed\] as of sb_mem_mutable_gpu_data
-
-Errors: as sb_mem_mutable_gpu_data.*/
-    pub fn sb_blob_mutable_gpu_diff(
-        blob: *mut sb_blob,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-* out \[borrowed\] as of sb_mem_mutable_gpu_data_on
-
-Errors: as sb_mem_mutable_gpu_data_on.*/
-    pub fn sb_blob_mutable_gpu_diff_on(
-        blob: *mut sb_blob,
-        stream: sb_stream,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Device memory for a caller that writes every element.
-* out \[borrowed\] as of sb_mem_overwrite_gpu
-
-Errors: as sb_mem_overwrite_gpu.*/
-    pub fn sb_blob_overwrite_gpu_diff(
-        blob: *mut sb_blob,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same for work on `stream`.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-* out \[borrowed\] as of sb_mem_overwrite_gpu_on
-
-Errors: as sb_mem_overwrite_gpu_on.*/
-    pub fn sb_blob_overwrite_gpu_diff_on(
-        blob: *mut sb_blob,
-        stream: sb_stream,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**One element of diff, by indices as in sb_blob_offset (Blob::diff_at).
-* indices \[borrowed, nullable when num_indices is 0\] `num_indices` of them
-* out \[borrowed\] receives one element of the blob's dtype
-
-Errors: as sb_blob_offset, as sb_blob_cpu_diff.*/
-    pub fn sb_blob_diff_at(
-        blob: *const sb_blob,
-        indices: *const i64,
-        num_indices: i32,
-        out: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**One element of diff, by legacy indices, each below its extent.
-* out \[borrowed\] receives one element of the blob's dtype
-
-Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_diff.*/
-    pub fn sb_blob_diff_at_legacy(
-        blob: *const sb_blob,
-        n: i64,
-        c: i64,
-        h: i64,
-        w: i64,
-        out: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Shares the diff memory of `other` (Blob::ShareDiff); it lives as long as either.
-* other \[borrowed\] of equal count and dtype; its shape may differ
-
-Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
-context), OUT_OF_MEMORY, CAP_REACHED.*/
-    pub fn sb_blob_share_diff(
-        blob: *mut sb_blob,
-        other: *const sb_blob,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
-owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff. Bytes
-that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
-* mem \[borrowed\] retained; at least count x element size bytes, the rest is
-capacity; of the blob's context
-
-Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
-WRONG_DEVICE (another context), FORKED.*/
-    pub fn sb_blob_set_diff(
-        blob: *mut sb_blob,
-        mem: *mut sb_mem,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Sets the elements of diff to zero where the head is; never written memory
-stays as it is.
-Errors: as sb_mem_clear.*/
-    pub fn sb_blob_clear_diff(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
-    /**Gives the diff memory up; those who share it keep it. The blob is as one whose diff was
-never needed: the next call that needs it makes a memory of zeros. For a net that is no
-longer trained. Like sb_mem_release it waits for pending transfers.
-* blob \[nullable\]*/
-    pub fn sb_blob_drop_diff(blob: *mut sb_blob);
-    /**Sum of absolute values where the head is, as double; 0 for never written
-memory (Blob::asum_diff).
-
-Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
-DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
-    pub fn sb_blob_asum_diff(
-        blob: *const sb_blob,
-        out: *mut f64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Sum of squares, otherwise the same (Blob::sumsq_diff).
-
-Errors: as sb_blob_asum_diff.*/
-    pub fn sb_blob_sumsq_diff(
-        blob: *const sb_blob,
-        out: *mut f64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Multiplies diff by `factor` where the head is; nothing for never written
-memory (Blob::scale_diff).
-
-Errors: as sb_blob_update.*/
-    pub fn sb_blob_scale_diff(
-        blob: *mut sb_blob,
-        factor: f64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same, on the device queued on `stream`, as sb_blob_update_on is.
-* stream \[borrowed\] see sb_mem_gpu_data_on
-
-Errors: as sb_blob_update_on.*/
-    pub fn sb_blob_scale_diff_on(
-        blob: *mut sb_blob,
-        factor: f64,
-        stream: sb_stream,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
-the data is shared, this blob lets go of the share first. In Caffe all sharers
-see the memory: sb_mem_set_cpu on sb_blob_mutable_data does that. diff is untouched.
+    /**Lends the caller's host memory to a part of the blob (Blob::set_cpu_data); if the part
+is shared, this blob lets go of the share first. In Caffe all sharers see the memory:
+sb_mem_set_cpu on sb_blob_mutable_mem does that. The other part is untouched.
 On failure ownership stays with the caller.
+* part SB_DATA or SB_DIFF
 * ptr \[borrowed\] see sb_mem_set_cpu; element-aligned
 * bytes at least count x element size; the rest is capacity
 * flags 0 or SB_READ_ONLY
 * deleter \[nullable\] see sb_mem_set_cpu
 * user passed to `deleter`
 
-Errors: INVALID_ARGUMENT (too few bytes, more than PTRDIFF_MAX, misaligned, unknown
+Errors: INVALID_ARGUMENT (no part, too few bytes, more than PTRDIFF_MAX, misaligned, unknown
 flag), OUT_OF_MEMORY, CAP_REACHED.*/
-    pub fn sb_blob_set_cpu_data(
+    pub fn sb_blob_set_cpu(
         blob: *mut sb_blob,
+        part: sb_part,
         ptr: *mut ::core::ffi::c_void,
         bytes: usize,
         flags: u32,
@@ -3128,32 +2805,36 @@ flag), OUT_OF_MEMORY, CAP_REACHED.*/
         user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
-and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
-memory, and the bytes be current on the host (sb_blob_cpu_data).
+    /**Gives host memory that was lent to a part of the blob back to the caller: `deleter` does not
+run, and the part is as if nobody had asked for it yet. The blob must be the only user of the
+memory, and the bytes be current on the host (sb_blob_cpu).
+* part SB_DATA or SB_DIFF
 * deleter \[borrowed\] which the memory was lent with, not NULL
 * out_user \[owned\] `user` of the call that lent the memory
 
-Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner
-of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
+Errors: INVALID_ARGUMENT (no part; memory that was not lent with `deleter`; that another blob,
+an owner of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
 DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy).*/
-    pub fn sb_blob_reclaim_cpu_data(
+    pub fn sb_blob_reclaim_cpu(
         blob: *mut sb_blob,
+        part: sb_part,
         deleter: sb_deleter,
         out_user: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Lends the caller's device memory, otherwise as sb_blob_set_cpu_data (Blob::set_gpu_data).
+    /**Lends the caller's device memory, otherwise as sb_blob_set_cpu (Blob::set_gpu_data).
+* part SB_DATA or SB_DIFF
 * ptr \[borrowed\] see sb_mem_set_gpu; element-aligned
 * bytes at least count x element size; the rest is capacity
 * flags 0 or SB_READ_ONLY
 * deleter \[nullable\] see sb_mem_set_gpu
 * user passed to `deleter`
 
-Errors: as sb_blob_set_cpu_data, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
+Errors: as sb_blob_set_cpu, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
 FORKED.*/
-    pub fn sb_blob_set_gpu_data(
+    pub fn sb_blob_set_gpu(
         blob: *mut sb_blob,
+        part: sb_part,
         ptr: *mut ::core::ffi::c_void,
         bytes: usize,
         flags: u32,
@@ -3161,18 +2842,82 @@ FORKED.*/
         user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Copies data or diff of `source`, where its head is (SYNCED: the device),
+    /**Sets the elements to zero where the head is; never written memory stays as it is.
+* part SB_DATA or SB_DIFF
+
+Errors: as sb_mem_clear, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_clear(
+        blob: *mut sb_blob,
+        part: sb_part,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Releases the memory of a part; those who share it keep it. The part is as if it was never
+needed: the next call that needs it makes a memory of zeros. For the diffs of a net that is no
+longer trained. Like sb_mem_release it waits for pending transfers.
+* blob \[nullable\]
+* part SB_DATA or SB_DIFF; nothing for any other*/
+    pub fn sb_blob_drop(blob: *mut sb_blob, part: sb_part);
+    /**Sum of absolute values where the head is, as double; 0 for never written
+memory (Blob::asum_data, Blob::asum_diff).
+* part SB_DATA or SB_DIFF
+
+Errors: INVALID_ARGUMENT (no part), UNSUPPORTED (not F32 or F64; a device without arithmetic),
+OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
+    pub fn sb_blob_asum(
+        blob: *const sb_blob,
+        part: sb_part,
+        out: *mut f64,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Sum of squares, otherwise the same (Blob::sumsq_data, Blob::sumsq_diff).
+* part SB_DATA or SB_DIFF
+
+Errors: as sb_blob_asum.*/
+    pub fn sb_blob_sumsq(
+        blob: *const sb_blob,
+        part: sb_part,
+        out: *mut f64,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Multiplies the elements by `factor`, rounded to the element type, where the head is;
+nothing for never written memory (Blob::scale_data, Blob::scale_diff). Zero times NaN or
+infinity is NaN on the host, where Caffe's BLAS may clear. On the device it is queued, as
+sb_blob_update is.
+* part SB_DATA or SB_DIFF
+
+Errors: as sb_blob_update, INVALID_ARGUMENT (no part).*/
+    pub fn sb_blob_scale(
+        blob: *mut sb_blob,
+        part: sb_part,
+        factor: f64,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same, on the device queued on `stream`, as sb_blob_update_on is.
+* part SB_DATA or SB_DIFF
+* stream \[borrowed\] see sb_mem_gpu_on
+
+Errors: as sb_blob_update_on.*/
+    pub fn sb_blob_scale_on(
+        blob: *mut sb_blob,
+        part: sb_part,
+        factor: f64,
+        stream: sb_stream,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Copies a part of `source`, where its head is (SYNCED: the device),
 through the host between contexts (Blob::CopyFrom). A source that was never
 written stays so, and the blob gets zeros that count as written: where its head is,
 else on the host. A copy to itself does nothing. DEVICE_LOST of a device that failed
 while it wrote leaves the bytes as that of sb_blob_update does.
+* part SB_DATA or SB_DIFF
 * source \[borrowed\] any context's
-* flags of SB_COPY_DIFF and SB_COPY_RESHAPE
+* flags 0 or SB_COPY_RESHAPE
 
-Errors: INVALID_ARGUMENT (unknown flag; bytes that overlap in part, see mem.h),
-DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu_data.*/
+Errors: INVALID_ARGUMENT (no part; unknown flag; bytes that overlap in part, see mem.h),
+DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu.*/
     pub fn sb_blob_copy_from(
         blob: *mut sb_blob,
+        part: sb_part,
         source: *const sb_blob,
         flags: u32,
         err: *mut sb_error,
@@ -3187,13 +2932,13 @@ mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun; or earlie
 failed, and the memory that it wrote is LOST), DEVICE_LOST (failed when it was queued: host
 bytes that were current are kept and become the head, else the memory is LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
-    /**The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
-and sb_blob_gpu_diff_on record it. If it fails then, or what made the diff has failed, the first
+    /**The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_on
+and sb_blob_gpu_on record it. If it fails then, or what made the diff has failed, the first
 call that waits for data on the host says DEVICE_FAILURE, and data is LOST ("Failures of queued
 work" in mem.h); the device is as before. Where many such calls are queued and nobody
 waits, one may wait for the oldest. On the host it is done on return, and the stream is not
 looked at.
-* stream \[borrowed\] see sb_mem_gpu_data_on
+* stream \[borrowed\] see sb_mem_gpu_on
 
 Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
 (a capturing stream, a per-thread default one).*/
@@ -3248,7 +2993,7 @@ OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
     pub fn sb_comm_barrier(comm: *mut sb_comm, err: *mut sb_error) -> sb_status;
     /**Collective: every rank's blobs get the values of all ranks, combined element by element,
 in place: on the device if the head is there and the engine takes its memory, else on the
-host. Each blob is written as by sb_blob_mutable_cpu_data or sb_blob_mutable_gpu_data; one
+host. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; one
 that was never written counts as zeros. After COMM_FAILURE the blobs before the one that
 failed are reduced; that one's bytes are unspecified, unless both sides were current: then
 the other side keeps them and is the head.
@@ -3260,7 +3005,7 @@ sb_comm_all_reduce, of any contexts, no two with the same memory
 
 Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
 way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
-sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_comm_all_reduce_blobs(
         comm: *mut sb_comm,
         blobs: *const *mut sb_blob,
@@ -3280,7 +3025,7 @@ the same memory
 * root 0 to size - 1
 
 Errors: INVALID_ARGUMENT (no such rank, a negative number, unknown flag, a reducer's step is
-under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_comm_broadcast_blobs(
         comm: *mut sb_comm,
         blobs: *const *mut sb_blob,
@@ -3305,48 +3050,48 @@ ends within a slot), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE.*/
         out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Data or diff on the host or the device, for reading: what sb_blob_cpu_data or
-sb_blob_gpu_data gives. The tensor has the flag SB_DL_READ_ONLY.
+    /**Data or diff on the host or the device, for reading: what sb_blob_cpu or
+sb_blob_gpu gives. The tensor has the flag SB_DL_READ_ONLY.
+* part SB_DATA or SB_DIFF
 * side SB_SIDE_CPU or SB_SIDE_GPU
-* flags 0 or SB_DLPACK_DIFF
 * out \[owned\] its deleter
 
-Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown side or flag), OUT_OF_MEMORY,
+Errors: INVALID_ARGUMENT (a blob that was never shaped, no part, unknown side), OUT_OF_MEMORY,
 CAP_REACHED,
 UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
 DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_to_dlpack(
         blob: *const sb_blob,
+        part: sb_part,
         side: sb_side,
-        flags: u32,
         out: *mut *mut sb_dl_managed_versioned,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The same for reading and writing: what sb_blob_mutable_cpu_data or
-sb_blob_mutable_gpu_data gives; the head moves to `side`.
+    /**The same for reading and writing: what sb_blob_mutable_cpu or
+sb_blob_mutable_gpu gives; the head moves to `side`.
+* part SB_DATA or SB_DIFF
 * side SB_SIDE_CPU or SB_SIDE_GPU
-* flags 0 or SB_DLPACK_DIFF
 * out \[owned\] its deleter
 
 Errors: as sb_blob_to_dlpack.*/
     pub fn sb_blob_to_mutable_dlpack(
         blob: *mut sb_blob,
+        part: sb_part,
         side: sb_side,
-        flags: u32,
         out: *mut *mut sb_dl_managed_versioned,
         err: *mut sb_error,
     ) -> sb_status;
     /**The same as a struct of the versions before 1.0, which has no flag for
 reading only.
+* part SB_DATA or SB_DIFF
 * side SB_SIDE_CPU or SB_SIDE_GPU
-* flags 0 or SB_DLPACK_DIFF
 * out \[owned\] its deleter
 
 Errors: as sb_blob_to_dlpack.*/
     pub fn sb_blob_to_legacy_dlpack(
         blob: *mut sb_blob,
+        part: sb_part,
         side: sb_side,
-        flags: u32,
         out: *mut *mut sb_dl_managed,
         err: *mut sb_error,
     ) -> sb_status;
@@ -3354,32 +3099,35 @@ Errors: as sb_blob_to_dlpack.*/
 the device side, where the head moves. Memory that it shared before is let go of.
 A tensor for reading only is never written: a call that would first moves to
 storage of the library's own.
+* part SB_DATA or SB_DIFF
 * tensor \[owned, on success\]
-* flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE; without the latter a shape that
+* flags 0 or SB_DLPACK_RESHAPE; without the latter a shape that
 differs is SHAPE_MISMATCH
 
 Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (a flag of the tensor's that is not
 above, another element type, strides that are not row-major; strides of axes of extent 1
 and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
 SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
-must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
-SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device;
-a tensor that says that it is on the host is believed; CUDA's managed memory is refused, which
-sb_mem_set_gpu takes),
-OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+must be, misaligned for the element type, no part, unknown flag), OVER_LIMIT (more than
+SB_MAX_AXES), SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's
+device; a tensor that says that it is on the host is believed; CUDA's managed memory is refused,
+which sb_mem_set_gpu takes), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_from_dlpack(
         blob: *mut sb_blob,
+        part: sb_part,
         tensor: *mut sb_dl_managed_versioned,
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
     /**The same for a struct of the versions before 1.0, which may be written.
+* part SB_DATA or SB_DIFF
 * tensor \[owned, on success\]
-* flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE
+* flags 0 or SB_DLPACK_RESHAPE
 
 Errors: as sb_blob_from_dlpack.*/
     pub fn sb_blob_from_legacy_dlpack(
         blob: *mut sb_blob,
+        part: sb_part,
         tensor: *mut sb_dl_managed,
         flags: u32,
         err: *mut sb_error,
@@ -3522,7 +3270,7 @@ reduced there. A blob that lies on it says so when it is touched.
 
 Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
 reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
-sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_reducer_wait(reducer: *mut sb_reducer, err: *mut sb_error) -> sb_status;
     /**Chooses the schedule for work queued from now on.
 * schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
@@ -3885,7 +3633,7 @@ Errors: none.*/
 * out `struct_size` set by the caller; that many bytes are written at most
 
 Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's).*/
-    pub fn sb_model_layer(
+    pub fn sb_model_layer_info(
         model: *const sb_model,
         layer: i64,
         out: *mut sb_layer_info,
@@ -3920,7 +3668,7 @@ OUT_OF_MEMORY, CANCELLED (both a source's).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Loads a blob into `blob`, which takes its shape. Conversions, and where the
-values go, as in sb_blob_from_proto; a file's as in sb_blob_read_file. A blob
+values go, as in sb_blob_from_proto; a file's as in sb_blob_load_file. A blob
 without payload is LENGTH_MISMATCH unless its count is 0. A replaced blob is
 copied.
 * layer a layer or SB_NO_LAYER
@@ -3942,7 +3690,7 @@ for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
 * blob \[borrowed\]
 * flags 0 or SB_PROTO_WRITE_DIFF
 
-Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu_data.*/
+Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu.*/
     pub fn sb_model_set_blob(
         model: *mut sb_model,
         layer: i64,
@@ -4043,7 +3791,7 @@ Errors: as sb_model_size, BUFFER_TOO_SMALL, UNSUPPORTED (an announced blob).*/
         out_size: *mut usize,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The same into a file, atomically, as in sb_blob_write_file; it may be the one
+    /**The same into a file, atomically, as in sb_blob_save_file; it may be the one
 the model was opened from.
 * path \[borrowed\] NUL-terminated
 
@@ -4083,7 +3831,7 @@ OUT_OF_MEMORY, CAP_REACHED.*/
 * user passed to `lender`
 
 Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not
-what was announced), as sb_blob_cpu_data.*/
+what was announced), as sb_blob_cpu.*/
     pub fn sb_model_save_file_from(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
@@ -4176,7 +3924,7 @@ was never written is zeros, which count as written from then on, also if the cal
 * capacity bytes of `buffer`
 * out_size \[nullable\] bytes written; with BUFFER_TOO_SMALL those needed
 
-Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu_data.*/
+Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu.*/
     pub fn sb_blob_to_proto(
         blob: *const sb_blob,
         flags: u32,
@@ -4190,7 +3938,7 @@ Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu_data.*/
 * out \[owned\] sb_bytes_free
 * out_size bytes of it
 
-Errors: as sb_blob_proto_size, as sb_blob_cpu_data.*/
+Errors: as sb_blob_proto_size, as sb_blob_cpu.*/
     pub fn sb_blob_to_proto_new(
         blob: *const sb_blob,
         flags: u32,
@@ -4219,7 +3967,7 @@ a lease on the file, the call waits.
 
 Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
 changes while it is read).*/
-    pub fn sb_blob_read_file(
+    pub fn sb_blob_load_file(
         blob: *mut sb_blob,
         path: *const ::core::ffi::c_char,
         flags: u32,
@@ -4246,21 +3994,21 @@ not replaced.
 * path \[borrowed\] NUL-terminated
 * flags 0 or SB_PROTO_WRITE_DIFF
 
-Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code).*/
-    pub fn sb_blob_write_file(
+Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code).*/
+    pub fn sb_blob_save_file(
         blob: *const sb_blob,
         path: *const ::core::ffi::c_char,
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Reads a source that is one BlobProto, as sb_blob_read_file reads a file.
+    /**Reads a source that is one BlobProto, as sb_blob_load_file reads a file.
 * source \[borrowed\] not closed
 * flags 0 or SB_PROTO_RESHAPE
 * limits \[borrowed, nullable\] the context's
 * progress \[borrowed, nullable\] told of the bytes of the message
 
 Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED.*/
-    pub fn sb_blob_read_source(
+    pub fn sb_blob_load_source(
         blob: *mut sb_blob,
         source: *const sb_source,
         flags: u32,
@@ -4274,8 +4022,8 @@ Errors: as sb_blob_from_proto, IO (also a source that changes while it is read),
 * progress \[borrowed, nullable\] told of the bytes of the message
 
 Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress with an unknown tail), ABI_MISMATCH
-(of another version), as sb_blob_cpu_data, IO, OUT_OF_MEMORY, CANCELLED.*/
-    pub fn sb_blob_write_sink(
+(of another version), as sb_blob_cpu, IO, OUT_OF_MEMORY, CANCELLED.*/
+    pub fn sb_blob_save_sink(
         blob: *const sb_blob,
         sink: *const sb_sink,
         flags: u32,

@@ -89,10 +89,10 @@ fn the_library_computes() {
             sys::sb_blob_create_shaped(null_mut(), dtype, shape.as_ptr(), 1, &mut blob, err),
             0
         );
-        assert_eq!(sys::sb_blob_mutable_cpu_data(blob, &mut data, err), 0);
+        assert_eq!(sys::sb_blob_mutable_cpu(blob, sys::SB_DATA, &mut data, err), 0);
         std::slice::from_raw_parts_mut(data.cast::<f32>(), 3).copy_from_slice(&[1.5, -2.0, 4.0]);
-        assert_eq!(sys::sb_blob_scale_data(blob, 2.0, err), 0);
-        assert_eq!(sys::sb_blob_asum_data(blob, &mut sum, err), 0);
+        assert_eq!(sys::sb_blob_scale(blob, sys::SB_DATA, 2.0, err), 0);
+        assert_eq!(sys::sb_blob_asum(blob, sys::SB_DATA, &mut sum, err), 0);
         sys::sb_blob_destroy(blob);
     }
     assert_eq!(sum, 15.0);

@@ -8,7 +8,7 @@ double loop_cpu_data(const sb_blob *blob, int64_t n) {
     sb_error err;
     for (int64_t i = 0; i < n; i++) {
         const float *data;
-        if (sb_blob_cpu_data_f32(blob, &data, &err))
+        if (sb_blob_cpu_f32(blob, SB_DATA, &data, &err))
             return -1;
         sum += data[i & 7];
     }
@@ -20,7 +20,7 @@ double loop_mutable_cpu_data(sb_blob *blob, int64_t n) {
     sb_error err;
     for (int64_t i = 0; i < n; i++) {
         float *data;
-        if (sb_blob_mutable_cpu_data_f32(blob, &data, &err))
+        if (sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err))
             return -1;
         data[i & 7] = 1;
         sum += 1;
@@ -60,7 +60,7 @@ double loop_data_at(const sb_blob *blob, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         int64_t indices[4] = {i & 1, i & 1, i & 1, i & 1};
         float value;
-        if (sb_blob_data_at_f32(blob, indices, 4, &value, &err))
+        if (sb_blob_at_f32(blob, SB_DATA, indices, 4, &value, &err))
             return -1;
         sum += (double)value;
     }
@@ -72,7 +72,7 @@ double loop_asum_data(const sb_blob *blob, int64_t n) {
     sb_error err;
     for (int64_t i = 0; i < n; i++) {
         double one;
-        if (sb_blob_asum_data(blob, &one, &err))
+        if (sb_blob_asum(blob, SB_DATA, &one, &err))
             return -1;
         sum += one;
     }
@@ -98,7 +98,7 @@ static int round_trip(const sb_blob *blob, double *sum) {
     int failed = !bytes || sb_blob_to_proto(blob, 0, bytes, size, &written, &err) ||
                  sb_blob_create(NULL, SB_DTYPE_F32, &again, &err) ||
                  sb_blob_from_proto(again, bytes, written, SB_PROTO_RESHAPE, NULL, &err) ||
-                 sb_blob_cpu_data_f32(again, &data, &err);
+                 sb_blob_cpu_f32(again, SB_DATA, &data, &err);
     if (!failed)
         *sum += data[0];
     sb_blob_destroy(again);

@@ -56,6 +56,16 @@ pub enum Part {
     Diff,
 }
 
+impl Part {
+    #[inline]
+    pub(crate) fn code(self) -> sys::sb_part {
+        match self {
+            Self::Data => sys::SB_DATA,
+            Self::Diff => sys::SB_DIFF,
+        }
+    }
+}
+
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -219,8 +229,9 @@ impl<T: Element> Blob<T> {
     /// before the blob is let out: its contents are unspecified.
     fn unfilled(&self) -> Result<*mut T> {
         // SAFETY: the blob is live, and nobody else knows it yet.
-        let data =
-            get(|out, err| unsafe { sys::sb_blob_overwrite_cpu_data(self.raw(), out, err) })?;
+        let data = get(|out, err| unsafe {
+            sys::sb_blob_overwrite_cpu(self.raw(), sys::SB_DATA, out, err)
+        })?;
         Ok(data.cast())
     }
 

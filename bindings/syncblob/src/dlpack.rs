@@ -72,9 +72,9 @@ macro_rules! tensor {
                 Ok(blob)
             }
 
-            unsafe fn set(self, blob: *mut sys::sb_blob, flags: u32) -> Result<()> {
+            unsafe fn set(self, blob: *mut sys::sb_blob, part: sys::sb_part) -> Result<()> {
                 // SAFETY: as above; the blob is the caller's promise.
-                check(|err| unsafe { sys::$set(blob, self.raw.as_ptr(), flags, err) })?;
+                check(|err| unsafe { sys::$set(blob, part, self.raw.as_ptr(), 0, err) })?;
                 std::mem::forget(self);
                 Ok(())
             }
@@ -179,7 +179,7 @@ pub trait Tensor: sealed::Tensor {}
 
 mod sealed {
     use crate::{Context, Result};
-    use syncblob_sys::sb_blob;
+    use syncblob_sys::{sb_blob, sb_part};
 
     /// The library's own calls for a kind of tensor.
     pub trait Tensor {
@@ -187,14 +187,7 @@ mod sealed {
 
         /// # Safety
         /// `blob` is live and may be changed.
-        unsafe fn set(self, blob: *mut sb_blob, flags: u32) -> Result<()>;
-    }
-}
-
-fn flags(part: Part) -> u32 {
-    match part {
-        Part::Data => 0,
-        Part::Diff => sys::SB_DLPACK_DIFF,
+        unsafe fn set(self, blob: *mut sb_blob, part: sb_part) -> Result<()>;
     }
 }
 
@@ -223,11 +216,10 @@ impl<T: Element> Blob<T> {
     /// for; else as [`data`](Blob::data) and [`gpu_data_ptr`](Blob::gpu_data_ptr).
     #[doc(alias("sb_blob_to_dlpack", "__dlpack__"))]
     pub fn to_dlpack(&self, part: Part, side: Side) -> Result<Dlpack> {
-        let (side, flags) = (side.code(), flags(part));
+        let (part, side) = (part.code(), side.code());
         // SAFETY: the blob is live.
-        let raw = get(|out, err| unsafe {
-            sys::sb_blob_to_dlpack(self.as_ptr(), side, flags, out, err)
-        })?;
+        let raw =
+            get(|out, err| unsafe { sys::sb_blob_to_dlpack(self.as_ptr(), part, side, out, err) })?;
         Ok(Dlpack { raw: given(raw) })
     }
 
@@ -266,10 +258,10 @@ impl<T: Element> Blob<T> {
     /// another way, and no slice of it is alive.
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
-        let (side, flags) = (side.code(), flags(part));
+        let (part, side) = (part.code(), side.code());
         // SAFETY: the blob is live; the rest is the caller's promise.
         let raw = get(|out, err| unsafe {
-            sys::sb_blob_to_mutable_dlpack(self.as_ptr(), side, flags, out, err)
+            sys::sb_blob_to_mutable_dlpack(self.as_ptr(), part, side, out, err)
         })?;
         Ok(Dlpack { raw: given(raw) })
     }
@@ -283,10 +275,10 @@ impl<T: Element> Blob<T> {
     /// As for [`to_dlpack_mut`](Blob::to_dlpack_mut).
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
-        let (side, flags) = (side.code(), flags(part));
+        let (part, side) = (part.code(), side.code());
         // SAFETY: the blob is live; the rest is the caller's promise.
         let raw = get(|out, err| unsafe {
-            sys::sb_blob_to_legacy_dlpack(self.as_ptr(), side, flags, out, err)
+            sys::sb_blob_to_legacy_dlpack(self.as_ptr(), part, side, out, err)
         })?;
         Ok(LegacyDlpack { raw: given(raw) })
     }
@@ -329,7 +321,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_from_dlpack")]
     pub fn set_dlpack(&mut self, part: Part, tensor: impl Tensor) -> Result<()> {
         // SAFETY: the blob is live and mutably borrowed.
-        unsafe { tensor.set(self.as_ptr(), flags(part)) }
+        unsafe { tensor.set(self.as_ptr(), part.code()) }
     }
 
     /// The same in a context.

@@ -238,7 +238,7 @@ impl SyncedMemory {
     /// Out of memory, a cap that is reached, a device that fails.
     #[doc(alias = "cpu_data")]
     pub fn data(&self) -> Result<&[u8]> {
-        let bytes = self.read(sys::sb_mem_cpu_data)?;
+        let bytes = self.read(sys::sb_mem_cpu)?;
         // SAFETY: a host pointer to `size` bytes, zero-filled or written, that
         // stays valid and unchanged while the memory is borrowed (see the
         // crate's Safety section).
@@ -251,7 +251,7 @@ impl SyncedMemory {
     /// [`Shared`](ErrorKind::Shared); else as [`data`](SyncedMemory::data).
     #[doc(alias = "mutable_cpu_data")]
     pub fn data_mut(&mut self) -> Result<&mut [u8]> {
-        let bytes = self.write(sys::sb_mem_mutable_cpu_data)?;
+        let bytes = self.write(sys::sb_mem_mutable_cpu)?;
         // SAFETY: as in `data`; and the memory has one owner, which is mutably
         // borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(bytes, self.size()) })
@@ -282,7 +282,7 @@ impl SyncedMemory {
     /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
     #[doc(alias = "gpu_data")]
     pub fn gpu_data_ptr(&self) -> Result<*const u8> {
-        self.read(sys::sb_mem_gpu_data)
+        self.read(sys::sb_mem_gpu)
     }
 
     /// The same for work on `stream`, without waiting on the host. What is done
@@ -297,7 +297,7 @@ impl SyncedMemory {
         let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
         let pointer =
-            get(|out, err| unsafe { sys::sb_mem_gpu_data_on(self.as_ptr(), stream, out, err) })?;
+            get(|out, err| unsafe { sys::sb_mem_gpu_on(self.as_ptr(), stream, out, err) })?;
         Ok(pointer.cast())
     }
 
@@ -310,7 +310,7 @@ impl SyncedMemory {
     /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr).
     #[doc(alias = "mutable_gpu_data")]
     pub fn gpu_data_mut_ptr(&mut self) -> Result<*mut u8> {
-        self.write(sys::sb_mem_mutable_gpu_data)
+        self.write(sys::sb_mem_mutable_gpu)
     }
 
     /// The same for work on `stream`; see
@@ -322,9 +322,8 @@ impl SyncedMemory {
         self.need_unique()?;
         let stream = self.stream(stream)?;
         // SAFETY: the memory, which has one owner, and the stream are live.
-        let pointer = get(|out, err| unsafe {
-            sys::sb_mem_mutable_gpu_data_on(self.as_ptr(), stream, out, err)
-        })?;
+        let pointer =
+            get(|out, err| unsafe { sys::sb_mem_mutable_gpu_on(self.as_ptr(), stream, out, err) })?;
         Ok(pointer.cast())
     }
 

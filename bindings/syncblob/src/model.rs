@@ -610,7 +610,7 @@ impl Model {
     pub fn layer(&self, index: usize) -> Result<Layer<'_>> {
         // SAFETY: the model is live; `out` says its size.
         let info = fill(sized!(sb_layer_info), |out, err| unsafe {
-            sys::sb_model_layer(self.as_ptr(), to_i64(index), out, err)
+            sys::sb_model_layer_info(self.as_ptr(), to_i64(index), out, err)
         })
         .map_err(|error| as_given(error, "layer", &[index], MAX_I64))?;
         Ok(Layer { model: self, index, info })

@@ -25,7 +25,10 @@ fn a_blob_goes_to_c_and_back() {
     let raw = Blob::<f32>::full([2, 3], 1.5).unwrap().into_raw();
     // SAFETY: nobody else has the blob, whose elements are f32.
     unsafe {
-        assert_eq!(sys::sb_blob_scale_data(raw.as_ptr(), 2.0, ptr::null_mut()), sys::SB_OK);
+        assert_eq!(
+            sys::sb_blob_scale(raw.as_ptr(), sys::SB_DATA, 2.0, ptr::null_mut()),
+            sys::SB_OK
+        );
         let blob = Blob::<f32>::from_raw(raw);
         assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[3.0; 6][..]));
         let any = BlobAny::from_raw(blob.into_raw()).unwrap();
@@ -39,7 +42,7 @@ fn a_blob_goes_to_c_and_back() {
 fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
     let blob = Blob::<f32>::zeros([2]).unwrap();
     // SAFETY: both are live and have one shape; nobody writes.
-    let status = unsafe { sys::sb_blob_share_data(blob.as_ptr(), raw, ptr::null_mut()) };
+    let status = unsafe { sys::sb_blob_share(blob.as_ptr(), sys::SB_DATA, raw, ptr::null_mut()) };
     assert_eq!(status, sys::SB_OK);
     blob
 }

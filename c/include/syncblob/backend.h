@@ -8,7 +8,7 @@
  * memory; they must not call the library. Every slot that can fail returns
  * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
  * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
- * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
+ * with sb_error_fill; it has done and queued nothing then. DEVICE_LOST makes
  * the whole context lost: from then on only stream_synchronize, event_wait, event_query,
  * free, free_pinned, event_destroy and close are called. Callers see what a slot returns, and
  * any other code as DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
@@ -27,16 +27,6 @@ SB_BEGIN_DECLS
 
 /** Raised when a slot changes its meaning. */
 #define SB_BACKEND_ABI_VERSION 1
-
-/** As sb_error_fill, for a slot to return: a backend that uses it starts with no other minor
- *  version of the library.
- *  @param err [nullable]
- *  @param status SB_ERR_*
- *  @param device_code the driver's own number for the failure, 0 if none
- *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
- *  Errors: the slot's. */
-SB_API SB_MUST_CHECK sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
-                                               const char *message);
 
 /** Flags of a backend. */
 enum {

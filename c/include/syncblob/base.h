@@ -35,13 +35,11 @@
  *    holds would never be released. Disable cancellation around calls
  *    (pthread_setcancelstate). To end a call early, use sb_progress (io.h).
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are
- *    the same bit: SB_READ_ONLY 0, SB_COPY_* 1 and 2, SB_PROTO_* 3 and 4, SB_DLPACK_*
- *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_COMM_DIFF 11; the
- *    next is 12.
- *    A call refuses any other bit with SB_ERR_INVALID_ARGUMENT, even if it is a flag of
- *    another call. SB_ALLOC_*, SB_BACKEND_*, SB_COMM_ENGINE_HALF, SB_FEATURE_*,
- *    SB_REALLOCATED_* and SB_DL_* are not flags of calls: the library passes them, or structs
- *    hold them. Each begins at bit 0.
+ *    the same bit: SB_READ_ONLY 0, SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6,
+ * SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_COMM_DIFF 11; the next is 12. A
+ * call refuses any other bit with SB_ERR_INVALID_ARGUMENT, even if it is a flag of another call.
+ * SB_ALLOC_*, SB_BACKEND_*, SB_COMM_ENGINE_HALF, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_* are not
+ * flags of calls: the library passes them, or structs hold them. Each begins at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H
 #define SYNCBLOB_BASE_H
@@ -116,6 +114,15 @@ SB_API size_t sb_dtype_size(sb_dtype dtype);
 /** The dtype's short name ("f32"); "unknown" for any other number.
  *  @return [borrowed] static text. */
 SB_API const char *sb_dtype_name(sb_dtype dtype);
+
+/** A part of a blob, SB_DATA or SB_DIFF. */
+typedef int32_t sb_part;
+
+/** Parts of a blob. */
+enum {
+    SB_DATA = 0, /**< the values */
+    SB_DIFF = 1  /**< their gradient */
+};
 
 /** A stream of a device: the backend's raw handle, cast to this type, which has no other use
  *  (on CUDA a CUstream or cudaStream_t; on the simulated device what sb_sim_stream_create

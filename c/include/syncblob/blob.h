@@ -3,7 +3,7 @@
  * memories, data and diff, each made when first needed.
  *
  * A blob has one owner (create, destroy); its memories are shared by
- * sb_blob_share_data, sb_blob_set_data and those of diff. Element (i0, i1, ...) lies at
+ * sb_blob_share and sb_blob_set_mem. Element (i0, i1, ...) lies at
  * sb_blob_offset, row-major.
  *
  * Threads: calls on a const blob are safe beside each other. Reshape, share,
@@ -50,14 +50,6 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_shaped(sb_context *context, sb_dty
                                                      const int64_t *shape, int32_t num_axes,
                                                      sb_blob **out, sb_error *err);
 
-/** A blob of Caffe's four legacy dimensions.
- *  @param context [borrowed, nullable] retained
- *  @param out [owned] sb_blob_destroy
- *  Errors: as sb_blob_create_shaped. */
-SB_API SB_MUST_CHECK sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype,
-                                                     int64_t num, int64_t channels, int64_t height,
-                                                     int64_t width, sb_blob **out, sb_error *err);
-
 /** Ends the blob and its share of its memories. @param blob [owned, nullable] */
 SB_API void sb_blob_destroy(sb_blob *blob);
 
@@ -67,7 +59,7 @@ SB_API void sb_blob_destroy(sb_blob *blob);
  *  only when the count outgrows its capacity; otherwise contents, shares and
  *  borrowed storage stay. Sharers are never harmed: a shared blob that
  *  outgrows its memory lets go of it. The capacity of data or diff is the count at which
- *  it was first asked for (sb_blob_data does, and allocates nothing); Caffe's is the largest
+ *  it was first asked for (sb_blob_mem does, and allocates nothing); Caffe's is the largest
  *  count that the blob ever had, and outgrown, both are replaced.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
@@ -76,13 +68,6 @@ SB_API void sb_blob_destroy(sb_blob *blob);
 SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape,
                                                int32_t num_axes, uint32_t *out_reallocated,
                                                sb_error *err);
-
-/** Reshape to Caffe's four legacy dimensions.
- *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: as sb_blob_reshape. */
-SB_API SB_MUST_CHECK sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t channels,
-                                                      int64_t height, int64_t width,
-                                                      uint32_t *out_reallocated, sb_error *err);
 
 /** Reshape to the shape of `other` (Blob::ReshapeLike). One that was never shaped
  *  has no dimensions, and as in Caffe these make a scalar, count 1.
@@ -96,7 +81,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob
  *  contents kept where the head is (SYNCED: the host). Shared and borrowed ones
  *  stay as they are. Caffe never shrinks.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: as sb_mem_cpu_data. */
+ *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated,
                                                      sb_error *err);
 
@@ -130,11 +115,6 @@ SB_API SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob, int32
 SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out,
                                            sb_error *err);
 
-/** Product of the dimensions start..num_axes-1 (Blob::count(start)), 1 for none.
- *  Errors: as sb_blob_count_range. */
-SB_API SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, int32_t start, int64_t *out,
-                                                  sb_error *err);
-
 /** Product of the dimensions start..end-1 (Blob::count(start, end)), 1 for none.
  *  0 <= start <= end <= num_axes.
  *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (a part without the zero dimension
@@ -147,30 +127,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
 
-/** LegacyShape(0): the number of items. Errors: as sb_blob_legacy_shape. */
-SB_API SB_MUST_CHECK sb_status sb_blob_num(const sb_blob *blob, int64_t *out, sb_error *err);
-/** LegacyShape(1): channels. Errors: as sb_blob_legacy_shape. */
-SB_API SB_MUST_CHECK sb_status sb_blob_channels(const sb_blob *blob, int64_t *out, sb_error *err);
-/** LegacyShape(2): rows. Errors: as sb_blob_legacy_shape. */
-SB_API SB_MUST_CHECK sb_status sb_blob_height(const sb_blob *blob, int64_t *out, sb_error *err);
-/** LegacyShape(3): columns. Errors: as sb_blob_legacy_shape. */
-SB_API SB_MUST_CHECK sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err);
-
 /** 1 if both have the same axes (never-shaped equals only never-shaped).
  *  @param b [borrowed] */
 SB_API int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b);
-
-/** 1 if the blob has these axes: Blob::ShapeEquals of a BlobProto with a shape, by its
- *  field. 0 for a blob that was never shaped.
- *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions */
-SB_API int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64_t *shape,
-                                         int32_t num_axes);
-
-/** 1 if these are the last four axes of at most four, missing ones being 1:
- *  Blob::ShapeEquals of a BlobProto with legacy dimensions, by its fields. 0 for a blob
- *  that was never shaped. */
-SB_API int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num, int64_t channels,
-                                           int64_t height, int64_t width);
 
 /** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
@@ -210,295 +169,212 @@ SB_API SB_MUST_CHECK sb_status sb_blob_gpu_shape(const sb_blob *blob, const int6
 SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype,
                                                    sb_error *err);
 
-/* --- bytes of data -------------------------------------------------------- */
-/* The calls of mem.h on the blob's data memory, which is made on the way if need
-   be. A pointer covers at least sb_blob_count elements. */
+/* --- bytes of data and of diff --------------------------------------------- */
+/* The calls of mem.h on the memory of one part of the blob, which is made on the way if need
+   be. A pointer covers at least sb_blob_count elements. A `part` that
+   is neither SB_DATA nor SB_DIFF is INVALID_ARGUMENT. */
 
-/** Blob::data: the memory itself, for reading.
+/** The memory itself, for reading (Blob::data, Blob::diff).
+ *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call that replaces it
- *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_data(const sb_blob *blob, const sb_mem **out, sb_error *err);
+ *  Errors: INVALID_ARGUMENT (no part), OUT_OF_MEMORY, CAP_REACHED. */
+SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, const sb_mem **out,
+                                           sb_error *err);
 /** The same memory, for calls that write it and to retain it. This call itself moves no
  *  head, and may be made beside const calls.
+ *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call that replaces it; retain it to keep it
- *  Errors: as sb_blob_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_data(sb_blob *blob, sb_mem **out, sb_error *err);
-/** Elements that the data memory has room for, so many that a Reshape keeps it: its size over
- *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
- *  memory is not made. */
-SB_API int64_t sb_blob_data_capacity(const sb_blob *blob);
-/** Blob::cpu_data: the elements on the host, for reading.
- *  @param out [borrowed] as of sb_mem_cpu_data
- *  Errors: as sb_mem_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_cpu_data(const sb_blob *blob, const void **out,
-                                                sb_error *err);
-/** Blob::mutable_cpu_data: the elements on the host, for writing.
- *  @param out [borrowed] as of sb_mem_mutable_cpu_data
- *  Errors: as sb_mem_mutable_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu_data(sb_blob *blob, void **out, sb_error *err);
-/** Host memory for a caller that writes every element.
- *  @param out [borrowed] as of sb_mem_overwrite_cpu
- *  Errors: as sb_mem_overwrite_cpu. */
-SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu_data(sb_blob *blob, void **out, sb_error *err);
-/** Blob::gpu_data: the elements on the device, for reading.
- *  @param out [borrowed] as of sb_mem_gpu_data
- *  Errors: as sb_mem_gpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_gpu_data(const sb_blob *blob, const void **out,
-                                                sb_error *err);
-/** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  @param out [borrowed] as of sb_mem_gpu_data_on
- *  Errors: as sb_mem_gpu_data_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_gpu_data_on(const sb_blob *blob, sb_stream stream,
-                                                   const void **out, sb_error *err);
-/** Blob::mutable_gpu_data: the elements on the device, for writing.
- *  @param out [borrowed] as of sb_mem_mutable_gpu_data
- *  Errors: as sb_mem_mutable_gpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_data(sb_blob *blob, void **out, sb_error *err);
-/** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  @param out [borrowed] as of sb_mem_mutable_gpu_data_on
- *  Errors: as sb_mem_mutable_gpu_data_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_data_on(sb_blob *blob, sb_stream stream,
-                                                           void **out, sb_error *err);
-/** Device memory for a caller that writes every element.
- *  @param out [borrowed] as of sb_mem_overwrite_gpu
- *  Errors: as sb_mem_overwrite_gpu. */
-SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_data(sb_blob *blob, void **out, sb_error *err);
-/** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
- *  Errors: as sb_mem_overwrite_gpu_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_data_on(sb_blob *blob, sb_stream stream,
-                                                             void **out, sb_error *err);
-
-/** One element of data, by indices as in sb_blob_offset (Blob::data_at).
- *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
- *  @param out [borrowed] receives one element of the blob's dtype
- *  Errors: as sb_blob_offset, as sb_blob_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices,
-                                               int32_t num_indices, void *out, sb_error *err);
-/** One element of data, by legacy indices, each below its extent.
- *  @param out [borrowed] receives one element of the blob's dtype
- *  Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c,
-                                                      int64_t h, int64_t w, void *out,
-                                                      sb_error *err);
-
-/** Shares the data memory of `other` (Blob::ShareData); it lives as long as either.
- *  @param other [borrowed] of equal count and dtype; its shape may differ
- *  Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
- *  context), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other,
-                                                  sb_error *err);
-
-/** Makes `mem` the blob's data memory, in place of the one before: the blob is one more
- *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_data. Bytes
+ *  Errors: as sb_blob_mem. */
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out,
+                                                   sb_error *err);
+/** Makes `mem` the memory of a part, in place of the one before: the blob is one more
+ *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_mem. Bytes
  *  that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
+ *  @param part SB_DATA or SB_DIFF
  *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
  *      capacity; of the blob's context
- *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
+ *  Errors: INVALID_ARGUMENT (no part; too few bytes; lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_set_data(sb_blob *blob, sb_mem *mem, sb_error *err);
-
-/** Sets the elements of data to zero where the head is; never written memory
- *  stays as it is. Errors: as sb_mem_clear. */
-SB_API SB_MUST_CHECK sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err);
-
-/** Sum of absolute values where the head is, as double; 0 for never written
- *  memory (Blob::asum_data).
- *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
-SB_API SB_MUST_CHECK sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err);
-/** Sum of squares, otherwise the same (Blob::sumsq_data).
- *  Errors: as sb_blob_asum_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
-/** Multiplies data by `factor`, rounded to the element type, where the head is;
- *  nothing for never written memory (Blob::scale_data). Zero times NaN or infinity is NaN on the
- * host, where Caffe's BLAS may clear. On the device it is queued, as sb_blob_update is. Errors: as
- * sb_blob_update. */
-SB_API SB_MUST_CHECK sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
-/** The same, on the device queued on `stream`, as sb_blob_update_on is.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_blob_update_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream stream,
-                                                     sb_error *err);
-
-/* --- bytes of diff -------------------------------------------------------- */
-/* The calls of mem.h on the blob's diff memory, which is made on the way if need
-   be. A pointer covers at least sb_blob_count elements. */
-
-/** Blob::diff: the memory itself, for reading.
- *  @param out [borrowed] until a call that replaces it
- *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_diff(const sb_blob *blob, const sb_mem **out, sb_error *err);
-/** The same memory, for calls that write it and to retain it. This call itself moves no
- *  head, and may be made beside const calls.
- *  @param out [borrowed] until a call that replaces it; retain it to keep it
- *  Errors: as sb_blob_diff. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_diff(sb_blob *blob, sb_mem **out, sb_error *err);
-/** Elements that the diff memory has room for, so many that a Reshape keeps it: its size over
+SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
+                                               sb_error *err);
+/** Elements that the memory has room for, so many that a Reshape keeps it: its size over
  *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
- *  memory is not made. */
-SB_API int64_t sb_blob_diff_capacity(const sb_blob *blob);
-/** Blob::cpu_diff: the elements on the host, for reading.
- *  @param out [borrowed] as of sb_mem_cpu_data
- *  Errors: as sb_mem_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_cpu_diff(const sb_blob *blob, const void **out,
-                                                sb_error *err);
-/** Blob::mutable_cpu_diff: the elements on the host, for writing.
- *  @param out [borrowed] as of sb_mem_mutable_cpu_data
- *  Errors: as sb_mem_mutable_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu_diff(sb_blob *blob, void **out, sb_error *err);
+ *  memory is not made.
+ *  @param part SB_DATA or SB_DIFF; 0 for any other */
+SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
+/** The elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
+ *  @param part SB_DATA or SB_DIFF
+ *  @param out [borrowed] as of sb_mem_cpu
+ *  Errors: as sb_mem_cpu, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_cpu(const sb_blob *blob, sb_part part, const void **out,
+                                           sb_error *err);
+/** The elements on the host, for writing (Blob::mutable_cpu_data, Blob::mutable_cpu_diff).
+ *  @param part SB_DATA or SB_DIFF
+ *  @param out [borrowed] as of sb_mem_mutable_cpu
+ *  Errors: as sb_mem_mutable_cpu, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu(sb_blob *blob, sb_part part, void **out,
+                                                   sb_error *err);
 /** Host memory for a caller that writes every element.
+ *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_overwrite_cpu
- *  Errors: as sb_mem_overwrite_cpu. */
-SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** Blob::gpu_diff: the elements on the device, for reading.
- *  @param out [borrowed] as of sb_mem_gpu_data
- *  Errors: as sb_mem_gpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_gpu_diff(const sb_blob *blob, const void **out,
-                                                sb_error *err);
-/** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  @param out [borrowed] as of sb_mem_gpu_data_on
- *  Errors: as sb_mem_gpu_data_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_gpu_diff_on(const sb_blob *blob, sb_stream stream,
-                                                   const void **out, sb_error *err);
-/** Blob::mutable_gpu_diff: the elements on the device, for writing.
- *  @param out [borrowed] as of sb_mem_mutable_gpu_data
- *  Errors: as sb_mem_mutable_gpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  @param out [borrowed] as of sb_mem_mutable_gpu_data_on
- *  Errors: as sb_mem_mutable_gpu_data_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_diff_on(sb_blob *blob, sb_stream stream,
-                                                           void **out, sb_error *err);
+ *  Errors: as sb_mem_overwrite_cpu, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu(sb_blob *blob, sb_part part, void **out,
+                                                     sb_error *err);
+/** The elements on the device, for reading (Blob::gpu_data, Blob::gpu_diff).
+ *  @param part SB_DATA or SB_DIFF
+ *  @param out [borrowed] as of sb_mem_gpu
+ *  Errors: as sb_mem_gpu, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu(const sb_blob *blob, sb_part part, const void **out,
+                                           sb_error *err);
+/** The same for work on `stream`: for programs that queue kernels of their own.
+ *  @param part SB_DATA or SB_DIFF
+ *  @param stream [borrowed] see sb_mem_gpu_on
+ *  @param out [borrowed] as of sb_mem_gpu_on
+ *  Errors: as sb_mem_gpu_on, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu_on(const sb_blob *blob, sb_part part, sb_stream stream,
+                                              const void **out, sb_error *err);
+/** The elements on the device, for writing (Blob::mutable_gpu_data, Blob::mutable_gpu_diff).
+ *  @param part SB_DATA or SB_DIFF
+ *  @param out [borrowed] as of sb_mem_mutable_gpu
+ *  Errors: as sb_mem_mutable_gpu, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu(sb_blob *blob, sb_part part, void **out,
+                                                   sb_error *err);
+/** The same for work on `stream`: for programs that queue kernels of their own.
+ *  @param part SB_DATA or SB_DIFF
+ *  @param stream [borrowed] see sb_mem_gpu_on
+ *  @param out [borrowed] as of sb_mem_mutable_gpu_on
+ *  Errors: as sb_mem_mutable_gpu_on, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_on(sb_blob *blob, sb_part part, sb_stream stream,
+                                                      void **out, sb_error *err);
 /** Device memory for a caller that writes every element.
+ *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_overwrite_gpu
- *  Errors: as sb_mem_overwrite_gpu. */
-SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_mem_overwrite_gpu, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu(sb_blob *blob, sb_part part, void **out,
+                                                     sb_error *err);
+/** The same for work on `stream`: for programs that queue kernels of their own.
+ *  @param part SB_DATA or SB_DIFF
+ *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
- *  Errors: as sb_mem_overwrite_gpu_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_diff_on(sb_blob *blob, sb_stream stream,
-                                                             void **out, sb_error *err);
+ *  Errors: as sb_mem_overwrite_gpu_on, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part part,
+                                                        sb_stream stream, void **out,
+                                                        sb_error *err);
 
-/** One element of diff, by indices as in sb_blob_offset (Blob::diff_at).
+/** One element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at).
+ *  @param part SB_DATA or SB_DIFF
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  @param out [borrowed] receives one element of the blob's dtype
- *  Errors: as sb_blob_offset, as sb_blob_cpu_diff. */
-SB_API SB_MUST_CHECK sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices,
-                                               int32_t num_indices, void *out, sb_error *err);
-/** One element of diff, by legacy indices, each below its extent.
- *  @param out [borrowed] receives one element of the blob's dtype
- *  Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_diff. */
-SB_API SB_MUST_CHECK sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c,
-                                                      int64_t h, int64_t w, void *out,
-                                                      sb_error *err);
+ *  Errors: as sb_blob_offset, as sb_blob_cpu. */
+SB_API SB_MUST_CHECK sb_status sb_blob_at(const sb_blob *blob, sb_part part, const int64_t *indices,
+                                          int32_t num_indices, void *out, sb_error *err);
 
-/** Shares the diff memory of `other` (Blob::ShareDiff); it lives as long as either.
+/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); it lives as long as either.
+ *  @param part SB_DATA or SB_DIFF
  *  @param other [borrowed] of equal count and dtype; its shape may differ
- *  Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
- *  context), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other,
-                                                  sb_error *err);
+ *  Errors: INVALID_ARGUMENT (no part), SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE
+ *  (another context), OUT_OF_MEMORY, CAP_REACHED. */
+SB_API SB_MUST_CHECK sb_status sb_blob_share(sb_blob *blob, sb_part part, const sb_blob *other,
+                                             sb_error *err);
 
-/** Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
- *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff. Bytes
- *  that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
- *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
- *      capacity; of the blob's context
- *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
- *  WRONG_DEVICE (another context), FORKED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_set_diff(sb_blob *blob, sb_mem *mem, sb_error *err);
-
-/** Sets the elements of diff to zero where the head is; never written memory
- *  stays as it is. Errors: as sb_mem_clear. */
-SB_API SB_MUST_CHECK sb_status sb_blob_clear_diff(sb_blob *blob, sb_error *err);
-
-/** Gives the diff memory up; those who share it keep it. The blob is as one whose diff was
- *  never needed: the next call that needs it makes a memory of zeros. For a net that is no
- *  longer trained. Like sb_mem_release it waits for pending transfers.
- *  @param blob [nullable] */
-SB_API void sb_blob_drop_diff(sb_blob *blob);
-
-/** Sum of absolute values where the head is, as double; 0 for never written
- *  memory (Blob::asum_diff).
- *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
-SB_API SB_MUST_CHECK sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err);
-/** Sum of squares, otherwise the same (Blob::sumsq_diff).
- *  Errors: as sb_blob_asum_diff. */
-SB_API SB_MUST_CHECK sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err);
-/** Multiplies diff by `factor` where the head is; nothing for never written
- *  memory (Blob::scale_diff).
- *  Errors: as sb_blob_update. */
-SB_API SB_MUST_CHECK sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err);
-/** The same, on the device queued on `stream`, as sb_blob_update_on is.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_blob_update_on. */
-SB_API SB_MUST_CHECK sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream stream,
-                                                     sb_error *err);
-
-/* --- both ------------------------------------------------------------------- */
-
-/** Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
- *  the data is shared, this blob lets go of the share first. In Caffe all sharers
- *  see the memory: sb_mem_set_cpu on sb_blob_mutable_data does that. diff is untouched.
+/** Lends the caller's host memory to a part of the blob (Blob::set_cpu_data); if the part
+ *  is shared, this blob lets go of the share first. In Caffe all sharers see the memory:
+ *  sb_mem_set_cpu on sb_blob_mutable_mem does that. The other part is untouched.
  *  On failure ownership stays with the caller.
+ *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_cpu; element-aligned
  *  @param bytes at least count x element size; the rest is capacity
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] see sb_mem_set_cpu
  *  @param user passed to `deleter`
- *  Errors: INVALID_ARGUMENT (too few bytes, more than PTRDIFF_MAX, misaligned, unknown
+ *  Errors: INVALID_ARGUMENT (no part, too few bytes, more than PTRDIFF_MAX, misaligned, unknown
  *  flag), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes,
-                                                    uint32_t flags, sb_deleter deleter, void *user,
-                                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void *ptr, size_t bytes,
+                                               uint32_t flags, sb_deleter deleter, void *user,
+                                               sb_error *err);
 
-/** Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
- *  and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
- *  memory, and the bytes be current on the host (sb_blob_cpu_data).
+/** Gives host memory that was lent to a part of the blob back to the caller: `deleter` does not
+ *  run, and the part is as if nobody had asked for it yet. The blob must be the only user of the
+ *  memory, and the bytes be current on the host (sb_blob_cpu).
+ *  @param part SB_DATA or SB_DIFF
  *  @param deleter [borrowed] which the memory was lent with, not NULL
  *  @param out_user [owned] `user` of the call that lent the memory
- *  Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner
- *  of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
+ *  Errors: INVALID_ARGUMENT (no part; memory that was not lent with `deleter`; that another blob,
+ * an owner of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
-SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter,
-                                                        void **out_user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter,
+                                                   void **out_user, sb_error *err);
 
-/** Lends the caller's device memory, otherwise as sb_blob_set_cpu_data (Blob::set_gpu_data).
+/** Lends the caller's device memory, otherwise as sb_blob_set_cpu (Blob::set_gpu_data).
+ *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
  *  @param bytes at least count x element size; the rest is capacity
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] see sb_mem_set_gpu
  *  @param user passed to `deleter`
- *  Errors: as sb_blob_set_cpu_data, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
+ *  Errors: as sb_blob_set_cpu, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
  *  FORKED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes,
-                                                    uint32_t flags, sb_deleter deleter, void *user,
-                                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void *ptr, size_t bytes,
+                                               uint32_t flags, sb_deleter deleter, void *user,
+                                               sb_error *err);
 
-/** Flags of sb_blob_copy_from. */
+/** Sets the elements to zero where the head is; never written memory stays as it is.
+ *  @param part SB_DATA or SB_DIFF
+ *  Errors: as sb_mem_clear, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_error *err);
+
+/** Releases the memory of a part; those who share it keep it. The part is as if it was never
+ *  needed: the next call that needs it makes a memory of zeros. For the diffs of a net that is no
+ *  longer trained. Like sb_mem_release it waits for pending transfers.
+ *  @param blob [nullable]
+ *  @param part SB_DATA or SB_DIFF; nothing for any other */
+SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
+
+/* --- arithmetic ------------------------------------------------------------ */
+
+/** Sum of absolute values where the head is, as double; 0 for never written
+ *  memory (Blob::asum_data, Blob::asum_diff).
+ *  @param part SB_DATA or SB_DIFF
+ *  Errors: INVALID_ARGUMENT (no part), UNSUPPORTED (not F32 or F64; a device without arithmetic),
+ *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
+SB_API SB_MUST_CHECK sb_status sb_blob_asum(const sb_blob *blob, sb_part part, double *out,
+                                            sb_error *err);
+/** Sum of squares, otherwise the same (Blob::sumsq_data, Blob::sumsq_diff).
+ *  @param part SB_DATA or SB_DIFF
+ *  Errors: as sb_blob_asum. */
+SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out,
+                                             sb_error *err);
+/** Multiplies the elements by `factor`, rounded to the element type, where the head is;
+ *  nothing for never written memory (Blob::scale_data, Blob::scale_diff). Zero times NaN or
+ *  infinity is NaN on the host, where Caffe's BLAS may clear. On the device it is queued, as
+ *  sb_blob_update is.
+ *  @param part SB_DATA or SB_DIFF
+ *  Errors: as sb_blob_update, INVALID_ARGUMENT (no part). */
+SB_API SB_MUST_CHECK sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor,
+                                             sb_error *err);
+/** The same, on the device queued on `stream`, as sb_blob_update_on is.
+ *  @param part SB_DATA or SB_DIFF
+ *  @param stream [borrowed] see sb_mem_gpu_on
+ *  Errors: as sb_blob_update_on. */
+SB_API SB_MUST_CHECK sb_status sb_blob_scale_on(sb_blob *blob, sb_part part, double factor,
+                                                sb_stream stream, sb_error *err);
+
+/** Flag of sb_blob_copy_from. */
 enum {
-    SB_COPY_DIFF = 1 << 1,   /**< copy diff; without it, data */
-    SB_COPY_RESHAPE = 1 << 2 /**< take the source's shape first */
+    SB_COPY_RESHAPE = 1 << 1 /**< take the source's shape first */
 };
 
-/** Copies data or diff of `source`, where its head is (SYNCED: the device),
+/** Copies a part of `source`, where its head is (SYNCED: the device),
  *  through the host between contexts (Blob::CopyFrom). A source that was never
  *  written stays so, and the blob gets zeros that count as written: where its head is,
  *  else on the host. A copy to itself does nothing. DEVICE_LOST of a device that failed
  *  while it wrote leaves the bytes as that of sb_blob_update does.
+ *  @param part SB_DATA or SB_DIFF
  *  @param source [borrowed] any context's
- *  @param flags of SB_COPY_DIFF and SB_COPY_RESHAPE
- *  Errors: INVALID_ARGUMENT (unknown flag; bytes that overlap in part, see mem.h),
- *  DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source,
+ *  @param flags 0 or SB_COPY_RESHAPE
+ *  Errors: INVALID_ARGUMENT (no part; unknown flag; bytes that overlap in part, see mem.h),
+ *  DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu. */
+SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, const sb_blob *source,
                                                  uint32_t flags, sb_error *err);
 
 /** data -= diff, where the head of data is (Blob::Update). On the device it is
@@ -510,13 +386,13 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *s
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (failed when it was queued: host
  *  bytes that were current are kept and become the head, else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
- *  and sb_blob_gpu_diff_on record it. If it fails then, or what made the diff has failed, the first
+/** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_on
+ *  and sb_blob_gpu_on record it. If it fails then, or what made the diff has failed, the first
  *  call that waits for data on the host says DEVICE_FAILURE, and data is LOST ("Failures of queued
  *  work" in mem.h); the device is as before. Where many such calls are queued and nobody
  *  waits, one may wait for the oldest. On the host it is done on return, and the stream is not
  *  looked at.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */
 SB_API SB_MUST_CHECK sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err);

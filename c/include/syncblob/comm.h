@@ -96,7 +96,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /** Collective: every rank's blobs get the values of all ranks, combined element by element,
  *  in place: on the device if the head is there and the engine takes its memory, else on the
- *  host. Each blob is written as by sb_blob_mutable_cpu_data or sb_blob_mutable_gpu_data; one
+ *  host. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; one
  *  that was never written counts as zeros. After COMM_FAILURE the blobs before the one that
  *  failed are reduced; that one's bytes are unspecified, unless both sides were current: then
  *  the other side keeps them and is the head.
@@ -107,7 +107,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  @param op SB_COMM_SUM to SB_COMM_MAX
  *  Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
  *  way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
- *  sb_blob_mutable_cpu_data, COMM_FAILURE. */
+ *  sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs,
                                                         int64_t num_blobs, uint32_t flags,
                                                         sb_comm_op op, sb_error *err);
@@ -122,7 +122,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
  *  @param flags 0 or SB_COMM_DIFF
  *  @param root 0 to size - 1
  *  Errors: INVALID_ARGUMENT (no such rank, a negative number, unknown flag, a reducer's step is
- *  under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu_data, COMM_FAILURE. */
+ *  under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs,
                                                        int64_t num_blobs, uint32_t flags,
                                                        int32_t root, sb_error *err);

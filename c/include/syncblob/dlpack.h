@@ -20,8 +20,8 @@
  *  - reads and writes through it need the same exclusion as theirs.
  *
  * On a device the bytes are ready for any stream. Work on a stream that is not
- * ordered with the legacy default one is made known by sb_blob_gpu_data_on or
- * sb_blob_mutable_gpu_data_on with that stream, or has ended before the
+ * ordered with the legacy default one is made known by sb_blob_gpu_on or
+ * sb_blob_mutable_gpu_on with that stream, or has ended before the
  * deleter is called; likewise the work of those who give a tensor. The mutable call is for
  * work that writes. If such work fails, the memory that it was made known to or queued
  * through reports that; the others of the same bytes do not.
@@ -131,10 +131,9 @@ typedef SB_DL_STRUCT sb_dl_managed {
 }
 sb_dl_managed;
 
-/** Flags of the calls below. */
+/** Flag of the calls that import. */
 enum {
-    SB_DLPACK_DIFF = 1 << 5,   /**< diff; without it, data */
-    SB_DLPACK_RESHAPE = 1 << 6 /**< import: take the tensor's shape first */
+    SB_DLPACK_RESHAPE = 1 << 6 /**< take the tensor's shape first */
 };
 
 /* --- export ----------------------------------------------------------------- */
@@ -142,36 +141,35 @@ enum {
    its access copies. The tensor keeps the context alive; its deleter is to be called
    once, on any thread but one of a device driver. Strides are given. */
 
-/** Data or diff on the host or the device, for reading: what sb_blob_cpu_data or
- *  sb_blob_gpu_data gives. The tensor has the flag SB_DL_READ_ONLY.
+/** Data or diff on the host or the device, for reading: what sb_blob_cpu or
+ *  sb_blob_gpu gives. The tensor has the flag SB_DL_READ_ONLY.
+ *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
- *  Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown side or flag), OUT_OF_MEMORY,
+ *  Errors: INVALID_ARGUMENT (a blob that was never shaped, no part, unknown side), OUT_OF_MEMORY,
  *  CAP_REACHED,
  *  UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t flags,
+SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_part part, sb_side side,
                                                  sb_dl_managed_versioned **out, sb_error *err);
 
-/** The same for reading and writing: what sb_blob_mutable_cpu_data or
- *  sb_blob_mutable_gpu_data gives; the head moves to `side`.
+/** The same for reading and writing: what sb_blob_mutable_cpu or
+ *  sb_blob_mutable_gpu gives; the head moves to `side`.
+ *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
  *  Errors: as sb_blob_to_dlpack. */
-SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side,
-                                                         uint32_t flags,
+SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_part part, sb_side side,
                                                          sb_dl_managed_versioned **out,
                                                          sb_error *err);
 
 /** The same as a struct of the versions before 1.0, which has no flag for
  *  reading only.
+ *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
  *  Errors: as sb_blob_to_dlpack. */
-SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
+SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part part, sb_side side,
                                                         sb_dl_managed **out, sb_error *err);
 
 /* --- import ----------------------------------------------------------------- */
@@ -191,27 +189,30 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side s
  *  the device side, where the head moves. Memory that it shared before is let go of.
  *  A tensor for reading only is never written: a call that would first moves to
  *  storage of the library's own.
+ *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
- *  @param flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE; without the latter a shape that
+ *  @param flags 0 or SB_DLPACK_RESHAPE; without the latter a shape that
  *      differs is SHAPE_MISMATCH
  *  Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (a flag of the tensor's that is not
  *  above, another element type, strides that are not row-major; strides of axes of extent 1
  *  and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
  *  SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
- *  must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
- *  SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device;
- *  a tensor that says that it is on the host is believed; CUDA's managed memory is refused, which
- *  sb_mem_set_gpu takes),
- *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_dl_managed_versioned *tensor,
-                                                   uint32_t flags, sb_error *err);
+ *  must be, misaligned for the element type, no part, unknown flag), OVER_LIMIT (more than
+ * SB_MAX_AXES), SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's
+ * device; a tensor that says that it is on the host is believed; CUDA's managed memory is refused,
+ * which sb_mem_set_gpu takes), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part,
+                                                   sb_dl_managed_versioned *tensor, uint32_t flags,
+                                                   sb_error *err);
 
 /** The same for a struct of the versions before 1.0, which may be written.
+ *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
- *  @param flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE
+ *  @param flags 0 or SB_DLPACK_RESHAPE
  *  Errors: as sb_blob_from_dlpack. */
-SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_dl_managed *tensor,
-                                                          uint32_t flags, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_part part,
+                                                          sb_dl_managed *tensor, uint32_t flags,
+                                                          sb_error *err);
 
 /** A blob of the tensor's element type and shape, whose data is the tensor's memory.
  *  @param context [borrowed, nullable] retained

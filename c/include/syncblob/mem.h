@@ -135,19 +135,19 @@ SB_API sb_context *sb_mem_context(const sb_mem *mem);
  *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, not readable
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
-SB_API SB_MUST_CHECK sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_cpu(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The bytes on the host, for writing: the head moves to the host
  *  (SyncedMemory::mutable_cpu_data).
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_cpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err);
+ *  Errors: as sb_mem_cpu. */
+SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_error *err);
 
 /** The bytes on the device, for reading, ready for any stream
  *  (SyncedMemory::gpu_data).
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_cpu_data, NO_DEVICE. */
-SB_API SB_MUST_CHECK sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err);
+ *  Errors: as sb_mem_cpu, NO_DEVICE. */
+SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The same without waiting on the host: work queued on `stream` from now on
  *  sees the bytes, and `stream` is recorded as a user, so that every later
@@ -157,23 +157,23 @@ SB_API SB_MUST_CHECK sb_status sb_mem_gpu_data(const sb_mem *mem, const void **o
  *      the per-thread default streams, which are refused; any other handle has to be that
  *      of a stream that exists, since CUDA does not check it
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
+ *  Errors: as sb_mem_gpu, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */
-SB_API SB_MUST_CHECK sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream,
-                                                  const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_gpu_on(const sb_mem *mem, sb_stream stream, const void **out,
+                                             sb_error *err);
 
 /** The bytes on the device, for writing: the head moves to the device
  *  (SyncedMemory::mutable_gpu_data).
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_gpu_data. */
-SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err);
+ *  Errors: as sb_mem_gpu. */
+SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu(sb_mem *mem, void **out, sb_error *err);
 
 /** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_gpu_data_on. */
-SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data_on(sb_mem *mem, sb_stream stream, void **out,
-                                                          sb_error *err);
+ *  Errors: as sb_mem_gpu_on. */
+SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_on(sb_mem *mem, sb_stream stream, void **out,
+                                                     sb_error *err);
 
 /** Host memory for a caller that writes every byte: no copy, no zeros; the
  *  contents are unspecified and the head moves to the host. Works for a LOST memory.
@@ -188,14 +188,14 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_
 SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 
 /** The same for work on `stream`.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out,
                                                        sb_error *err);
 
 /** Makes the caller's host memory this memory's host side, in place: every
- *  sharer sees it, other than with sb_blob_set_cpu_data. What was owned is freed; the head
+ *  sharer sees it, other than with sb_blob_set_cpu. What was owned is freed; the head
  *  moves to the host (SyncedMemory::set_cpu_data). Works for a LOST memory.
  *  @param ptr [borrowed] until replaced, evicted or the last release; aligned for the
  *      elements, which is not checked: a memory does not know their type
@@ -227,28 +227,28 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
 /** Queues the copy to the device on `stream`; the head is SYNCED at once, and
  *  whoever needs the device's bytes, or writes or frees the host's, waits
  *  (SyncedMemory::async_gpu_push, made safe). SYNCED: nothing to do.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_mem_gpu_data_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
+ *  @param stream [borrowed] see sb_mem_gpu_on
+ *  Errors: as sb_mem_gpu_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
  *  is at the other side). */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
 /** Queues the copy to the host on `stream`; the mirror image of
- *  sb_mem_async_gpu_push. @param stream [borrowed] see sb_mem_gpu_data_on
+ *  sb_mem_async_gpu_push. @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_async_gpu_push. */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
+/** Starts what sb_mem_cpu would do, queued on `stream`; never an error
  *  for a head but LOST. Host-only contexts: only the zero fill is left.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_mem_cpu_data, WRONG_DEVICE (the stream). */
+ *  @param stream [borrowed] see sb_mem_gpu_on
+ *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
                                                    sb_error *err);
 
-/** Starts what sb_mem_gpu_data_on would do.
- *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_mem_gpu_data_on. */
+/** Starts what sb_mem_gpu_on would do.
+ *  @param stream [borrowed] see sb_mem_gpu_on
+ *  Errors: as sb_mem_gpu_on. */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream,
                                                    sb_error *err);
 
@@ -269,7 +269,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 /** Sets all bytes to zero where the head is (SYNCED: the device); an
  *  UNINITIALIZED memory stays so, since it reads as zeros. DEVICE_LOST of a device that
  *  failed while it wrote leaves the bytes as that of sb_blob_update does.
- *  Errors: as sb_mem_cpu_data. */
+ *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 SB_END_DECLS

@@ -167,8 +167,8 @@ typedef struct sb_layer_info {
 /** What a layer is. @param layer 0..num_layers-1
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's). */
-SB_API SB_MUST_CHECK sb_status sb_model_layer(const sb_model *model, int64_t layer,
-                                              sb_layer_info *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_layer_info(const sb_model *model, int64_t layer,
+                                                   sb_layer_info *out, sb_error *err);
 
 /** The first layer of that name: one step, however many layers there are and whatever
  *  their names are.
@@ -215,7 +215,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
 /** Loads a blob into `blob`, which takes its shape. Conversions, and where the
- *  values go, as in sb_blob_from_proto; a file's as in sb_blob_read_file. A blob
+ *  values go, as in sb_blob_from_proto; a file's as in sb_blob_load_file. A blob
  *  without payload is LENGTH_MISMATCH unless its count is 0. A replaced blob is
  *  copied.
  *  @param layer a layer or SB_NO_LAYER
@@ -231,7 +231,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
- *  Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu_data. */
+ *  Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index,
                                                  const sb_blob *blob, uint32_t flags,
                                                  sb_error *err);
@@ -312,7 +312,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out,
 SB_API SB_MUST_CHECK sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                              size_t *out_size, sb_error *err);
 
-/** The same into a file, atomically, as in sb_blob_write_file; it may be the one
+/** The same into a file, atomically, as in sb_blob_save_file; it may be the one
  *  the model was opened from.
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob). */
@@ -351,7 +351,7 @@ typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, co
  *  @param lender [borrowed]
  *  @param user passed to `lender`
  *  Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not
- *  what was announced), as sb_blob_cpu_data. */
+ *  what was announced), as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_model_save_file_from(const sb_model *model, const char *path,
                                                        sb_blob_lender lender, void *user,
                                                        sb_error *err);

@@ -85,7 +85,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t 
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_blob_proto_size bytes
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
- *  Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu_data. */
+ *  Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
                                                 size_t capacity, size_t *out_size, sb_error *err);
 
@@ -93,7 +93,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param out [owned] sb_bytes_free
  *  @param out_size bytes of it
- *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data. */
+ *  Errors: as sb_blob_proto_size, as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out,
                                                     size_t *out_size, sb_error *err);
 
@@ -117,7 +117,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_
  *  @param limits [borrowed, nullable] the context's
  *  Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
  *  changes while it is read). */
-SB_API SB_MUST_CHECK sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
+SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path, uint32_t flags,
                                                  const sb_limits *limits, sb_error *err);
 
 /** Writes the blob's BlobProto to a file, atomically: whatever happens, the
@@ -139,17 +139,17 @@ SB_API SB_MUST_CHECK sb_status sb_blob_read_file(sb_blob *blob, const char *path
  *  not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
- *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */
-SB_API SB_MUST_CHECK sb_status sb_blob_write_file(const sb_blob *blob, const char *path,
-                                                  uint32_t flags, sb_error *err);
+ *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */
+SB_API SB_MUST_CHECK sb_status sb_blob_save_file(const sb_blob *blob, const char *path,
+                                                 uint32_t flags, sb_error *err);
 
-/** Reads a source that is one BlobProto, as sb_blob_read_file reads a file.
+/** Reads a source that is one BlobProto, as sb_blob_load_file reads a file.
  *  @param source [borrowed] not closed
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] the context's
  *  @param progress [borrowed, nullable] told of the bytes of the message
  *  Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source,
+SB_API SB_MUST_CHECK sb_status sb_blob_load_source(sb_blob *blob, const sb_source *source,
                                                    uint32_t flags, const sb_limits *limits,
                                                    const sb_progress *progress, sb_error *err);
 
@@ -158,10 +158,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_read_source(sb_blob *blob, const sb_sourc
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param progress [borrowed, nullable] told of the bytes of the message
  *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress with an unknown tail), ABI_MISMATCH
- *  (of another version), as sb_blob_cpu_data, IO, OUT_OF_MEMORY, CANCELLED. */
-SB_API SB_MUST_CHECK sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink,
-                                                  uint32_t flags, const sb_progress *progress,
-                                                  sb_error *err);
+ *  (of another version), as sb_blob_cpu, IO, OUT_OF_MEMORY, CANCELLED. */
+SB_API SB_MUST_CHECK sb_status sb_blob_save_sink(const sb_blob *blob, const sb_sink *sink,
+                                                 uint32_t flags, const sb_progress *progress,
+                                                 sb_error *err);
 
 SB_END_DECLS
 

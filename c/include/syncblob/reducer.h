@@ -96,7 +96,7 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
  *  reduced there. A blob that lies on it says so when it is touched.
  *  Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
  *  reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
- * sb_blob_mutable_cpu_data, COMM_FAILURE. */
+ * sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err);
 
 SB_END_DECLS

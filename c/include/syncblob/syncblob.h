@@ -27,6 +27,7 @@
 
 #include <syncblob/base.h>
 #include <syncblob/blob.h>
+#include <syncblob/caffe.h>
 #include <syncblob/context.h>
 #include <syncblob/filler.h>
 #include <syncblob/io.h>

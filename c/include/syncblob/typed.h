@@ -3,13 +3,13 @@
  * wrapper that checks the blob's dtype (DTYPE_MISMATCH) and casts, e.g.
  *
  *     const float *x;
- *     sb_status st = sb_blob_cpu_data_f32(blob, &x, &err);
+ *     sb_status st = sb_blob_cpu_f32(blob, SB_DATA, &x, &err);
  *
  * and, in C, a _Generic spelling that picks the wrapper by the type of `out`:
  *
- *     st = sb_blob_cpu_data_t(blob, &x, &err);
+ *     st = sb_blob_cpu_t(blob, SB_DATA, &x, &err);
  *
- * There is no other inline function in these headers, and none reads a layout.
+ * None reads a layout.
  */
 #ifndef SYNCBLOB_TYPED_H
 #define SYNCBLOB_TYPED_H
@@ -19,23 +19,24 @@
 SB_BEGIN_DECLS
 
 #define SB_TYPED_READ_(call, suffix, dtype, type)                                                  \
-    static inline SB_MUST_CHECK sb_status call##suffix(const sb_blob *blob, const type **out,      \
-                                                       sb_error *err) {                            \
+    static inline SB_MUST_CHECK sb_status call##suffix(const sb_blob *blob, sb_part part,          \
+                                                       const type **out, sb_error *err) {          \
         const void *p = NULL;                                                                      \
         sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
         if (st == SB_OK)                                                                           \
-            st = call(blob, out ? &p : NULL, err);                                                 \
+            st = call(blob, part, out ? &p : NULL, err);                                           \
         if (st == SB_OK)                                                                           \
             *out = (const type *)p;                                                                \
         return st;                                                                                 \
     }
 
 #define SB_TYPED_WRITE_(call, suffix, dtype, type)                                                 \
-    static inline SB_MUST_CHECK sb_status call##suffix(sb_blob *blob, type **out, sb_error *err) { \
+    static inline SB_MUST_CHECK sb_status call##suffix(sb_blob *blob, sb_part part, type **out,    \
+                                                       sb_error *err) {                            \
         void *p = NULL;                                                                            \
         sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
         if (st == SB_OK)                                                                           \
-            st = call(blob, out ? &p : NULL, err);                                                 \
+            st = call(blob, part, out ? &p : NULL, err);                                           \
         if (st == SB_OK)                                                                           \
             *out = (type *)p;                                                                      \
         return st;                                                                                 \
@@ -43,27 +44,20 @@ SB_BEGIN_DECLS
 
 #define SB_TYPED_AT_(call, suffix, dtype, type)                                                    \
     static inline SB_MUST_CHECK sb_status call##suffix(                                            \
-        const sb_blob *blob, const int64_t *indices, int32_t num_indices, type *out,               \
+        const sb_blob *blob, sb_part part, const int64_t *indices, int32_t num_indices, type *out, \
         sb_error *err) {                                                                           \
         sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
-        return st == SB_OK ? call(blob, indices, num_indices, out, err) : st;                      \
+        return st == SB_OK ? call(blob, part, indices, num_indices, out, err) : st;                \
     }
 
 #define SB_TYPED_ALL_(suffix, dtype, type)                                                         \
-    SB_TYPED_READ_(sb_blob_cpu_data, suffix, dtype, type)                                          \
-    SB_TYPED_READ_(sb_blob_cpu_diff, suffix, dtype, type)                                          \
-    SB_TYPED_READ_(sb_blob_gpu_data, suffix, dtype, type)                                          \
-    SB_TYPED_READ_(sb_blob_gpu_diff, suffix, dtype, type)                                          \
-    SB_TYPED_WRITE_(sb_blob_mutable_cpu_data, suffix, dtype, type)                                 \
-    SB_TYPED_WRITE_(sb_blob_mutable_cpu_diff, suffix, dtype, type)                                 \
-    SB_TYPED_WRITE_(sb_blob_mutable_gpu_data, suffix, dtype, type)                                 \
-    SB_TYPED_WRITE_(sb_blob_mutable_gpu_diff, suffix, dtype, type)                                 \
-    SB_TYPED_WRITE_(sb_blob_overwrite_cpu_data, suffix, dtype, type)                               \
-    SB_TYPED_WRITE_(sb_blob_overwrite_cpu_diff, suffix, dtype, type)                               \
-    SB_TYPED_WRITE_(sb_blob_overwrite_gpu_data, suffix, dtype, type)                               \
-    SB_TYPED_WRITE_(sb_blob_overwrite_gpu_diff, suffix, dtype, type)                               \
-    SB_TYPED_AT_(sb_blob_data_at, suffix, dtype, type)                                             \
-    SB_TYPED_AT_(sb_blob_diff_at, suffix, dtype, type)
+    SB_TYPED_READ_(sb_blob_cpu, suffix, dtype, type)                                               \
+    SB_TYPED_READ_(sb_blob_gpu, suffix, dtype, type)                                               \
+    SB_TYPED_WRITE_(sb_blob_mutable_cpu, suffix, dtype, type)                                      \
+    SB_TYPED_WRITE_(sb_blob_mutable_gpu, suffix, dtype, type)                                      \
+    SB_TYPED_WRITE_(sb_blob_overwrite_cpu, suffix, dtype, type)                                    \
+    SB_TYPED_WRITE_(sb_blob_overwrite_gpu, suffix, dtype, type)                                    \
+    SB_TYPED_AT_(sb_blob_at, suffix, dtype, type)
 
 SB_TYPED_ALL_(_f32, SB_DTYPE_F32, float)
 SB_TYPED_ALL_(_f64, SB_DTYPE_F64, double)
@@ -90,22 +84,14 @@ SB_END_DECLS
     _Generic((out), float *: call##_f32, double *: call##_f64, int32_t *: call##_i32,              \
              uint32_t *: call##_u32, int8_t *: call##_i8, uint8_t *: call##_u8)
 
-#define sb_blob_cpu_data_t(b, out, err) SB_PICK_READ_(sb_blob_cpu_data, out)(b, out, err)
-#define sb_blob_cpu_diff_t(b, out, err) SB_PICK_READ_(sb_blob_cpu_diff, out)(b, out, err)
-#define sb_blob_gpu_data_t(b, out, err) SB_PICK_READ_(sb_blob_gpu_data, out)(b, out, err)
-#define sb_blob_gpu_diff_t(b, out, err) SB_PICK_READ_(sb_blob_gpu_diff, out)(b, out, err)
-#define sb_blob_mutable_cpu_data_t(b, out, err)                                                    \
-    SB_PICK_WRITE_(sb_blob_mutable_cpu_data, out)(b, out, err)
-#define sb_blob_mutable_cpu_diff_t(b, out, err)                                                    \
-    SB_PICK_WRITE_(sb_blob_mutable_cpu_diff, out)(b, out, err)
-#define sb_blob_mutable_gpu_data_t(b, out, err)                                                    \
-    SB_PICK_WRITE_(sb_blob_mutable_gpu_data, out)(b, out, err)
-#define sb_blob_mutable_gpu_diff_t(b, out, err)                                                    \
-    SB_PICK_WRITE_(sb_blob_mutable_gpu_diff, out)(b, out, err)
-#define sb_blob_data_at_t(b, idx, n, out, err)                                                     \
-    SB_PICK_AT_(sb_blob_data_at, out)(b, idx, n, out, err)
-#define sb_blob_diff_at_t(b, idx, n, out, err)                                                     \
-    SB_PICK_AT_(sb_blob_diff_at, out)(b, idx, n, out, err)
+#define sb_blob_cpu_t(b, part, out, err) SB_PICK_READ_(sb_blob_cpu, out)(b, part, out, err)
+#define sb_blob_gpu_t(b, part, out, err) SB_PICK_READ_(sb_blob_gpu, out)(b, part, out, err)
+#define sb_blob_mutable_cpu_t(b, part, out, err)                                                   \
+    SB_PICK_WRITE_(sb_blob_mutable_cpu, out)(b, part, out, err)
+#define sb_blob_mutable_gpu_t(b, part, out, err)                                                   \
+    SB_PICK_WRITE_(sb_blob_mutable_gpu, out)(b, part, out, err)
+#define sb_blob_at_t(b, part, idx, n, out, err)                                                    \
+    SB_PICK_AT_(sb_blob_at, out)(b, part, idx, n, out, err)
 #endif
 
 #endif

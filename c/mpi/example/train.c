@@ -83,10 +83,10 @@ static sb_status backward(struct net *net, int step, double *loss) {
     float *weights_diff, *bias_diff;
     double sums[CLASSES][FEATURES + 1] = {{0}};
     const int size = sb_comm_size(net->comm);
-    TRY(sb_blob_cpu_data_f32(net->params[WEIGHTS], &weights, &err));
-    TRY(sb_blob_cpu_data_f32(net->params[BIAS], &bias, &err));
-    TRY(sb_blob_overwrite_cpu_diff_f32(net->params[WEIGHTS], &weights_diff, &err));
-    TRY(sb_blob_overwrite_cpu_diff_f32(net->params[BIAS], &bias_diff, &err));
+    TRY(sb_blob_cpu_f32(net->params[WEIGHTS], SB_DATA, &weights, &err));
+    TRY(sb_blob_cpu_f32(net->params[BIAS], SB_DATA, &bias, &err));
+    TRY(sb_blob_overwrite_cpu_f32(net->params[WEIGHTS], SB_DIFF, &weights_diff, &err));
+    TRY(sb_blob_overwrite_cpu_f32(net->params[BIAS], SB_DIFF, &bias_diff, &err));
     *loss = 0;
     for (int i = sb_comm_rank(net->comm); i < BATCH; i += size) {
         const uint64_t sample = (uint64_t)step * BATCH + (uint64_t)i;
@@ -114,8 +114,8 @@ static sb_status backward(struct net *net, int step, double *loss) {
 /* history = momentum x history + rate x diff; data -= history. */
 static sb_status update(sb_blob *param, sb_blob *history) {
     float *diff, *moved;
-    TRY(sb_blob_mutable_cpu_diff_f32(param, &diff, &err));
-    TRY(sb_blob_mutable_cpu_data_f32(history, &moved, &err));
+    TRY(sb_blob_mutable_cpu_f32(param, SB_DIFF, &diff, &err));
+    TRY(sb_blob_mutable_cpu_f32(history, SB_DATA, &moved, &err));
     for (int64_t i = 0; i < sb_blob_count(param); i++)
         diff[i] = moved[i] = MOMENTUM * moved[i] + RATE * diff[i];
     return sb_blob_update(param, &err);

@@ -15,6 +15,11 @@ static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
                     sb_dtype_name(blob->dtype));
 }
 
+static sb_status check_operand(const sb_blob *blob, sb_part part, sb_error *err) {
+    sb_status st = check_arithmetic(blob, err);
+    return st == SB_OK ? sb__check_part(part, err) : st;
+}
+
 static int32_t head_of(const sb_mem *mem) {
     return mem ? sb__head(mem) : SB_HEAD_UNINITIALIZED;
 }
@@ -73,32 +78,23 @@ __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const
     return st;
 }
 
-static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind, double *out,
-                     sb_error *err) {
-    sb_status st = out ? check_arithmetic(blob, err) : sb__fail_null(err, "out");
+static sb_status sum(const sb_blob *blob, sb_part part, enum sum kind, double *out, sb_error *err) {
+    sb_status st = out ? check_operand(blob, part, err) : sb__fail_null(err, "out");
     if (st != SB_OK)
         return st;
-    const sb_mem *mem = sb__blob_peek(blob, name);
+    const sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem || !sb__is_at_host(mem))
         return sum_memory(blob, mem, kind, out, err);
     *out = sum_on_host(blob, kind, sb__host_bytes(mem));
     return SB_OK;
 }
 
-sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err) {
-    return sum(blob, SB__DATA, ASUM, out, err);
+sb_status sb_blob_asum(const sb_blob *blob, sb_part part, double *out, sb_error *err) {
+    return sum(blob, part, ASUM, out, err);
 }
 
-sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err) {
-    return sum(blob, SB__DIFF, ASUM, out, err);
-}
-
-sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err) {
-    return sum(blob, SB__DATA, SUMSQ, out, err);
-}
-
-sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err) {
-    return sum(blob, SB__DIFF, SUMSQ, out, err);
+sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out, sb_error *err) {
+    return sum(blob, part, SUMSQ, out, err);
 }
 
 /* --- in place ----------------------------------------------------------------------- */
@@ -184,10 +180,10 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
                            sb_error *err) {
     const void *x;
     sb_mem *diff;
-    sb_mem *data = sb__blob_peek(blob, SB__DATA);
+    sb_mem *data = sb__blob_peek(blob, SB_DATA);
     if (head_of(data) == SB_HEAD_UNINITIALIZED)
         return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
-    sb_status st = sb__blob_memory(blob, SB__DIFF, &diff, err);
+    sb_status st = sb__blob_memory(blob, SB_DIFF, &diff, err);
     if (st == SB_OK)
         st = begin(work, data, stream, err);
     if (st != SB_OK)
@@ -213,7 +209,7 @@ static sb_status update(sb_blob *blob, const sb_stream *stream, sb_error *err) {
     sb_status st = check_arithmetic(blob, err);
     if (st != SB_OK || blob->shape.count == 0)
         return st;
-    const sb_mem *data = sb__blob_peek(blob, SB__DATA), *diff = sb__blob_peek(blob, SB__DIFF);
+    const sb_mem *data = sb__blob_peek(blob, SB_DATA), *diff = sb__blob_peek(blob, SB_DIFF);
     if (!data || !diff || !sb__is_written_at_host(data) || !sb__is_at_host(diff))
         return update_memory(blob, stream, err);
     const void *x = sb__host_bytes(diff);
@@ -254,12 +250,12 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_mem *m
     return st;
 }
 
-static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor,
-                       const sb_stream *stream, sb_error *err) {
-    sb_status st = check_arithmetic(blob, err);
+static sb_status scale(sb_blob *blob, sb_part part, double factor, const sb_stream *stream,
+                       sb_error *err) {
+    sb_status st = check_operand(blob, part, err);
     if (st != SB_OK || blob->shape.count == 0)
         return st;
-    sb_mem *mem = sb__blob_peek(blob, name);
+    sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem || !sb__is_written_at_host(mem))
         return scale_memory(blob, mem, factor, stream, err);
     sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
@@ -267,18 +263,11 @@ static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor,
     return SB_OK;
 }
 
-sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err) {
-    return scale(blob, SB__DATA, factor, NULL, err);
+sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor, sb_error *err) {
+    return scale(blob, part, factor, NULL, err);
 }
 
-sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream stream, sb_error *err) {
-    return scale(blob, SB__DATA, factor, &stream, err);
-}
-
-sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err) {
-    return scale(blob, SB__DIFF, factor, NULL, err);
-}
-
-sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream stream, sb_error *err) {
-    return scale(blob, SB__DIFF, factor, &stream, err);
+sb_status sb_blob_scale_on(sb_blob *blob, sb_part part, double factor, sb_stream stream,
+                           sb_error *err) {
+    return scale(blob, part, factor, &stream, err);
 }

@@ -41,19 +41,13 @@ sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype, const int64
     return st;
 }
 
-sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype, int64_t num, int64_t channels,
-                                int64_t height, int64_t width, sb_blob **out, sb_error *err) {
-    const int64_t shape[4] = {num, channels, height, width};
-    return sb_blob_create_shaped(context, dtype, shape, 4, out, err);
-}
-
 void sb_blob_destroy(sb_blob *blob) {
     if (!blob)
         return;
     struct sb__retired retired = {NULL, NULL};
     sb_context *context = blob->context;
-    sb__swap(&blob->memory[SB__DATA], NULL, &retired);
-    sb__swap(&blob->memory[SB__DIFF], NULL, &retired);
+    sb__swap(&blob->memory[SB_DATA], NULL, &retired);
+    sb__swap(&blob->memory[SB_DIFF], NULL, &retired);
     sb__swap(&blob->gpu_shape, NULL, &retired);
     sb__retired_end(&retired);
     sb__object_free(context, blob, sizeof *blob);
@@ -77,6 +71,12 @@ sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype, sb_error *err
                     sb_dtype_name(blob->dtype), sb_dtype_name(dtype));
 }
 
+sb_status sb__check_part(sb_part part, sb_error *err) {
+    if (sb__is_part(part))
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "part %d is neither SB_DATA nor SB_DIFF", part);
+}
+
 /* Makes `*slot` point to `made` unless another thread was faster. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
     sb_mem *first = NULL;
@@ -87,15 +87,14 @@ static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
     return first;
 }
 
-sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem **out,
-                          sb_error *err) {
+sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err) {
     sb_blob *b = (sb_blob *)blob;
-    sb_mem *mem = sb__blob_peek(blob, name);
+    sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem) {
         sb_status st = sb_mem_create(sb__context_public(b->context), sb__blob_bytes(b), &mem, err);
         if (st != SB_OK)
             return st;
-        mem = publish_first(&b->memory[name], mem);
+        mem = publish_first(&b->memory[part], mem);
     }
     *out = mem;
     return SB_OK;
@@ -144,7 +143,7 @@ sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_error *
             mem = publish_first(&b->gpu_shape, mem);
     }
     if (st == SB_OK)
-        st = sb_mem_gpu_data(mem, &dims, err);
+        st = sb_mem_gpu(mem, &dims, err);
     if (st == SB_OK)
         *out = dims;
     return st;

@@ -12,9 +12,16 @@ struct sb_blob {
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
     /* Made by the first that needs them, which may be a const call: NULL until then. */
-    _Atomic(sb_mem *) memory[2]; /* by enum sb__side_name */
+    _Atomic(sb_mem *) memory[2]; /* by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
 };
+
+static inline bool sb__is_part(sb_part part) {
+    return (uint32_t)part <= SB_DIFF;
+}
+
+/* INVALID_ARGUMENT unless it is SB_DATA or SB_DIFF. */
+sb_status sb__check_part(sb_part part, sb_error *err);
 
 /* Bytes that the count takes; sb__shape_make made sure that they fit. */
 static inline size_t sb__blob_bytes(const sb_blob *blob) {
@@ -26,13 +33,12 @@ static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     return atomic_load_explicit(memory, memory_order_acquire);
 }
 
-static inline sb_mem *sb__blob_peek(const sb_blob *blob, enum sb__side_name name) {
-    return sb__peek(&blob->memory[name]);
+static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
+    return sb__peek(&blob->memory[part]);
 }
 
 /* The memory, made now if need be. */
-sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem **out,
-                          sb_error *err);
+sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
 /* Puts `mem` (owned, may be NULL) in place of a blob's memory, which goes to `retired`; the caller
    has the blob alone. */

@@ -5,17 +5,19 @@
 #include "memory/clear.h"
 #include "memory/mem.h"
 
-static bool may_copy(const sb_blob *blob, const sb_blob *source, uint32_t flags) {
-    return blob && source && !(flags & ~(uint32_t)(SB_COPY_DIFF | SB_COPY_RESHAPE)) &&
+static bool may_copy(const sb_blob *blob, sb_part part, const sb_blob *source, uint32_t flags) {
+    return blob && source && sb__is_part(part) && !(flags & ~(uint32_t)SB_COPY_RESHAPE) &&
            blob->dtype == source->dtype;
 }
 
 /* Apart, so that the fast path makes no room for the texts. */
-__attribute__((noinline)) static sb_status refuse(const sb_blob *blob, const sb_blob *source,
-                                                  uint32_t flags, sb_error *err) {
+__attribute__((noinline)) static sb_status
+refuse(const sb_blob *blob, sb_part part, const sb_blob *source, uint32_t flags, sb_error *err) {
     if (!blob || !source)
         return sb__fail_null(err, blob ? "source" : "blob");
-    if (flags & ~(uint32_t)(SB_COPY_DIFF | SB_COPY_RESHAPE))
+    if (!sb__is_part(part))
+        return sb__check_part(part, err);
+    if (flags & ~(uint32_t)SB_COPY_RESHAPE)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (blob->dtype != source->dtype)
         return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
@@ -39,10 +41,10 @@ static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *reti
     return st;
 }
 
-static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
+static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, sb_part part,
                             struct sb__retired *retired, sb_error *err) {
     const size_t bytes = sb__blob_bytes(source);
-    sb_mem *mem = sb__blob_peek(blob, name), *fresh = NULL;
+    sb_mem *mem = sb__blob_peek(blob, part), *fresh = NULL;
     sb_status st = SB_OK;
     if (!mem || mem->bytes < bytes) {
         st = sb_mem_create(sb__context_public(blob->context), bytes, &fresh, err);
@@ -55,7 +57,7 @@ static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, enum sb__side_
         return st;
     }
     if (fresh)
-        sb__swap(&blob->memory[name], fresh, retired);
+        sb__swap(&blob->memory[part], fresh, retired);
     (void)sb__blob_take_shape(blob, &source->shape, retired);
     return SB_OK;
 }
@@ -109,16 +111,16 @@ static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
     return SB_OK;
 }
 
-static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
-                            sb_mem *from, struct sb__retired *retired, sb_error *err) {
+static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, sb_part part, sb_mem *from,
+                            struct sb__retired *retired, sb_error *err) {
     bool on_device =
         sb__head(from) != SB_HEAD_AT_CPU && sb_blob_context(blob) == sb_blob_context(source);
     const int32_t side = on_device ? SB_SIDE_GPU : SB_SIDE_CPU;
     const size_t bytes = sb__blob_bytes(source);
     struct sb__load_side to;
-    sb_status st = check_apart(sb__blob_peek(blob, name), side, from, bytes, err);
+    sb_status st = check_apart(sb__blob_peek(blob, part), side, from, bytes, err);
     if (st == SB_OK)
-        st = sb__load_side_begin(&to, blob, name, &source->shape, side, retired, err);
+        st = sb__load_side_begin(&to, blob, part, &source->shape, side, retired, err);
     if (st != SB_OK)
         return st;
     st = run(&to.write, from, bytes, retired, err);
@@ -126,15 +128,15 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
         sb__load_side_cancel(&to, retired);
         return st;
     }
-    sb__load_side_commit(&to, blob, name, retired);
+    sb__load_side_commit(&to, blob, part, retired);
     (void)sb__blob_take_shape(blob, &source->shape, retired);
     return SB_OK;
 }
 
 /* The common case: both are on the host, and nothing about the blob, whose shape is the source's,
    changes but its bytes. */
-static bool copy_in_place(const sb_blob *blob, const sb_blob *source, enum sb__side_name name) {
-    const sb_mem *to = sb__blob_peek(blob, name), *from = sb__blob_peek(source, name);
+static bool copy_in_place(const sb_blob *blob, const sb_blob *source, sb_part part) {
+    const sb_mem *to = sb__blob_peek(blob, part), *from = sb__blob_peek(source, part);
     const size_t bytes = sb__blob_bytes(source);
     if (!to || !sb__is_written_at_host(to) || !from || !sb__is_at_host(from) || bytes == 0 ||
         sb__overlap(sb__host_bytes(to), sb__host_bytes(from), bytes))
@@ -145,38 +147,38 @@ static bool copy_in_place(const sb_blob *blob, const sb_blob *source, enum sb__s
     return true;
 }
 
-static sb_status copy_memory(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
+static sb_status copy_memory(sb_blob *blob, const sb_blob *source, sb_part part,
                              struct sb__retired *retired, sb_error *err) {
-    sb_mem *from = sb__blob_peek(source, name);
-    if (sb_blob_count(source) == 0 || (from && from == sb__blob_peek(blob, name))) {
+    sb_mem *from = sb__blob_peek(source, part);
+    if (sb_blob_count(source) == 0 || (from && from == sb__blob_peek(blob, part))) {
         (void)sb__blob_take_shape(blob, &source->shape, retired);
         return SB_OK;
     }
     if (!from || sb__head(from) == SB_HEAD_UNINITIALIZED)
-        return copy_zeros(blob, source, name, retired, err);
+        return copy_zeros(blob, source, part, retired, err);
     if (sb__head(from) == SB_HEAD_LOST)
         return sb__fail_lost(err);
-    return copy_bytes(blob, source, name, from, retired, err);
+    return copy_bytes(blob, source, part, from, retired, err);
 }
 
 /* Not inlined, so that the fast path saves no registers for it. */
-__attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source,
-                                                enum sb__side_name name, sb_error *err) {
+__attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source, sb_part part,
+                                                sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
     if (blob == source)
         return SB_OK;
-    sb_status st = copy_memory(blob, source, name, &retired, err);
+    sb_status st = copy_memory(blob, source, part, &retired, err);
     sb__retired_end(&retired);
     return st;
 }
 
-sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags, sb_error *err) {
-    if (!may_copy(blob, source, flags))
-        return refuse(blob, source, flags, err);
-    const enum sb__side_name name = flags & SB_COPY_DIFF ? SB__DIFF : SB__DATA;
+sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, const sb_blob *source, uint32_t flags,
+                            sb_error *err) {
+    if (!may_copy(blob, part, source, flags))
+        return refuse(blob, part, source, flags, err);
     const bool same = sb__shape_same(&blob->shape, &source->shape);
-    if (same && copy_in_place(blob, source, name))
+    if (same && copy_in_place(blob, source, part))
         return SB_OK;
-    return same || flags & SB_COPY_RESHAPE ? copy(blob, source, name, err)
-                                           : refuse(blob, source, flags, err);
+    return same || flags & SB_COPY_RESHAPE ? copy(blob, source, part, err)
+                                           : refuse(blob, part, source, flags, err);
 }

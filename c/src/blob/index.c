@@ -84,29 +84,13 @@ sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64
     return address_of_four(blob, indices, out, err);
 }
 
-/* Of an element, which is there. */
-static sb_status offset_within(const sb_blob *blob, const int64_t indices[4], int64_t *out,
-                               sb_error *err) {
-    if (!blob)
-        return sb__fail_null(err, "blob");
-    if (offset_of_four(&blob->shape, indices, out))
-        return SB_OK;
-    const int32_t axes = sb_blob_num_axes(blob);
-    if (axes > 4)
-        return fail_legacy(blob, err);
-    for (int32_t i = axes; i < 4; i++)
-        if (indices[i] != 0)
-            return fail_index(err, i, indices[i], 1);
-    return sb_blob_offset(blob, indices, axes, out, err);
-}
-
-static sb_status read_element(const sb_blob *blob, enum sb__side_name name, int64_t offset,
-                              void *out, sb_error *err) {
+static sb_status read_element(const sb_blob *blob, sb_part part, int64_t offset, void *out,
+                              sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
     size_t size = blob->element_size;
     const void *bytes;
     sb_mem *mem;
-    sb_status st = sb__blob_memory(blob, name, &mem, err);
+    sb_status st = sb__blob_memory(blob, part, &mem, err);
     if (st == SB_OK)
         st = sb__read_side(mem, SB_SIDE_CPU, &bytes, &retired, err);
     if (st == SB_OK)
@@ -115,40 +99,13 @@ static sb_status read_element(const sb_blob *blob, enum sb__side_name name, int6
     return st;
 }
 
-static sb_status at(const sb_blob *blob, enum sb__side_name name, const int64_t *indices,
-                    int32_t num_indices, void *out, sb_error *err) {
+sb_status sb_blob_at(const sb_blob *blob, sb_part part, const int64_t *indices, int32_t num_indices,
+                     void *out, sb_error *err) {
     int64_t offset;
     if (!out)
         return sb__fail_null(err, "out");
     sb_status st = sb_blob_offset(blob, indices, num_indices, &offset, err);
-    return st == SB_OK ? read_element(blob, name, offset, out, err) : st;
-}
-
-static sb_status at_legacy(const sb_blob *blob, enum sb__side_name name, const int64_t indices[4],
-                           void *out, sb_error *err) {
-    int64_t offset;
-    if (!out)
-        return sb__fail_null(err, "out");
-    sb_status st = offset_within(blob, indices, &offset, err);
-    return st == SB_OK ? read_element(blob, name, offset, out, err) : st;
-}
-
-sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
-                          void *out, sb_error *err) {
-    return at(blob, SB__DATA, indices, num_indices, out, err);
-}
-
-sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
-                          void *out, sb_error *err) {
-    return at(blob, SB__DIFF, indices, num_indices, out, err);
-}
-
-sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
-                                 void *out, sb_error *err) {
-    return at_legacy(blob, SB__DATA, (const int64_t[]){n, c, h, w}, out, err);
-}
-
-sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
-                                 void *out, sb_error *err) {
-    return at_legacy(blob, SB__DIFF, (const int64_t[]){n, c, h, w}, out, err);
+    if (st == SB_OK)
+        st = sb__check_part(part, err);
+    return st == SB_OK ? read_element(blob, part, offset, out, err) : st;
 }

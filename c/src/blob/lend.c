@@ -4,7 +4,8 @@
 #include "base/error.h"
 #include "memory/mem.h"
 
-static sb_status check_share(const sb_blob *blob, const sb_blob *other, sb_error *err) {
+static sb_status check_share(const sb_blob *blob, sb_part part, const sb_blob *other,
+                             sb_error *err) {
     if (!blob || !other)
         return sb__fail_null(err, blob ? "other" : "blob");
     if (blob->dtype != other->dtype)
@@ -15,33 +16,24 @@ static sb_status check_share(const sb_blob *blob, const sb_blob *other, sb_error
                         (long long)blob->shape.count, (long long)other->shape.count);
     if (blob->context != other->context)
         return sb__fail(err, SB_ERR_WRONG_DEVICE, "the blobs belong to different contexts");
-    return SB_OK;
+    return sb__check_part(part, err);
 }
 
-static void use_memory(sb_blob *blob, enum sb__side_name name, sb_mem *mem) {
-    sb__replace(&blob->memory[name], sb_mem_retain(mem));
+static void use_memory(sb_blob *blob, sb_part part, sb_mem *mem) {
+    sb__replace(&blob->memory[part], sb_mem_retain(mem));
 }
 
-static sb_status share(sb_blob *blob, const sb_blob *other, enum sb__side_name name,
-                       sb_error *err) {
+sb_status sb_blob_share(sb_blob *blob, sb_part part, const sb_blob *other, sb_error *err) {
     sb_mem *mem;
-    sb_status st = check_share(blob, other, err);
+    sb_status st = check_share(blob, part, other, err);
     if (st == SB_OK)
-        st = sb__blob_memory(other, name, &mem, err);
+        st = sb__blob_memory(other, part, &mem, err);
     if (st == SB_OK)
-        use_memory(blob, name, mem);
+        use_memory(blob, part, mem);
     return st;
 }
 
-sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err) {
-    return share(blob, other, SB__DATA, err);
-}
-
-sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err) {
-    return share(blob, other, SB__DIFF, err);
-}
-
-static sb_status check_memory(const sb_blob *blob, sb_mem *mem, sb_error *err) {
+static sb_status check_memory(const sb_blob *blob, sb_part part, sb_mem *mem, sb_error *err) {
     if (!blob || !mem)
         return sb__fail_null(err, blob ? "mem" : "blob");
     if (mem->bytes < sb__blob_bytes(blob))
@@ -50,25 +42,19 @@ static sb_status check_memory(const sb_blob *blob, sb_mem *mem, sb_error *err) {
                         (long long)blob->shape.count, sb_dtype_name(blob->dtype));
     if (mem->context != blob->context)
         return sb__fail(err, SB_ERR_WRONG_DEVICE, "the memory belongs to another context");
-    return sb__check_alignment(mem, blob->element_size, err);
+    sb_status st = sb__check_part(part, err);
+    return st == SB_OK ? sb__check_alignment(mem, blob->element_size, err) : st;
 }
 
-static sb_status set_memory(sb_blob *blob, enum sb__side_name name, sb_mem *mem, sb_error *err) {
-    sb_status st = check_memory(blob, mem, err);
+sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem, sb_error *err) {
+    sb_status st = check_memory(blob, part, mem, err);
     if (st == SB_OK)
-        use_memory(blob, name, mem);
+        use_memory(blob, part, mem);
     return st;
 }
 
-sb_status sb_blob_set_data(sb_blob *blob, sb_mem *mem, sb_error *err) {
-    return set_memory(blob, SB__DATA, mem, err);
-}
-
-sb_status sb_blob_set_diff(sb_blob *blob, sb_mem *mem, sb_error *err) {
-    return set_memory(blob, SB__DIFF, mem, err);
-}
-
-static sb_status check_lent(const sb_blob *blob, const void *ptr, size_t bytes, sb_error *err) {
+static sb_status check_lent(const sb_blob *blob, sb_part part, const void *ptr, size_t bytes,
+                            sb_error *err) {
     if (!blob || !ptr)
         return sb__fail_null(err, blob ? "ptr" : "blob");
     if (bytes < sb__blob_bytes(blob))
@@ -80,50 +66,53 @@ static sb_status check_lent(const sb_blob *blob, const void *ptr, size_t bytes, 
     if ((uintptr_t)ptr % blob->element_size)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the pointer is not aligned for %s",
                         sb_dtype_name(blob->dtype));
-    return SB_OK;
+    return sb__check_part(part, err);
 }
 
 typedef sb_status set_call(sb_mem *, void *, size_t, uint32_t, sb_deleter, void *, sb_error *);
 
 /* Always into a memory of its own: the capacity is the lender's, and sharers keep what they have.
  */
-static sb_status set_data(sb_blob *blob, set_call *set, void *ptr, size_t bytes, uint32_t flags,
-                          sb_deleter deleter, void *user, sb_error *err) {
+static sb_status lend(sb_blob *blob, sb_part part, set_call *set, void *ptr, size_t bytes,
+                      uint32_t flags, sb_deleter deleter, void *user, sb_error *err) {
     sb_mem *mem;
-    sb_status st = check_lent(blob, ptr, bytes, err);
+    sb_status st = check_lent(blob, part, ptr, bytes, err);
     if (st == SB_OK)
         st = sb_mem_create(sb__context_public(blob->context), bytes, &mem, err);
     if (st != SB_OK)
         return st;
     st = set(mem, ptr, bytes, flags, deleter, user, err);
     if (st == SB_OK)
-        sb__replace(&blob->memory[SB__DATA], mem);
+        sb__replace(&blob->memory[part], mem);
     else
         sb_mem_release(mem);
     return st;
 }
 
-sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
-                               sb_deleter deleter, void *user, sb_error *err) {
-    return set_data(blob, sb_mem_set_cpu, ptr, bytes, flags, deleter, user, err);
+sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void *ptr, size_t bytes, uint32_t flags,
+                          sb_deleter deleter, void *user, sb_error *err) {
+    return lend(blob, part, sb_mem_set_cpu, ptr, bytes, flags, deleter, user, err);
 }
 
-sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
-                               sb_deleter deleter, void *user, sb_error *err) {
-    return set_data(blob, sb_mem_set_gpu, ptr, bytes, flags, deleter, user, err);
+sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void *ptr, size_t bytes, uint32_t flags,
+                          sb_deleter deleter, void *user, sb_error *err) {
+    return lend(blob, part, sb_mem_set_gpu, ptr, bytes, flags, deleter, user, err);
 }
 
-sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter, void **out_user,
-                                   sb_error *err) {
+sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter, void **out_user,
+                              sb_error *err) {
     if (!blob || !out_user)
         return sb__fail_null(err, blob ? "out_user" : "blob");
     if (!deleter)
         return sb__fail_null(err, "deleter");
-    sb_mem *mem = sb__blob_peek(blob, SB__DATA);
+    sb_status st = sb__check_part(part, err);
+    if (st != SB_OK)
+        return st;
+    sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob has no data");
-    sb_status st = sb__mem_reclaim(mem, deleter, out_user, err);
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob has no such memory");
+    st = sb__mem_reclaim(mem, deleter, out_user, err);
     if (st == SB_OK)
-        sb__replace(&blob->memory[SB__DATA], NULL);
+        sb__replace(&blob->memory[part], NULL);
     return st;
 }

@@ -10,8 +10,8 @@ static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__wri
     return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }
 
-size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
-    const sb_mem *mem = sb__blob_peek(blob, name);
+size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes) {
+    const sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem || mem->bytes <= bytes)
         return bytes;
     const int32_t head = sb__head(mem);
@@ -20,18 +20,18 @@ size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes)
     return is_there || head == SB_HEAD_LOST ? bytes : mem->bytes;
 }
 
-size_t sb__load_size(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
-    const sb_mem *mem = sb__blob_peek(blob, name);
+size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes) {
+    const sb_mem *mem = sb__blob_peek(blob, part);
     const size_t handle = mem && mem->bytes >= bytes ? 0 : sizeof *mem;
-    return handle + sb__storage_size(blob->context, sb__load_room(blob, name, bytes));
+    return handle + sb__storage_size(blob->context, sb__load_room(blob, part, bytes));
 }
 
 /* `whole`: how a memory without further room is written. */
-static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, sb_part part,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
                             struct sb__retired *retired, sb_error *err) {
     size_t bytes = (size_t)shape->count * blob->element_size;
-    sb_mem *mem = sb__blob_peek(blob, name);
+    sb_mem *mem = sb__blob_peek(blob, part);
     sb_status st = SB_OK;
     load->fresh = NULL;
     load->scratch = NULL;
@@ -54,10 +54,10 @@ static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__
     return SB_OK;
 }
 
-sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err) {
-    return begin_side(load, blob, name, shape, side, SB__WRITE_OVERWRITE, retired, err);
+    return begin_side(load, blob, part, shape, side, SB__WRITE_OVERWRITE, retired, err);
 }
 
 static void drop_scratch(struct sb__load_side *load) {
@@ -82,14 +82,14 @@ static void take_scratch(struct sb__load_side *load) {
     drop_scratch(load);
 }
 
-void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired) {
     if (!load->wanted)
         return;
     take_scratch(load);
     sb__write_commit(&load->write, retired);
     if (load->fresh)
-        sb__swap(&blob->memory[name], load->fresh, retired);
+        sb__swap(&blob->memory[part], load->fresh, retired);
 }
 
 /* Where bytes stand that others may see, what is read is kept apart until it is whole. */
@@ -109,10 +109,10 @@ sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__
     load->data.wanted = load->diff.wanted = false;
     load->retired = (struct sb__retired){NULL, NULL};
     sb__shape_copy(&load->shape, shape);
-    sb_status st = begin_side(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, SB__WRITE_FILL,
+    sb_status st = begin_side(&load->data, blob, SB_DATA, shape, SB_SIDE_CPU, SB__WRITE_FILL,
                               &load->retired, err);
     if (st == SB_OK && want_diff)
-        st = begin_side(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, SB__WRITE_FILL,
+        st = begin_side(&load->diff, blob, SB_DIFF, shape, SB_SIDE_CPU, SB__WRITE_FILL,
                         &load->retired, err);
     if (st == SB_OK && may_fail)
         st = stage(&load->data, err);
@@ -124,8 +124,8 @@ sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__
 }
 
 void sb__load_commit(struct sb__load *load) {
-    sb__load_side_commit(&load->data, load->blob, SB__DATA, &load->retired);
-    sb__load_side_commit(&load->diff, load->blob, SB__DIFF, &load->retired);
+    sb__load_side_commit(&load->data, load->blob, SB_DATA, &load->retired);
+    sb__load_side_commit(&load->diff, load->blob, SB_DIFF, &load->retired);
     (void)sb__blob_take_shape(load->blob, &load->shape, &load->retired);
     sb__retired_end(&load->retired);
 }

@@ -50,24 +50,22 @@ struct sb__load {
     struct sb__retired retired; /* what the load replaces: ended by commit and cancel */
 };
 
-enum sb__side_name { SB__DATA, SB__DIFF };
-
 /* One side on its own, on the host or the device: storage that exists and fits is written in place,
    seen by its sharers, else it is new. After a failed begin there is nothing to cancel. After the
    commit the shape is the caller's to take. What is given up goes to `retired`. */
-sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);
 void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retired);
-void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired);
 
 /* Bytes that sb__load_begin allocates or moves at most for a side with `bytes` bytes of values: all
    that the memory has room for where its bytes beyond them have to be brought along. */
-size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes);
+size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
 /* The same with all that the library takes for it: handles, page-locked memory by its class. */
-size_t sb__load_size(const sb_blob *blob, enum sb__side_name name, size_t bytes);
+size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 
 /* Data and, if wanted, diff, on the host. `shape` becomes the blob's on commit. Of each wanted
    side, load.X.ptr is host memory for shape.count elements of the blob's dtype (count > 0), to be

@@ -88,18 +88,18 @@ uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
     size_t bytes = sb__blob_bytes(blob);
     if (sb__peek(&blob->gpu_shape))
         sb__swap(&blob->gpu_shape, NULL, retired);
-    for (int name = SB__DATA; name <= SB__DIFF; name++) {
-        sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        sb_mem *mem = sb__blob_peek(blob, part);
         if (!mem || sb_mem_size(mem) >= bytes)
             continue;
-        sb__swap(&blob->memory[name], NULL, retired);
-        replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
+        sb__swap(&blob->memory[part], NULL, retired);
+        replaced |= part == SB_DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
     }
     return replaced;
 }
 
-static bool holds(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
-    const sb_mem *mem = sb__blob_peek(blob, name);
+static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
+    const sb_mem *mem = sb__blob_peek(blob, part);
     return !mem || mem->bytes >= bytes;
 }
 
@@ -119,8 +119,8 @@ __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, con
     for (int32_t i = 0; i < num_axes; i++)
         if (dims[i] <= 0 || !sb__mul_i64(count, dims[i], &count))
             return false;
-    if (!sb__bytes_of(count, blob->element_size, &bytes) || !holds(blob, SB__DATA, bytes) ||
-        !holds(blob, SB__DIFF, bytes))
+    if (!sb__bytes_of(count, blob->element_size, &bytes) || !holds(blob, SB_DATA, bytes) ||
+        !holds(blob, SB_DIFF, bytes))
         return false;
     blob->shape.num_axes = num_axes;
     blob->shape.count = count;
@@ -163,12 +163,6 @@ sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
     if (out_reallocated)
         *out_reallocated = 0;
     return SB_OK;
-}
-
-sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t channels, int64_t height,
-                                 int64_t width, uint32_t *out_reallocated, sb_error *err) {
-    const int64_t shape[4] = {num, channels, height, width};
-    return sb_blob_reshape(blob, shape, 4, out_reallocated, err);
 }
 
 sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *out_reallocated,
@@ -242,10 +236,6 @@ sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, i
     return SB_OK;
 }
 
-sb_status sb_blob_count_from(const sb_blob *blob, int32_t start, int64_t *out, sb_error *err) {
-    return sb_blob_count_range(blob, start, sb_blob_num_axes(blob), out, err);
-}
-
 sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out, sb_error *err) {
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
@@ -262,35 +252,8 @@ sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
     return SB_OK;
 }
 
-sb_status sb_blob_num(const sb_blob *blob, int64_t *out, sb_error *err) {
-    return sb_blob_legacy_shape(blob, 0, out, err);
-}
-
-sb_status sb_blob_channels(const sb_blob *blob, int64_t *out, sb_error *err) {
-    return sb_blob_legacy_shape(blob, 1, out, err);
-}
-
-sb_status sb_blob_height(const sb_blob *blob, int64_t *out, sb_error *err) {
-    return sb_blob_legacy_shape(blob, 2, out, err);
-}
-
-sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err) {
-    return sb_blob_legacy_shape(blob, 3, out, err);
-}
-
 int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return a && b && sb__shape_same(&a->shape, &b->shape);
-}
-
-int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64_t *shape, int32_t num_axes) {
-    return blob && num_axes >= 0 && (shape || num_axes == 0) &&
-           sb__shape_is(&blob->shape, shape, num_axes);
-}
-
-int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num, int64_t channels,
-                                    int64_t height, int64_t width) {
-    const int64_t legacy[4] = {num, channels, height, width};
-    return blob && sb__shape_is_legacy(&blob->shape, legacy);
 }
 
 sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t capacity,

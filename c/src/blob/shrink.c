@@ -58,30 +58,30 @@ static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out,
     return st;
 }
 
-void sb_blob_drop_diff(sb_blob *blob) {
-    if (blob)
-        sb__replace(&blob->memory[SB__DIFF], NULL);
+void sb_blob_drop(sb_blob *blob, sb_part part) {
+    if (blob && sb__is_part(part))
+        sb__replace(&blob->memory[part], NULL);
 }
 
 static sb_status shrink(sb_blob *blob, uint32_t *out_reallocated, struct sb__retired *retired,
                         sb_error *err) {
     sb_mem *smaller[2] = {NULL, NULL};
     uint32_t replaced = 0;
-    for (int name = SB__DATA; name <= SB__DIFF; name++) {
-        sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        sb_mem *mem = sb__blob_peek(blob, part);
         sb_status st = is_shrinkable(blob, mem)
-                           ? make_smaller(blob, mem, &smaller[name], retired, err)
+                           ? make_smaller(blob, mem, &smaller[part], retired, err)
                            : SB_OK;
         if (st != SB_OK) {
-            sb__retire_mem(retired, smaller[SB__DATA]);
+            sb__retire_mem(retired, smaller[SB_DATA]);
             return st;
         }
     }
-    for (int name = SB__DATA; name <= SB__DIFF; name++) {
-        if (!smaller[name])
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        if (!smaller[part])
             continue;
-        sb__swap(&blob->memory[name], smaller[name], retired);
-        replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
+        sb__swap(&blob->memory[part], smaller[part], retired);
+        replaced |= part == SB_DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
     }
     if (out_reallocated)
         *out_reallocated = replaced;

@@ -9,7 +9,7 @@ struct list {
     sb_comm *comm;
     sb_blob *const *blobs;
     int64_t num_blobs;
-    enum sb__side_name name;
+    sb_part part;
     enum sb__exchange_kind kind;
     sb_comm_op op;
     int32_t root;
@@ -48,7 +48,7 @@ static sb_status check_memories(const struct list *list, const sb_mem **memories
         sb_mem *mem = NULL;
         sb_status st = SB_OK;
         if (sb_blob_count(list->blobs[i]))
-            st = sb__blob_memory(list->blobs[i], list->name, &mem, err);
+            st = sb__blob_memory(list->blobs[i], list->part, &mem, err);
         if (st != SB_OK)
             return st;
         if (mem)
@@ -60,7 +60,7 @@ static sb_status check_memories(const struct list *list, const sb_mem **memories
 static sb_status begin(struct list *list, sb_error *err) {
     for (int64_t i = 0; i < list->num_blobs; i++) {
         sb_status st =
-            sb__exchange_begin(&list->exchanges[i], list->comm, list->blobs[i], list->name,
+            sb__exchange_begin(&list->exchanges[i], list->comm, list->blobs[i], list->part,
                                list->kind, list->factor, &list->retired, err);
         if (st != SB_OK) {
             cancel(list, 0, i);
@@ -138,7 +138,7 @@ sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t
     struct list list = {.comm = comm,
                         .blobs = blobs,
                         .num_blobs = num_blobs,
-                        .name = flags & SB_COMM_DIFF ? SB__DIFF : SB__DATA,
+                        .part = flags & SB_COMM_DIFF ? SB_DIFF : SB_DATA,
                         .kind = SB__EXCHANGE_REDUCE,
                         .op = op,
                         .factor = sb__comm_factor(comm, op)};
@@ -155,7 +155,7 @@ sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t 
     struct list list = {.comm = comm,
                         .blobs = blobs,
                         .num_blobs = num_blobs,
-                        .name = flags & SB_COMM_DIFF ? SB__DIFF : SB__DATA,
+                        .part = flags & SB_COMM_DIFF ? SB_DIFF : SB_DATA,
                         .kind = comm->rank == root ? SB__EXCHANGE_SEND : SB__EXCHANGE_RECEIVE,
                         .root = root,
                         .factor = 1.0};

@@ -31,7 +31,7 @@ static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_
         sb_status st = check_entry(&entries[i], err);
         if (st == SB_OK)
             st = sb__exchange_begin(&entries[i].exchange, reducer->comm, entries[i].blob,
-                                    reducer->name, kind, factor, &reducer->retired, err);
+                                    reducer->part, kind, factor, &reducer->retired, err);
         if (st != SB_OK) {
             cancel(entries, i);
             return st;

@@ -52,7 +52,7 @@ static sb_status finish_device(sb_comm *comm, sb_context *context, sb_error *err
 }
 
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
-                             enum sb__side_name name, enum sb__exchange_kind kind, double factor,
+                             sb_part part, enum sb__exchange_kind kind, double factor,
                              struct sb__retired *retired, sb_error *err) {
     sb_mem *mem;
     *exchange = (struct sb__exchange){
@@ -65,7 +65,7 @@ sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_bl
     }
     if (!blob->shape.count)
         return SB_OK;
-    sb_status st = sb__blob_memory(blob, name, &mem, err);
+    sb_status st = sb__blob_memory(blob, part, &mem, err);
     if (st != SB_OK)
         return st;
     const bool is_whole = mem->bytes == sb__blob_bytes(blob);

@@ -23,7 +23,7 @@ enum sb__exchange_kind {
 /* `factor` is what a reduced blob will be scaled by. Errors are those of a mutable call; for a
    device without arithmetic the host is taken. `retired` is ended after the exchange. */
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
-                             enum sb__side_name name, enum sb__exchange_kind kind, double factor,
+                             sb_part part, enum sb__exchange_kind kind, double factor,
                              struct sb__retired *retired, sb_error *err);
 /* Scales what was reduced, and commits. DEVICE_LOST: the device failed while it scaled. */
 sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_error *err);

@@ -96,7 +96,7 @@ static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_erro
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld is NULL", (long long)i);
         sb_status st = sb__comm_check_dtype(reducer->comm, blobs[i]->dtype, err);
         if (st == SB_OK)
-            st = sb__blob_memory(blobs[i], reducer->name, &mem, err);
+            st = sb__blob_memory(blobs[i], reducer->part, &mem, err);
         if (st != SB_OK)
             return st;
         memories[i] = mem;
@@ -170,7 +170,7 @@ static sb_status make(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
         return st;
     sb_reducer *reducer = object;
     reducer->comm = comm;
-    reducer->name = options->flags & SB_COMM_DIFF ? SB__DIFF : SB__DATA;
+    reducer->part = options->flags & SB_COMM_DIFF ? SB_DIFF : SB_DATA;
     reducer->op = options->op;
     reducer->bucket_bytes = options->bucket_bytes;
     reducer->num_entries = num_blobs;

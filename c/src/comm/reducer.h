@@ -51,7 +51,7 @@ struct sb__registered {
 
 struct sb_reducer {
     sb_comm *comm;
-    enum sb__side_name name;
+    sb_part part;
     sb_comm_op op;
     size_t bucket_bytes;
     int64_t num_entries, num_buckets, num_done, next; /* `next`: the bucket to start */

@@ -28,7 +28,7 @@ static struct record record_at(const struct list *list, int64_t i) {
     struct record record = {.dtype = 0};
     if (i == 0) {
         record.num_blobs = reducer->num_entries;
-        record.name = reducer->name;
+        record.name = reducer->part;
         record.op = reducer->op;
         record.bucket_bytes = (int64_t)reducer->bucket_bytes;
         return record;

@@ -71,12 +71,6 @@ static sb_status known_status(sb_context *context, sb_status st) {
     }
 }
 
-/* The version of this symbol, not its body, is what a backend needs it for. */
-sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
-                          const char *message) {
-    return sb_error_fill(err, status, device_code, message);
-}
-
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err) {
     return sb__fail_told(err, known_status(context, status), -1, slot_err, context->device_name);

@@ -36,14 +36,14 @@ struct sb__export *sb__export_of_legacy(const sb_dl_managed *tensor) {
     return tensor->deleter == end_legacy ? tensor->manager_ctx : NULL;
 }
 
-static sb_status check(const sb_blob *blob, int32_t side, uint32_t flags, const void *out,
+static sb_status check(const sb_blob *blob, sb_part part, int32_t side, const void *out,
                        sb_error *err) {
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
     if (side != SB_SIDE_CPU && side != SB_SIDE_GPU)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no side", side);
-    if (flags & ~(uint32_t)SB_DLPACK_DIFF)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
+    if (!sb__is_part(part))
+        return sb__check_part(part, err);
     if (!sb_blob_is_shaped(blob))
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was never shaped");
     if (side == SB_SIDE_CPU)
@@ -105,10 +105,9 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
 }
 
 /* All that can fail comes before the access, which moves the head. */
-static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
+static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {
-    enum sb__side_name name = flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA;
     size_t bytes = sizeof(struct sb__export) + 2 * (size_t)blob->shape.num_axes * sizeof(int64_t);
     struct sb__lease *lease = NULL;
     void *object;
@@ -116,7 +115,7 @@ static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool
     sb_status st = sb__object_alloc(blob->context, bytes, &object, err);
     if (st != SB_OK)
         return st;
-    st = sb__blob_memory(blob, name, &mem, err);
+    st = sb__blob_memory(blob, part, &mem, err);
     if (st == SB_OK)
         st = sb__lease_prepare(mem, &lease, err);
     if (st == SB_OK)
@@ -135,14 +134,14 @@ static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool
     return SB_OK;
 }
 
-static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
+static sb_status to_versioned(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                               sb_dl_managed_versioned **out, sb_error *err) {
     struct sb__export *e;
     struct sb__retired retired = {NULL, NULL};
     void *data;
-    sb_status st = check(blob, side, flags, out, err);
+    sb_status st = check(blob, part, side, out, err);
     if (st == SB_OK)
-        st = acquire(blob, side, flags, for_writing, &e, &data, &retired, err);
+        st = acquire(blob, part, side, for_writing, &e, &data, &retired, err);
     if (st != SB_OK)
         return st;
     e->tensor.versioned = (sb_dl_managed_versioned){
@@ -157,24 +156,24 @@ static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags,
     return SB_OK;
 }
 
-sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t flags,
+sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_part part, sb_side side,
                             sb_dl_managed_versioned **out, sb_error *err) {
-    return to_versioned(blob, side, flags, false, out, err);
+    return to_versioned(blob, part, side, false, out, err);
 }
 
-sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
+sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_part part, sb_side side,
                                     sb_dl_managed_versioned **out, sb_error *err) {
-    return to_versioned(blob, side, flags, true, out, err);
+    return to_versioned(blob, part, side, true, out, err);
 }
 
-sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags, sb_dl_managed **out,
+sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part part, sb_side side, sb_dl_managed **out,
                                    sb_error *err) {
     struct sb__export *e;
     struct sb__retired retired = {NULL, NULL};
     void *data;
-    sb_status st = check(blob, side, flags, out, err);
+    sb_status st = check(blob, part, side, out, err);
     if (st == SB_OK)
-        st = acquire(blob, side, flags, true, &e, &data, &retired, err);
+        st = acquire(blob, part, side, true, &e, &data, &retired, err);
     if (st != SB_OK)
         return st;
     e->tensor.legacy = (sb_dl_managed){

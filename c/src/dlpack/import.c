@@ -150,9 +150,11 @@ static sb_status read_legacy(const sb_context *context, sb_dl_managed *t, struct
     return read_tensor(context, &t->dl_tensor, out, err);
 }
 
-static sb_status check_fits(const sb_blob *blob, const struct import *in, uint32_t flags,
-                            sb_error *err) {
-    if (flags & ~(uint32_t)(SB_DLPACK_DIFF | SB_DLPACK_RESHAPE))
+static sb_status check_fits(const sb_blob *blob, sb_part part, const struct import *in,
+                            uint32_t flags, sb_error *err) {
+    if (!sb__is_part(part))
+        return sb__check_part(part, err);
+    if (flags & ~(uint32_t)SB_DLPACK_RESHAPE)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (in->dtype != blob->dtype)
         return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "the tensor holds %s, the blob %s",
@@ -173,10 +175,11 @@ static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err)
 }
 
 /* Into a memory of its own, so that sharers keep what they have. */
-static sb_status adopt(sb_blob *blob, const struct import *in, uint32_t flags, sb_error *err) {
+static sb_status adopt(sb_blob *blob, sb_part part, const struct import *in, uint32_t flags,
+                       sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
     sb_mem *mem;
-    sb_status st = check_fits(blob, in, flags, err);
+    sb_status st = check_fits(blob, part, in, flags, err);
     if (st == SB_OK)
         st = sb_mem_create(sb__context_public(blob->context), in->bytes, &mem, err);
     if (st != SB_OK)
@@ -189,27 +192,27 @@ static sb_status adopt(sb_blob *blob, const struct import *in, uint32_t flags, s
     if (in->own)
         sb__export_free(in->own);
     (void)sb__blob_take_shape(blob, &in->shape, &retired);
-    sb__swap(&blob->memory[flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA], mem, &retired);
+    sb__swap(&blob->memory[part], mem, &retired);
     sb__retired_end(&retired);
     return SB_OK;
 }
 
-sb_status sb_blob_from_dlpack(sb_blob *blob, sb_dl_managed_versioned *tensor, uint32_t flags,
-                              sb_error *err) {
+sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part, sb_dl_managed_versioned *tensor,
+                              uint32_t flags, sb_error *err) {
     struct import in;
     if (!blob)
         return sb__fail_null(err, "blob");
     sb_status st = read_versioned(blob->context, tensor, &in, err);
-    return st == SB_OK ? adopt(blob, &in, flags, err) : st;
+    return st == SB_OK ? adopt(blob, part, &in, flags, err) : st;
 }
 
-sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_dl_managed *tensor, uint32_t flags,
-                                     sb_error *err) {
+sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_part part, sb_dl_managed *tensor,
+                                     uint32_t flags, sb_error *err) {
     struct import in;
     if (!blob)
         return sb__fail_null(err, "blob");
     sb_status st = read_legacy(blob->context, tensor, &in, err);
-    return st == SB_OK ? adopt(blob, &in, flags, err) : st;
+    return st == SB_OK ? adopt(blob, part, &in, flags, err) : st;
 }
 
 static sb_status create(sb_context *context, const struct import *in, sb_blob **out,
@@ -218,7 +221,7 @@ static sb_status create(sb_context *context, const struct import *in, sb_blob **
     sb_status st = sb_blob_create(context, in->dtype, &blob, err);
     if (st != SB_OK)
         return st;
-    st = adopt(blob, in, SB_DLPACK_RESHAPE, err);
+    st = adopt(blob, SB_DATA, in, SB_DLPACK_RESHAPE, err);
     if (st == SB_OK)
         *out = blob;
     else

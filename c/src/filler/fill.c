@@ -192,10 +192,10 @@ __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_fil
     struct sb__load_side load;
     struct sb__retired retired = {NULL, NULL};
     sb_status st =
-        sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, &retired, err);
+        sb__load_side_begin(&load, blob, SB_DATA, &blob->shape, SB_SIDE_CPU, &retired, err);
     if (st == SB_OK) {
         fill(blob, filler, seed, load.write.ptr);
-        sb__load_side_commit(&load, blob, SB__DATA, &retired);
+        sb__load_side_commit(&load, blob, SB_DATA, &retired);
     }
     sb__retired_end(&retired);
     return st;
@@ -218,7 +218,7 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     st = sb__filler_check_shape(&own, &blob->shape, err);
     if (st != SB_OK)
         return st;
-    const sb_mem *mem = sb__blob_peek(blob, SB__DATA);
+    const sb_mem *mem = sb__blob_peek(blob, SB_DATA);
     if (!mem || !sb__is_written_at_host(mem))
         return fill_side(blob, &own, seed, err);
     fill(blob, &own, seed, sb__host_bytes(mem));
@@ -240,7 +240,7 @@ static bool is_small(const sb_blob *blob, const sb_mem *mem) {
 }
 
 sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
-    const sb_mem *mem = blob && filler ? sb__blob_peek(blob, SB__DATA) : NULL;
+    const sb_mem *mem = blob && filler ? sb__blob_peek(blob, SB_DATA) : NULL;
     if (!mem || !is_small(blob, mem) || !is_constant(filler))
         return fill_checked(blob, filler, seed, err);
     sb__loop_set(blob->dtype, sb__host_bytes(mem), blob->shape.count, filler->value);

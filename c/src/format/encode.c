@@ -50,10 +50,10 @@ sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint
     return SB_OK;
 }
 
-static sb_status fetch(const sb_blob *blob, enum sb__side_name name, const void **out,
+static sb_status fetch(const sb_blob *blob, sb_part part, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *mem;
-    sb_status st = sb__blob_memory(blob, name, &mem, err);
+    sb_status st = sb__blob_memory(blob, part, &mem, err);
     return st == SB_OK ? sb__read_side(mem, SB_SIDE_CPU, out, retired, err) : st;
 }
 
@@ -61,9 +61,9 @@ sb_status sb__encode_fetch(struct sb__encoding *encoding, struct sb__retired *re
                            sb_error *err) {
     if (sb_blob_count(encoding->blob) == 0)
         return SB_OK;
-    sb_status st = fetch(encoding->blob, SB__DATA, &encoding->data, retired, err);
+    sb_status st = fetch(encoding->blob, SB_DATA, &encoding->data, retired, err);
     if (st == SB_OK && encoding->with_diff)
-        st = fetch(encoding->blob, SB__DIFF, &encoding->diff, retired, err);
+        st = fetch(encoding->blob, SB_DIFF, &encoding->diff, retired, err);
     return st;
 }
 

@@ -18,7 +18,7 @@ struct sb__encoding {
 /* Checks and measures; touches no byte. INVALID_ARGUMENT, UNSUPPORTED, OVER_LIMIT. */
 sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint32_t flags,
                              sb_error *err);
-/* Makes the bytes current on the host: the codes of sb_blob_cpu_data. What they replace goes to
+/* Makes the bytes current on the host: the codes of sb_blob_cpu. What they replace goes to
    `retired`, which is ended after all that needs the blob. */
 sb_status sb__encode_fetch(struct sb__encoding *encoding, struct sb__retired *retired,
                            sb_error *err);

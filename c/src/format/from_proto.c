@@ -46,7 +46,7 @@ sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint
     return read_source(blob, &source, flags, &resolved, NULL, err);
 }
 
-sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
+sb_status sb_blob_load_file(sb_blob *blob, const char *path, uint32_t flags,
                             const sb_limits *limits, sb_error *err) {
     sb_limits resolved;
     struct sb__source source;
@@ -63,7 +63,7 @@ sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
     return st;
 }
 
-sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source, uint32_t flags,
+sb_status sb_blob_load_source(sb_blob *blob, const sb_source *source, uint32_t flags,
                               const sb_limits *limits, const sb_progress *progress, sb_error *err) {
     sb_limits resolved;
     sb_progress to;

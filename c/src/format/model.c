@@ -289,7 +289,8 @@ static void describe_layer(const sb_model *model, int64_t layer, sb_layer_info *
 
 #define FIRST_LAYER_INFO_SIZE (offsetof(sb_layer_info, reserved) + sizeof(int32_t))
 
-sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out, sb_error *err) {
+sb_status sb_model_layer_info(const sb_model *model, int64_t layer, sb_layer_info *out,
+                              sb_error *err) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");

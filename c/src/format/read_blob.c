@@ -84,11 +84,11 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
             "%lld elements exceed the memory limit of %zu bytes; the message begins",
             (long long)index->shape.count, how->limits->max_memory);
     if (how->limits->max_memory == SIZE_MAX || /* none was given */
-        within(index, how, sb__load_size(blob, SB__DATA, bytes),
-               sb__load_size(blob, SB__DIFF, bytes)))
+        within(index, how, sb__load_size(blob, SB_DATA, bytes),
+               sb__load_size(blob, SB_DIFF, bytes)))
         return SB_OK;
-    const size_t data = sb__load_room(blob, SB__DATA, bytes),
-                 diff = sb__load_room(blob, SB__DIFF, bytes), room = data > bytes ? data : diff;
+    const size_t data = sb__load_room(blob, SB_DATA, bytes),
+                 diff = sb__load_room(blob, SB_DIFF, bytes), room = data > bytes ? data : diff;
     if (room > bytes)
         return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
                              "the blob's room of %zu bytes must come to the host: more than the "

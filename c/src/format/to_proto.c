@@ -74,7 +74,7 @@ __attribute__((noinline)) static sb_status pack(const struct sb__encoding *encod
     return st == SB_OK ? sb__progress_end(sink.progress, err) : st;
 }
 
-sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags, sb_error *err) {
+sb_status sb_blob_save_file(const sb_blob *blob, const char *path, uint32_t flags, sb_error *err) {
     struct sb__encoding encoding;
     struct sb__retired retired = {NULL, NULL};
     struct sb__replacement file;
@@ -97,8 +97,8 @@ sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t fla
     return st;
 }
 
-sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink, uint32_t flags,
-                             const sb_progress *progress, sb_error *err) {
+sb_status sb_blob_save_sink(const sb_blob *blob, const sb_sink *sink, uint32_t flags,
+                            const sb_progress *progress, sb_error *err) {
     struct sb__encoding encoding;
     struct sb__retired retired = {NULL, NULL};
     sb_sink to;

@@ -235,7 +235,7 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target) {
     sb__unlock(m);
 }
 
-sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {
+sb_status sb_mem_cpu(const sb_mem *mem, const void **out, sb_error *err) {
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
     if (sb__is_read_in_place(mem)) {
@@ -245,7 +245,7 @@ sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {
     return read_side(mem, SB__READ_CPU, SB_SIDE_CPU, NULL, out, err);
 }
 
-sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err) {
+sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err) {
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
     if (atomic_load_explicit(&mem->word, memory_order_acquire) & SB__GPU_READY &&
@@ -256,7 +256,7 @@ sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err) {
     return read_side(mem, SB__READ_GPU, SB_SIDE_GPU, NULL, out, err);
 }
 
-sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream, const void **out, sb_error *err) {
+sb_status sb_mem_gpu_on(const sb_mem *mem, sb_stream stream, const void **out, sb_error *err) {
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
     return read_side(mem, SB__READ_GPU, SB_SIDE_GPU, &stream, out, err);

@@ -142,7 +142,7 @@ void sb__publish(sb_mem *mem, int32_t head);
 struct sb__target sb__own_stream(const sb_mem *mem);
 /* The same for work of the library's that is queued there and not waited for. */
 struct sb__target sb__own_queue(const sb_mem *mem);
-/* As sb_mem_cpu_data and sb_mem_gpu_data, and as those for writing. These and the next two leave
+/* As sb_mem_cpu and sb_mem_gpu, and as those for writing. These and the next two leave
    the storage that they replace in `retired`, whose end may take the bytes away again. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);

@@ -319,7 +319,7 @@ __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
     return st;
 }
 
-sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {
+sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_error *err) {
     if (mem && out && sb__is_host_written_in_place(mem)) {
         *out = mem->side[SB_SIDE_CPU].ptr;
         return SB_OK;
@@ -327,7 +327,7 @@ sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {
     return write_side(mem, SB_SIDE_CPU, SB__WRITE_KEEP, NULL, out, err);
 }
 
-sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err) {
+sb_status sb_mem_mutable_gpu(sb_mem *mem, void **out, sb_error *err) {
     if (mem && out &&
         sb__is_written_in_place(mem, SB_HEAD_AT_GPU, SB__GPU_READY | SB__GPU_WRITABLE) &&
         sb_context_device_status(mem->context) == SB_OK) {
@@ -337,7 +337,7 @@ sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err) {
     return write_side(mem, SB_SIDE_GPU, SB__WRITE_KEEP, NULL, out, err);
 }
 
-sb_status sb_mem_mutable_gpu_data_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err) {
+sb_status sb_mem_mutable_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err) {
     return write_side(mem, SB_SIDE_GPU, SB__WRITE_KEEP, &stream, out, err);
 }
 

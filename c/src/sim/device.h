@@ -1,6 +1,6 @@
 /* The simulated device from inside. One recursive lock guards all of a
    device: slots, control functions, and the work itself run under it. Nothing
-   of the core is called from here but sb_backend_fail.
+   of the core is called from here but sb_error_fill.
 
      memory.c   address ranges, the table of allocations, translation
      work.c     what an operation does when its turn comes

@@ -7,24 +7,23 @@
 enum { CODE_FAILURE = 1, CODE_LOST = 2, CODE_OUT_OF_MEMORY = 3, CODE_UNKNOWN_STREAM = 4 };
 
 sb_status sb__sim_fail_device(sb_error *err, const char *reason) {
-    return sb_backend_fail(err, SB_ERR_DEVICE_FAILURE, CODE_FAILURE, reason);
+    return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, CODE_FAILURE, reason);
 }
 
 sb_status sb__sim_fail_memory(sb_error *err, size_t bytes) {
     char reason[SB__SIM_REASON];
     (void)snprintf(reason, sizeof reason, "no %zu bytes of memory are left", bytes);
-    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
+    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
 }
 
 sb_status sb__sim_fail_stream(sb_error *err, sb_stream stream) {
     char reason[SB__SIM_REASON];
     (void)snprintf(reason, sizeof reason, "%p is no stream of this device", (void *)stream);
-    return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, CODE_UNKNOWN_STREAM, reason);
+    return sb_error_fill(err, SB_ERR_WRONG_DEVICE, CODE_UNKNOWN_STREAM, reason);
 }
 
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err) {
-    return sim->lost ? sb_backend_fail(err, SB_ERR_DEVICE_LOST, CODE_LOST, sim->lost_reason)
-                     : SB_OK;
+    return sim->lost ? sb_error_fill(err, SB_ERR_DEVICE_LOST, CODE_LOST, sim->lost_reason) : SB_OK;
 }
 
 void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
@@ -55,7 +54,7 @@ static sb_status fail_now(int32_t op, sb_error *err) {
     char reason[SB__SIM_REASON];
     (void)snprintf(reason, sizeof reason, "%s was made to fail", sb__sim_op_name(op));
     if (op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
     return sb__sim_fail_device(err, reason);
 }
 

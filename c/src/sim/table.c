@@ -192,7 +192,7 @@ static sb_status sim_check_pointer(void *device, const void *ptr, size_t bytes, 
         return st;
     (void)snprintf(reason, sizeof reason, "%zu bytes at %p are not allocated on this device", bytes,
                    ptr);
-    return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, reason);
+    return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, reason);
 }
 
 /* --- streams and events ------------------------------------------------------------------ */
@@ -243,7 +243,7 @@ static sb_status sim_event_record(void *device, sb_stream stream, void **out, sb
 static sb_status sim_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
     struct sb__sim_work work = {.op = SB_SIM_STREAM_WAIT, .event = event};
     if (work.event->sim != device)
-        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, "the event is of another device");
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "the event is of another device");
     return submit(device, &work, stream, err);
 }
 

@@ -103,18 +103,18 @@ static double update(void *user, int times) {
 }
 
 static double scale(void *user, int times) {
-    TIMED(assert_ok(sb_blob_scale_data(a->blob, i % 2 ? 0.5 : 2, &err)),
+    TIMED(assert_ok(sb_blob_scale(a->blob, SB_DATA, i % 2 ? 0.5 : 2, &err)),
           assert_ok(sb_context_synchronize(a->stage->context, &err)));
 }
 
 static double asum(void *user, int times) {
     double sum;
-    TIMED(assert_ok(sb_blob_asum_data(a->blob, &sum, &err)), (void)sum);
+    TIMED(assert_ok(sb_blob_asum(a->blob, SB_DATA, &sum, &err)), (void)sum);
 }
 
 static double sumsq(void *user, int times) {
     double sum;
-    TIMED(assert_ok(sb_blob_sumsq_data(a->blob, &sum, &err)), (void)sum);
+    TIMED(assert_ok(sb_blob_sumsq(a->blob, SB_DATA, &sum, &err)), (void)sum);
 }
 
 static void print_arithmetic(struct entry *entries, int count, const char *dtype, size_t bytes) {
@@ -133,8 +133,8 @@ static void print_arithmetic(struct entry *entries, int count, const char *dtype
 static void fill_both(struct stage *stage, sb_blob *blob, struct arithmetic *a) {
     sb_error err;
     void *data, *diff;
-    assert_ok(sb_blob_overwrite_gpu_data(blob, &data, &err));
-    assert_ok(sb_blob_overwrite_gpu_diff(blob, &diff, &err));
+    assert_ok(sb_blob_overwrite_gpu(blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_overwrite_gpu(blob, SB_DIFF, &diff, &err));
     queue_fill(stage, NULL, data, 0x3C, a->bytes); /* small numbers, that stay so */
     queue_fill(stage, NULL, diff, 0x30, a->bytes);
     stream_wait(stage, NULL);
@@ -204,9 +204,9 @@ static double library_up(void *user, int times) {
     for (int i = 0; i < times; i++) {
         void *out;
         const void *in;
-        assert_ok(sb_mem_mutable_cpu_data(t->mem, &out, &err));
+        assert_ok(sb_mem_mutable_cpu(t->mem, &out, &err));
         double start = now();
-        assert_ok(sb_mem_gpu_data(t->mem, &in, &err));
+        assert_ok(sb_mem_gpu(t->mem, &in, &err));
         seconds += now() - start;
     }
     return seconds / times;
@@ -219,9 +219,9 @@ static double library_down(void *user, int times) {
     for (int i = 0; i < times; i++) {
         void *out;
         const void *in;
-        assert_ok(sb_mem_mutable_gpu_data(t->mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(t->mem, &out, &err));
         double start = now();
-        assert_ok(sb_mem_cpu_data(t->mem, &in, &err));
+        assert_ok(sb_mem_cpu(t->mem, &in, &err));
         seconds += now() - start;
     }
     return seconds / times;
@@ -299,7 +299,7 @@ static double host_access(void *user, int times) {
     const void *in;
     double start = now();
     for (int i = 0; i < times; i++)
-        if (sb_mem_cpu_data(user, &in, NULL) != SB_OK)
+        if (sb_mem_cpu(user, &in, NULL) != SB_OK)
             fail_with("cpu_data failed");
     return (now() - start) / times;
 }
@@ -308,7 +308,7 @@ static double device_access(void *user, int times) {
     const void *in;
     double start = now();
     for (int i = 0; i < times; i++)
-        if (sb_mem_gpu_data(user, &in, NULL) != SB_OK)
+        if (sb_mem_gpu(user, &in, NULL) != SB_OK)
             fail_with("gpu_data failed");
     return (now() - start) / times;
 }
@@ -317,7 +317,7 @@ static double mutable_access(void *user, int times) {
     void *out;
     double start = now();
     for (int i = 0; i < times; i++)
-        if (sb_mem_mutable_gpu_data(user, &out, NULL) != SB_OK)
+        if (sb_mem_mutable_gpu(user, &out, NULL) != SB_OK)
             fail_with("mutable_gpu_data failed");
     return (now() - start) / times;
 }
@@ -438,7 +438,7 @@ static double download_each(void *user, int times) {
     (void)times;
     double start = now();
     for (int k = 0; k < BLOBS; k++)
-        assert_ok(sb_blob_cpu_data(blobs[k], &in, &err));
+        assert_ok(sb_blob_cpu(blobs[k], SB_DATA, &in, &err));
     double seconds = (now() - start) / BLOBS;
     for (int k = 0; k < BLOBS; k++)
         assert_ok(sb_blob_update(blobs[k], &err)); /* the device is the head again */
@@ -479,13 +479,13 @@ struct overlap {
 static void queue_scales(const struct overlap *o) {
     sb_error err;
     for (int i = 0; i < o->scales; i++)
-        assert_ok(sb_blob_scale_data(o->blob, i % 2 ? 0.5 : 2, &err));
+        assert_ok(sb_blob_scale(o->blob, SB_DATA, i % 2 ? 0.5 : 2, &err));
 }
 
 static double both(struct overlap *o, bool push, bool scales) {
     sb_error err;
     void *out;
-    assert_ok(sb_mem_mutable_cpu_data(o->mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(o->mem, &out, &err));
     double start = now();
     if (push)
         assert_ok(sb_mem_async_gpu_push(o->mem, (sb_stream)o->stage->stream, &err));

@@ -45,12 +45,12 @@ class Library:
 
     def lend(self, blob, tensor):
         """The blob's data are the tensor's bytes, which outlive it."""
-        self.call("sb_blob_set_gpu_data", blob, ctypes.c_void_p(tensor.data_ptr()),
+        self.call("sb_blob_set_gpu", blob, 0, ctypes.c_void_p(tensor.data_ptr()),
                   ctypes.c_size_t(4 * COUNT), 0, None, None)
 
     def asum(self, blob):
         out = ctypes.c_double()
-        self.call("sb_blob_asum_data", blob, ctypes.byref(out))
+        self.call("sb_blob_asum", blob, 0, ctypes.byref(out))
         return out.value
 
 
@@ -61,7 +61,7 @@ def check_memory(torch, library, context):
     library.lend(blob, tensor)
     for _ in range(10):
         tensor.mul_(2)
-        library.call("sb_blob_scale_data", blob, ctypes.c_double(0.5))
+        library.call("sb_blob_scale", blob, 0, ctypes.c_double(0.5))
     library.call("sb_context_synchronize", context)
     assert tensor.sum().item() == COUNT and library.asum(blob) == COUNT
     library.library.sb_blob_destroy(blob)
@@ -79,7 +79,7 @@ def check_capture(torch, library, context):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         tensor.mul_(2)
-        library.call("sb_blob_scale_data", blob, ctypes.c_double(2))
+        library.call("sb_blob_scale", blob, 0, ctypes.c_double(2))
     assert library.asum(blob) == 2 * COUNT
     graph.replay()
     assert tensor.sum().item() == 6 * COUNT

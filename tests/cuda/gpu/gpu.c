@@ -272,13 +272,13 @@ sb_mem *mem_on_device(const struct stage *stage, sb_context *context, size_t byt
 bool host_holds(const sb_mem *mem, int value) {
     sb_error err;
     const void *in;
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     return bytes_are(in, sb_mem_size(mem), value);
 }
 
 const void *gpu_pointer(const sb_mem *mem) {
     sb_error err;
     const void *in;
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     return in;
 }

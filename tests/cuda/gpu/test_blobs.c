@@ -15,8 +15,8 @@ static sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count) {
 static sb_mem *memory_of(sb_blob *blob, bool diff) {
     sb_error err;
     sb_mem *mem;
-    assert_ok(diff ? sb_blob_mutable_diff(blob, &mem, &err)
-                   : sb_blob_mutable_data(blob, &mem, &err));
+    assert_ok(diff ? sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err)
+                   : sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     return mem;
 }
 
@@ -51,7 +51,7 @@ static void fill_on_device(sb_blob *blob, bool diff, int pattern) {
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         put(out, sb_blob_dtype(blob), i, element(i, pattern));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
 }
 
 static void assert_close(double found, double expected, double bound, const char *what) {
@@ -77,8 +77,8 @@ static void check_sums(const sb_blob *blob, int pattern, double factor) {
         absolute += fabsl(x);
         squares += x * x;
     }
-    assert_ok(sb_blob_asum_data(blob, &asum, &err));
-    assert_ok(sb_blob_sumsq_data(blob, &sumsq, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &asum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sumsq, &err));
     assert_close(asum, (double)absolute, bound, "asum");
     assert_close(sumsq, (double)squares, bound, "sumsq");
 }
@@ -88,7 +88,7 @@ static void check_elements(const sb_blob *blob, double a, double b) {
     sb_error err;
     const void *x;
     int32_t dtype = sb_blob_dtype(blob);
-    assert_ok(sb_blob_cpu_data(blob, &x, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++) {
         double expected = a * element(i, 1) - b * element(i, 2), found = get(x, dtype, i);
         if (dtype == SB_DTYPE_F32)
@@ -106,7 +106,7 @@ static void check_arithmetic(sb_context *context, int32_t dtype, int64_t count) 
     fill_on_device(blob, true, 2);
     struct copies before = copies_so_far(context);
     check_sums(blob, 1, 1);
-    assert_ok(sb_blob_scale_data(blob, 1.5, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 1.5, &err));
     check_sums(blob, 1, 1.5);
     assert_ok(sb_blob_update(blob, &err));
     assert_int_equal(head_of(blob), SB_HEAD_AT_GPU);
@@ -140,14 +140,14 @@ TEST(arithmetic_on_diff_and_on_nothing) {
         absolute += fabsl(3 * (long double)element(i, 2));
         squares += 9 * (long double)element(i, 2) * (long double)element(i, 2);
     }
-    assert_ok(sb_blob_scale_diff(blob, 3, &err));
-    assert_ok(sb_blob_asum_diff(blob, &sum, &err));
+    assert_ok(sb_blob_scale(blob, SB_DIFF, 3, &err));
+    assert_ok(sb_blob_asum(blob, SB_DIFF, &sum, &err));
     assert_close(sum, (double)absolute, 1e-13, "asum");
-    assert_ok(sb_blob_sumsq_diff(blob, &sum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
     assert_close(sum, (double)squares, 1e-13, "sumsq");
     sb_blob_destroy(blob);
     blob = blob_make(stage.context, SB_DTYPE_F32, 0);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 0);
     assert_ok(sb_blob_update(blob, &err));
     sb_blob_destroy(blob);
@@ -160,12 +160,12 @@ TEST(what_was_never_written) {
     double sum = 1;
     stage_open(&stage, NULL);
     sb_blob *blob = blob_make(stage.context, SB_DTYPE_F32, 1001);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 0);
     sum = 1;
-    assert_ok(sb_blob_sumsq_diff(blob, &sum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
     assert_true(sum == 0);
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
     assert_int_equal(head_of(blob), SB_HEAD_UNINITIALIZED);
     assert_int_equal(stats_of(stage.context).device_peak, 0);
@@ -188,14 +188,14 @@ TEST(update_works_where_the_head_of_data_is) {
         fill_on_device(blob, false, 1);
         fill_on_device(blob, true, 2);
         if (on_host)
-            assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+            assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
         else
-            assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+            assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
         struct copies before = copies_so_far(stage.context);
         assert_ok(sb_blob_update(blob, &err));
         assert_int_equal(head_of(blob), on_host ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
         assert_transfers(stage.context, &before, !on_host, on_host, 4004);
-        assert_ok(sb_blob_cpu_diff(blob, &in, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DIFF, &in, &err));
         check_elements(blob, 1, 1);
         sb_blob_destroy(blob);
     }
@@ -252,12 +252,12 @@ static void check_huge(const struct stage *stage, int32_t dtype) {
     sb_blob *blob = blob_make(stage->context, dtype, HUGE_COUNT);
     fill_huge(stage, blob, false, 0x3F);
     fill_huge(stage, blob, true, 0x3E);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_close(sum, n * a, sum_bound(dtype), "asum past 2^31 elements");
-    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
     assert_close(sum, n * a * a, sum_bound(dtype), "sumsq past 2^31 elements");
     assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     static const int64_t places[] = {0, 1 << 30, HUGE_COUNT - 2, HUGE_COUNT - 1};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         check_huge_element(stage, blob, places[i], 2 * (a - b));
@@ -288,7 +288,7 @@ static struct copies copy_and_check(const struct stage *stage, sb_blob *to, sb_b
                                     uint32_t flags) {
     sb_error err;
     struct copies before = copies_so_far(stage->context);
-    assert_ok(sb_blob_copy_from(to, from, flags, &err));
+    assert_ok(sb_blob_copy_from(to, SB_DATA, from, flags, &err));
     struct copies since = copies_since(stage->context, &before);
     check_elements(to, 1, 0);
     return since;
@@ -318,7 +318,7 @@ TEST(a_copy_on_the_host_stays_there) {
     sb_blob *a = blob_make(stage.context, SB_DTYPE_F32, 1001);
     sb_blob *b = blob_make(stage.context, SB_DTYPE_F32, 1001);
     fill_on_device(a, false, 1);
-    assert_ok(sb_blob_mutable_cpu_data(a, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(a, SB_DATA, &out, &err));
     struct copies since = copy_and_check(&stage, b, a, 0);
     assert_int_equal(since.host_copies, 1);
     assert_int_equal(since.uploads + since.downloads + since.device_copies, 0);
@@ -367,14 +367,14 @@ TEST(copies_of_diff_of_nothing_and_of_itself) {
     sb_blob *a = blob_make(stage.context, SB_DTYPE_F32, 1001);
     sb_blob *b = blob_make(stage.context, SB_DTYPE_F32, 1001);
     fill_on_device(a, true, 2);
-    assert_ok(sb_blob_copy_from(b, a, SB_COPY_DIFF, &err));
+    assert_ok(sb_blob_copy_from(b, SB_DIFF, a, 0, &err));
     fill_on_device(b, false, 1);
     assert_ok(sb_blob_update(b, &err));
     check_elements(b, 1, 1);
     struct copies before = copies_so_far(stage.context);
-    assert_ok(sb_blob_copy_from(b, b, 0, &err));
+    assert_ok(sb_blob_copy_from(b, SB_DATA, b, 0, &err));
     assert_transfers(stage.context, &before, 0, 0, 0);
-    assert_ok(sb_blob_copy_from(b, a, 0, &err)); /* never written: it clears */
+    assert_ok(sb_blob_copy_from(b, SB_DATA, a, 0, &err)); /* never written: it clears */
     check_elements(b, 0, 0);
     sb_blob_destroy(a);
     sb_blob_destroy(b);

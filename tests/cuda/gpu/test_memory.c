@@ -21,12 +21,12 @@ TEST(pinned_memory_is_zeroed_and_reused) {
     stage_open(&stage, NULL);
     sb_mem *mem = mem_on_host(stage.context, BYTES, 0x5A);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    assert_ok(sb_mem_cpu_data(mem, &first, &err));
+    assert_ok(sb_mem_cpu(mem, &first, &err));
     sb_mem_release(mem);
     assert_int_equal(stats_of(stage.context).pinned_bytes, BYTES);
     assert_int_equal(stats_of(stage.context).cached_bytes, BYTES);
     mem = mem_make(stage.context, BYTES);
-    assert_ok(sb_mem_cpu_data(mem, &again, &err));
+    assert_ok(sb_mem_cpu(mem, &again, &err));
     assert_ptr_equal(again, first);
     assert_true(bytes_are(again, BYTES, 0));
     assert_int_equal(stats_of(stage.context).cached_bytes, 0);
@@ -77,7 +77,7 @@ TEST(no_memory_is_pinned_on_request) {
     sb_mem *mem = mem_on_host(stage.context, BYTES, 3);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stage.stream, &err));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, (sb_stream)stage.stream, &out, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, (sb_stream)stage.stream, &out, &err));
     queue_pause(&stage, stage.stream);
     queue_fill(&stage, stage.stream, out, 4, BYTES);
     assert_ok(sb_mem_async_cpu_pull(mem, (sb_stream)stage.stream, &err));
@@ -99,7 +99,7 @@ TEST(the_cap_on_device_memory_holds) {
     sb_mem *first = mem_on_host(stage.context, BYTES, 1);
     sb_mem *second = mem_on_host(stage.context, BYTES, 2);
     (void)gpu_pointer(first);
-    assert_status(SB_ERR_CAP_REACHED, sb_mem_gpu_data(second, &in, &err));
+    assert_status(SB_ERR_CAP_REACHED, sb_mem_gpu(second, &in, &err));
     assert_int_equal(sb_mem_head(second), SB_HEAD_AT_CPU);
     assert_int_equal(sb_mem_storage(second, SB_SIDE_GPU), SB_STORAGE_NONE);
     assert_ok(sb_mem_evict_gpu(first, &err));
@@ -283,14 +283,14 @@ static int use_the_device(void *arg) {
     const void *in;
     void *out;
     need(sb_context_device_status(i->stage->context) == SB_ERR_FORKED);
-    need(sb_mem_cpu_data(i->at_gpu, &in, NULL) == SB_ERR_FORKED);
-    need(sb_mem_gpu_data(i->ordinary, &in, NULL) == SB_ERR_FORKED);
-    need(sb_mem_mutable_gpu_data(i->at_gpu, &out, NULL) == SB_ERR_FORKED);
+    need(sb_mem_cpu(i->at_gpu, &in, NULL) == SB_ERR_FORKED);
+    need(sb_mem_gpu(i->ordinary, &in, NULL) == SB_ERR_FORKED);
+    need(sb_mem_mutable_gpu(i->at_gpu, &out, NULL) == SB_ERR_FORKED);
     need(sb_mem_async_gpu_push(i->ordinary, NULL, NULL) == SB_ERR_FORKED);
     need(sb_context_synchronize(i->stage->context, NULL) == SB_ERR_FORKED);
     need(sb_context_create(&options, &context, NULL) == SB_ERR_FORKED);
     need(sb_mem_head(i->at_gpu) == SB_HEAD_AT_GPU);
-    need(sb_mem_cpu_data(i->ordinary, &in, NULL) == SB_OK && bytes_are(in, BYTES, 3));
+    need(sb_mem_cpu(i->ordinary, &in, NULL) == SB_OK && bytes_are(in, BYTES, 3));
     sb_mem_release(i->at_gpu);
     sb_mem_release(i->ordinary);
     sb_context_trim(i->stage->context);
@@ -302,8 +302,8 @@ static int touch_pinned(void *arg) {
     struct inherited *i = arg;
     const void *in;
     void *out;
-    need(sb_mem_cpu_data(i->pinned, &in, NULL) == SB_ERR_FORKED);
-    need(sb_mem_mutable_cpu_data(i->pinned, &out, NULL) == SB_ERR_FORKED);
+    need(sb_mem_cpu(i->pinned, &in, NULL) == SB_ERR_FORKED);
+    need(sb_mem_mutable_cpu(i->pinned, &out, NULL) == SB_ERR_FORKED);
     need(sb_mem_overwrite_cpu(i->pinned, &out, NULL) == SB_ERR_FORKED);
     sb_mem_release(i->pinned);
     return 0;
@@ -357,8 +357,8 @@ static void leave_everything_alive(void) {
         alive[i] = i % 2 ? mem_on_device(&last, last.context, BYTES, i)
                          : mem_on_host(last.context, BYTES, i);
     assert_ok(sb_blob_create_shaped(last.context, SB_DTYPE_F32, shape, 1, &blob_alive, &err));
-    assert_ok(sb_blob_mutable_gpu_data(blob_alive, &out, &err));
-    assert_ok(sb_blob_asum_data(blob_alive, &sum, &err));
+    assert_ok(sb_blob_mutable_gpu(blob_alive, SB_DATA, &out, &err));
+    assert_ok(sb_blob_asum(blob_alive, SB_DATA, &sum, &err));
     queue_pause(&last, last.stream);
     assert_ok(sb_mem_async_gpu_push(alive[0], (sb_stream)last.stream, &err));
     assert_ok(sb_mem_async_cpu_pull(alive[1], (sb_stream)last.stream, &err));

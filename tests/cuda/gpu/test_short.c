@@ -34,10 +34,10 @@ static sb_blob *ones(const struct stage *stage) {
     void *out;
     assert_ok(
         sb_blob_create_shaped(stage->context, SB_DTYPE_F32, (int64_t[]){COUNT}, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
-    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     return blob;
 }
 
@@ -60,17 +60,17 @@ TEST(arithmetic_survives_short_memory) {
     for (int round = 0; round < 2; round++) { /* before the first arithmetic, and after it */
         take_all(&stage, &taken);
         for (int i = 0; i < 3; i++) {
-            if (is_done(&stage, sb_blob_scale_data(blob, 2, &err))) {
+            if (is_done(&stage, sb_blob_scale(blob, SB_DATA, 2, &err))) {
                 factor *= 2;
                 done++;
             }
-            if (is_done(&stage, sb_blob_asum_data(blob, &sum, &err)))
+            if (is_done(&stage, sb_blob_asum(blob, SB_DATA, &sum, &err)))
                 assert_true(sum == factor * COUNT);
         }
         print_message("%d pieces were taken; then %d of 3 scalings were done\n", taken.count, done);
         done = 0;
         give_all(&stage, &taken);
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == factor * COUNT);
     }
     sb_blob_destroy(blob);

@@ -65,7 +65,7 @@ static void push_comes_before_use(struct scene *scene) {
     queue_pause(&scene->stage, scene->stage.stream);
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stage.stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
     assert_seen(scene, 7);
     assert_transfers(scene->context, &before, 1, 0, BYTES);
@@ -96,7 +96,7 @@ static void prefetch_is_the_const_access_queued(struct scene *scene) {
     assert_ok(sb_mem_prefetch_gpu(mem, (sb_stream)scene->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
     assert_true(device_holds(&scene->stage, gpu_pointer(mem), BYTES, 5));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, (sb_stream)scene->stream, &out, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, (sb_stream)scene->stream, &out, &err));
     queue_pause(&scene->stage, scene->stream);
     queue_fill(&scene->stage, scene->stream, out, 6, BYTES);
     assert_ok(sb_mem_prefetch_cpu(mem, (sb_stream)scene->stream, &err));
@@ -115,9 +115,9 @@ static void host_writes_wait_for_a_push(struct scene *scene) {
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     queue_pause(&scene->stage, scene->stream);
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 8, BYTES);
     assert_seen(scene, 7);
     sb_mem_release(mem);
@@ -128,9 +128,9 @@ static void a_transfer_waits_for_readers(struct scene *scene) {
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 8, BYTES);
     assert_true(device_holds(&scene->stage, gpu_pointer(mem), BYTES, 8));
     assert_seen(scene, 7);
@@ -141,7 +141,7 @@ static void clear_waits_for_readers(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_device(&scene->stage, scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     assert_ok(sb_mem_clear(mem, &err));
     assert_true(host_holds(mem, 0));
@@ -160,7 +160,7 @@ static void a_free_waits_for_readers(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     sb_mem_release(mem);
     reuse_device_memory(scene);
@@ -171,7 +171,7 @@ static void evict_waits_for_readers(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     assert_ok(sb_mem_evict_gpu(mem, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
@@ -187,7 +187,7 @@ static void freed_host_memory_waits_for_a_push(struct scene *scene) {
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     queue_pause(&scene->stage, scene->stream);
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
     sb_mem_release(mem);
     sb_mem *next = mem_on_host(scene->context, BYTES, 9);
@@ -204,7 +204,7 @@ static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
     void *out;
     for (int i = 0; i < 8; i++) {
         sb_mem *zeros = mem_make(scene->context, BYTES), *filled = mem_make(scene->context, BYTES);
-        assert_ok(sb_mem_gpu_data_on(zeros, (sb_stream)scene->stream, &in, &err));
+        assert_ok(sb_mem_gpu_on(zeros, (sb_stream)scene->stream, &in, &err));
         queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
         assert_ok(sb_mem_overwrite_gpu_on(filled, (sb_stream)scene->stream, &out, &err));
         queue_fill(&scene->stage, scene->stream, out, 0xA0 + i, BYTES);
@@ -225,10 +225,10 @@ static void a_plain_pointer_is_ready_on_any_stream(struct scene *scene) {
     queue_fill(&scene->stage, scene->stream, out, 3, BYTES);
     look_later(scene, out);
     assert_seen(scene, 3);
-    assert_ok(sb_mem_gpu_data(zeros, &in, &err));
+    assert_ok(sb_mem_gpu(zeros, &in, &err));
     look_later(scene, in);
     assert_seen(scene, 0);
-    assert_ok(sb_mem_gpu_data(uploaded, &in, &err));
+    assert_ok(sb_mem_gpu(uploaded, &in, &err));
     look_later(scene, in);
     assert_seen(scene, 4);
     sb_mem_release(mem);
@@ -246,14 +246,14 @@ TEST(the_legacy_stream_is_ordered_as_in_caffe) {
     void *out;
     scene_open(&scene, STREAM_BLOCKING);
     sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     queue_pause(&scene.stage, NULL);
     queue_fill(&scene.stage, NULL, out, 3, BYTES);
     assert_true(host_holds(mem, 3));
     host_fill(mem, 4);
     assert_ok(sb_context_stream(scene.context, &own, &err));
     queue_pause(&scene.stage, (sb__cu_stream)own);
-    assert_ok(sb_mem_gpu_data_on(mem, own, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, own, &in, &err));
     queue_copy(&scene.stage, NULL, scene.seen, in, BYTES);
     stream_wait(&scene.stage, NULL);
     assert_seen(&scene, 4);
@@ -271,7 +271,7 @@ TEST(plain_writes_may_be_on_the_per_thread_stream) {
     void *out;
     scene_open(&scene, STREAM_BLOCKING);
     sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     queue_pause(&scene.stage, PER_THREAD);
     queue_fill(&scene.stage, PER_THREAD, out, 3, BYTES);
     assert_true(host_holds(mem, 3));
@@ -313,13 +313,13 @@ TEST(arithmetic_comes_after_the_per_thread_stream) {
     double sum;
     scene_open(&scene, STREAM_BLOCKING);
     assert_ok(sb_blob_create_shaped(scene.context, SB_DTYPE_F32, shape, 1, &blob, &err));
-    assert_ok(sb_blob_clear_data(blob, &err));
-    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
-    assert_ok(sb_blob_scale_data(blob, 1, &err)); /* arithmetic is prepared */
+    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 1, &err)); /* arithmetic is prepared */
     queue_pause(&scene.stage, PER_THREAD);
     queue_fill(&scene.stage, PER_THREAD, out, 0, BYTES / 2);
     queue_fill(&scene.stage, PER_THREAD, (char *)out + BYTES / 2, 0x3F, BYTES / 2);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum > 0);
     sb_blob_destroy(blob);
     scene_close(&scene);
@@ -357,17 +357,17 @@ TEST(arithmetic_is_queued) {
     scene_open(&scene, STREAM_NON_BLOCKING);
     sb_stream stream = (sb_stream)scene.stream;
     assert_ok(sb_blob_create_shaped(scene.context, SB_DTYPE_F32, shape, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < shape[0]; i++)
         x[i] = 1;
-    assert_ok(sb_blob_clear_diff(blob, &err));
+    assert_ok(sb_blob_clear(blob, SB_DIFF, &err));
     queue_pause(&scene.stage, scene.stream);
     void *out;
-    assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
-    assert_ok(sb_blob_scale_data_on(blob, 2, stream, &err));
-    assert_ok(sb_blob_scale_data(blob, 4, &err));
+    assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
+    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 4, &err));
     assert_ok(sb_blob_update_on(blob, stream, &err));
-    assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
     for (int64_t i = 0; i < shape[0]; i++)
         assert_true(host[i] == 8);
     sb_blob_destroy(blob);
@@ -384,7 +384,7 @@ TEST(the_legacy_stream_may_be_named) {
         sb_stream legacy = as_handle ? (sb_stream)(sb__cu_stream)0x1 : NULL;
         sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
         assert_ok(sb_mem_async_gpu_push(mem, legacy, &err));
-        assert_ok(sb_mem_mutable_gpu_data_on(mem, legacy, &out, &err));
+        assert_ok(sb_mem_mutable_gpu_on(mem, legacy, &out, &err));
         queue_pause(&scene.stage, NULL);
         queue_fill(&scene.stage, NULL, out, 8, BYTES);
         assert_ok(sb_mem_async_cpu_pull(mem, legacy, &err));
@@ -402,13 +402,13 @@ static void a_named_stream_comes_after_the_legacy_one(struct scene *scene) {
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     queue_pause(&scene->stage, NULL);
     queue_fill(&scene->stage, NULL, out, 3, BYTES);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
     assert_seen(scene, 3);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     queue_pause(&scene->stage, NULL);
     queue_fill(&scene->stage, NULL, out, 4, BYTES);
     assert_ok(sb_mem_async_cpu_pull(mem, (sb_stream)scene->stream, &err));
@@ -443,13 +443,12 @@ static void a_captured_stream_is_refused(struct scene *scene) {
     sb_mem *ready = mem_on_device(&scene->stage, scene->context, BYTES, 6);
     begin_capture(scene);
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_status(SB_ERR_UNSUPPORTED,
-                  sb_mem_gpu_data_on(ready, (sb_stream)scene->stream, &in, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(ready, (sb_stream)scene->stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, (sb_stream)scene->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err)); /* work elsewhere is no part of it */
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err)); /* work elsewhere is no part of it */
     assert_true(host_holds(mem, 7));
     assert_true(host_holds(ready, 6));
     sb_mem_release(mem);
@@ -463,13 +462,13 @@ static void a_known_stream_may_be_captured(struct scene *scene) {
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     stream_wait(&scene->stage, scene->stream);
     begin_capture(scene);
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu(mem, &out, &err));
     end_capture(scene);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     sb_mem_release(mem);
 }
 
@@ -493,10 +492,10 @@ static void closing_leaves_a_capture_alone(struct scene *scene) {
     void *out;
     pthread_t thread;
     assert_ok(sb_blob_create_shaped(closing.context, SB_DTYPE_F32, shape, 1, &closing.blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(closing.blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(closing.blob, SB_DATA, &out, &err));
     memset(out, 0, BYTES);
-    assert_ok(sb_blob_mutable_gpu_data(closing.blob, &out, &err));
-    assert_ok(sb_blob_scale_data(closing.blob, 2, &err));
+    assert_ok(sb_blob_mutable_gpu(closing.blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_scale(closing.blob, SB_DATA, 2, &err));
     begin_capture(scene);
     assert_int_equal(pthread_create(&thread, NULL, close_all, &closing), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -508,7 +507,7 @@ static void a_release_outlasts_a_capture(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     begin_capture(scene);
     sb_mem_release(mem);
@@ -530,16 +529,16 @@ static void use_everything(struct scene *scene) {
     sb_blob *blob;
     sb_mem *mem;
     assert_ok(sb_blob_create_shaped(scene->context, SB_DTYPE_F32, shape, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0, 4004);
-    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
-    assert_ok(sb_blob_gpu_data_on(blob, (sb_stream)scene->stream, &in, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_gpu_on(blob, SB_DATA, (sb_stream)scene->stream, &in, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_clear_data(blob, &err));
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, &sum, 4004, 0, NULL, NULL, &err));
     sb_blob_destroy(blob);
     assert_ok(sb_context_synchronize(scene->context, &err));
@@ -622,9 +621,9 @@ TEST(a_stream_of_another_context_is_refused) {
     cu_ok(cuStreamCreate(&stream, STREAM_NON_BLOCKING));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
-    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_mem_gpu_data_on(mem, (sb_stream)SB__CU_STREAM_PER_THREAD, &in, &err));
+                  sb_mem_gpu_on(mem, (sb_stream)SB__CU_STREAM_PER_THREAD, &in, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     sb_mem_release(mem);
     cu_ok(cuCtxPushCurrent_v2(other.context));

@@ -87,13 +87,13 @@ static sb_blob *make(struct stage *stage, const struct row *row, int64_t count,
     void *out;
     exact[0] = exact[1] = 0;
     assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, &count, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < count; i++) {
         x[i] = row->value(i);
         exact[0] += fabsl((long double)x[i]);
         exact[1] += (long double)x[i] * (long double)x[i];
     }
-    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     return blob;
 }
 
@@ -115,9 +115,9 @@ TEST(sums_of_floats_are_near_and_finite) {
             double sum;
             int64_t count = rows[r].counts[c];
             sb_blob *blob = make(&stage, &rows[r], count, exact);
-            assert_ok(sb_blob_asum_data(blob, &sum, &err));
+            assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
             check(&rows[r], "asum", count, sum, exact[0]);
-            assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+            assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
             check(&rows[r], "sumsq", count, sum, exact[1]);
             sb_blob_destroy(blob);
         }
@@ -134,13 +134,13 @@ TEST(what_is_no_number_stays_none) {
     double sum;
     stage_open(&stage, NULL);
     assert_ok(sb_blob_create_shaped(stage.context, SB_DTYPE_F32, shape, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < 1000; i++)
         x[i] = i == 500 ? NAN : 1;
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(isnan(sum));
-    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
     assert_true(isnan(sum));
     sb_blob_destroy(blob);
     stage_close(&stage);

@@ -18,7 +18,7 @@ static sb_blob *blob_filled(sb_context *context, int value) {
     sb_error err;
     void *data;
     sb_blob *blob = blob_make(context);
-    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     memset(data, value, BYTES);
     return blob;
 }
@@ -26,7 +26,7 @@ static sb_blob *blob_filled(sb_context *context, int value) {
 static sb_dl_managed_versioned *exported(const sb_blob *blob, int32_t side) {
     sb_dl_managed_versioned *tensor;
     sb_error err;
-    assert_ok(sb_blob_to_dlpack(blob, side, 0, &tensor, &err));
+    assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensor, &err));
     return tensor;
 }
 
@@ -73,13 +73,13 @@ TEST(a_tensor_keeps_device_memory) {
     sb_blob *blob = blob_filled(stage.context, 0x33);
     sb_dl_managed_versioned *tensor = exported(blob, SB_SIDE_GPU);
     sb_mem *mem;
-    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
-    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     assert_ok(sb_mem_evict_gpu(mem, &err));
     sb_blob_destroy(blob);
     sb_context_trim(stage.context);
     sb_blob *another = blob_filled(stage.context, 0x44);
-    assert_ok(sb_blob_mutable_gpu_data(another, &data, &err));
+    assert_ok(sb_blob_mutable_gpu(another, SB_DATA, &data, &err));
     assert_ptr_not_equal(data, tensor->dl_tensor.data);
     assert_true(device_holds(&stage, tensor->dl_tensor.data, BYTES, 0x33));
     assert_int_equal(stats_of(stage.context).device_bytes, 2 * BYTES);
@@ -130,9 +130,9 @@ TEST(anothers_device_memory_is_used_in_place) {
                BYTES); /* the legacy default stream's work is waited for */
     foreign_make(&foreign, theirs, SB_DL_DEVICE_CUDA);
     assert_ok(sb_blob_create_from_dlpack(stage.context, &foreign.tensor, &blob, &err));
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_true(bytes_are(in, BYTES, 0x3F));
-    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     assert_ptr_equal(out, theirs);
     queue_pause(&stage, NULL);
     queue_fill(&stage, NULL, out, 0x41, BYTES);
@@ -154,7 +154,7 @@ TEST(page_locked_memory_of_others_is_the_hosts) {
     foreign_make(&foreign, host->dl_tensor.data, SB_DL_DEVICE_CUDA_HOST);
     assert_ok(sb_blob_create_from_dlpack(stage.context, &foreign.tensor, &blob, &err));
     sb_mem *mem;
-    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_BORROWED);
     assert_true(device_holds(&stage, gpu_pointer(mem), BYTES, 0x29));
     sb_blob_destroy(blob);

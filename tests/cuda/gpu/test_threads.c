@@ -18,8 +18,8 @@ struct reader {
 static void *read_once(void *user) {
     struct reader *r = user;
     quiet_await(r->start);
-    r->status = r->side == SB_SIDE_GPU ? sb_mem_gpu_data(r->mem, &r->ptr, NULL)
-                                       : sb_mem_cpu_data(r->mem, &r->ptr, NULL);
+    r->status = r->side == SB_SIDE_GPU ? sb_mem_gpu(r->mem, &r->ptr, NULL)
+                                       : sb_mem_cpu(r->mem, &r->ptr, NULL);
     return NULL;
 }
 
@@ -76,19 +76,19 @@ static sb_status work_once(struct worker *w, sb_blob *blob) {
     sb_mem *mem;
     float *x;
     const void *in;
-    sb_status st = sb_blob_overwrite_cpu_data_f32(blob, &x, NULL);
+    sb_status st = sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL);
     for (int i = 0; st == SB_OK && i < COUNT; i++)
         x[i] = (float)w->number;
     if (st == SB_OK)
-        st = sb_blob_mutable_data(blob, &mem, NULL);
+        st = sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL);
     if (st == SB_OK)
         st = sb_mem_async_gpu_push(mem, (sb_stream)w->stream, NULL);
     if (st == SB_OK)
-        st = sb_blob_scale_data(blob, 2, NULL);
+        st = sb_blob_scale(blob, SB_DATA, 2, NULL);
     if (st == SB_OK)
-        st = sb_blob_asum_data(blob, &w->sum, NULL);
+        st = sb_blob_asum(blob, SB_DATA, &w->sum, NULL);
     if (st == SB_OK)
-        st = sb_blob_cpu_data(blob, &in, NULL);
+        st = sb_blob_cpu(blob, SB_DATA, &in, NULL);
     if (st == SB_OK && ((const float *)in)[COUNT - 1] != 2 * (float)w->number)
         st = SB_ERR_INTERNAL;
     return st == SB_OK && w->sum != 2.0 * w->number * (double)COUNT ? SB_ERR_INTERNAL : st;

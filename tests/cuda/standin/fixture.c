@@ -39,7 +39,7 @@ void stage_stream_destroy(struct stage *stage, CUstream stream) {
 sb_mem *data_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem;
-    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     return mem;
 }
 

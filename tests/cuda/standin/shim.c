@@ -37,7 +37,7 @@ static _Atomic int32_t opened;
 static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     struct shim *shim = calloc(1, sizeof *shim);
     if (!shim)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
     ordinal = (ordinal + atomic_fetch_add(&opened, 1)) % DEVICES;
     standin_set(STANDIN_DEVICES, DEVICES);
     sb_status st = sb__cuda_backend.open(user, ordinal, &shim->device, err);
@@ -115,8 +115,8 @@ static sb_status disarm(struct shim *shim, sb_status st, sb_error *err) {
     if (fired || st != SB_OK)
         return st;
     if (shim->armed_mode == SB_SIM_FAIL_STICKY)
-        return sb_backend_fail(err, SB_ERR_DEVICE_LOST, (int32_t)FAILURE, "made to be lost");
-    return sb_backend_fail(err, SB_ERR_DEVICE_FAILURE, (int32_t)FAILURE, "made to fail");
+        return sb_error_fill(err, SB_ERR_DEVICE_LOST, (int32_t)FAILURE, "made to be lost");
+    return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, (int32_t)FAILURE, "made to fail");
 }
 
 #define SLOT(op, function, call)                                                                   \
@@ -191,7 +191,7 @@ static sb_stream shim_own_stream(void *device) {
 /* Simulated devices look handles up, and their tests pass some that are none. */
 static sb_status shim_check_stream(void *device, sb_stream stream, sb_error *err) {
     if (stream && !standin_knows((CUstream)stream))
-        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
     SLOT(SB_SIM_CHECK_STREAM, "cuStreamGetCtx", check_stream(shim->device, stream, err));
 }
 
@@ -307,7 +307,7 @@ static CUdeviceptr device_pointer(const void *ptr) {
 static sb_status status_of(CUresult result, sb_error *err) {
     if (result == CUDA_SUCCESS)
         return SB_OK;
-    return sb_backend_fail(
+    return sb_error_fill(
         err, result == CUDA_ERROR_ILLEGAL_ADDRESS ? SB_ERR_DEVICE_LOST : SB_ERR_DEVICE_FAILURE,
         (int32_t)result, "the stand-in refuses");
 }
@@ -364,7 +364,7 @@ sb_status __wrap_sb_sim_stream_create(sb_context *context, sb_stream *out, sb_er
     CUstream stream;
     IN_CONTEXT(context, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     if (result == CUDA_SUCCESS && !replace_stream(shim_of(context), NULL, stream))
-        return sb_backend_fail(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
+        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
     if (result == CUDA_SUCCESS)
         *out = (sb_stream)stream;
     return status_of(result, err);
@@ -407,7 +407,7 @@ sb_status __wrap_sb_sim_free(sb_context *context, void *ptr, sb_error *err) {
 static sb_status look(void *host, const void *device, size_t bytes, bool up, sb_error *err) {
     void *at = standin_address(device_pointer(device), bytes);
     if (!at)
-        return sb_backend_fail(err, SB_ERR_INVALID_ARGUMENT, 0, "no memory of the device");
+        return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "no memory of the device");
     memcpy(up ? at : host, up ? host : at, bytes);
     return SB_OK;
 }

@@ -43,7 +43,7 @@ struct scene {
 static void host_data(struct scene *scene) {
     sb_error err;
     float *out;
-    assert_ok(sb_blob_overwrite_cpu_data_f32(scene->blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(scene->blob, SB_DATA, &out, &err));
     for (int i = 0; i < COUNT; i++)
         out[i] = 1;
 }
@@ -53,12 +53,12 @@ static void device_current(struct scene *scene) {
     sb_error err;
     float *out;
     host_data(scene);
-    assert_ok(sb_blob_overwrite_cpu_diff_f32(scene->blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(scene->blob, SB_DIFF, &out, &err));
     for (int i = 0; i < COUNT; i++)
         out[i] = 0.25F;
     assert_ok(sb_mem_async_gpu_push(data_of(scene->blob), (sb_stream)scene->stream, &err));
     sb_mem *diff;
-    assert_ok(sb_blob_mutable_diff(scene->blob, &diff, &err));
+    assert_ok(sb_blob_mutable_mem(scene->blob, SB_DIFF, &diff, &err));
     assert_ok(sb_mem_async_gpu_push(diff, (sb_stream)scene->stream, &err));
     assert_ok(sb_context_synchronize(scene->stage.rig.context, &err));
     assert_ok(sb_blob_update(scene->blob, &err)); /* opens cuBLAS, takes events */
@@ -71,8 +71,8 @@ static void let_out(struct scene *scene) {
     sb_error err;
     void *out;
     device_current(scene);
-    assert_ok(sb_blob_mutable_gpu_data(scene->blob, &out, &err));
-    assert_ok(sb_blob_mutable_gpu_diff(scene->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(scene->blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(scene->blob, SB_DIFF, &out, &err));
 }
 
 static void update(struct scene *scene) {
@@ -82,7 +82,7 @@ static void update(struct scene *scene) {
 
 static void scale(struct scene *scene) {
     sb_error err;
-    assert_ok(sb_blob_scale_data(scene->blob, 0.5, &err));
+    assert_ok(sb_blob_scale(scene->blob, SB_DATA, 0.5, &err));
 }
 
 static void update_on(struct scene *scene) {
@@ -93,26 +93,26 @@ static void update_on(struct scene *scene) {
 static void asum(struct scene *scene) {
     sb_error err;
     double sum;
-    assert_ok(sb_blob_asum_data(scene->blob, &sum, &err));
+    assert_ok(sb_blob_asum(scene->blob, SB_DATA, &sum, &err));
     assert_float_equal(sum, COUNT * 0.75, 1e-6);
 }
 
 static void read_device(struct scene *scene) {
     sb_error err;
     const void *in;
-    assert_ok(sb_blob_gpu_data(scene->blob, &in, &err));
+    assert_ok(sb_blob_gpu(scene->blob, SB_DATA, &in, &err));
 }
 
 static void write_device(struct scene *scene) {
     sb_error err;
     void *out;
-    assert_ok(sb_blob_mutable_gpu_data(scene->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(scene->blob, SB_DATA, &out, &err));
 }
 
 static void read_host(struct scene *scene) {
     sb_error err;
     const float *in;
-    assert_ok(sb_blob_cpu_data_f32(scene->blob, &in, &err));
+    assert_ok(sb_blob_cpu_f32(scene->blob, SB_DATA, &in, &err));
 }
 
 static void updated(struct scene *scene) {
@@ -225,7 +225,7 @@ TEST(small_blobs_share_page_locked_memory) {
     assert_true(allocated <= AT_MOST);
     for (int i = 0; i < BLOBS; i++) {
         const void *in;
-        assert_ok(sb_mem_cpu_data(mems[i], &in, &err));
+        assert_ok(sb_mem_cpu(mems[i], &in, &err));
         assert_true(bytes_are(in, BYTES, i & 255));
         sb_mem_release(mems[i]);
     }

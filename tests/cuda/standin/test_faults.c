@@ -22,7 +22,7 @@ struct setting {
 
 static const void *bytes_of(sb_blob *blob) {
     const void *in = NULL;
-    return sb_mem_cpu_data(data_of(blob), &in, NULL) == SB_OK ? in : NULL;
+    return sb_mem_cpu(data_of(blob), &in, NULL) == SB_OK ? in : NULL;
 }
 
 /* --- operations ------------------------------------------------------------------------------ */
@@ -32,10 +32,9 @@ static const void *bytes_of(sb_blob *blob) {
         return expression;                                                                         \
     }
 
-CALL(upload, sb_mem_gpu_data(data_of(s->blob), &(const void *){NULL}, err))
-CALL(download, sb_mem_cpu_data(data_of(s->blob), &(const void *){NULL}, err))
-CALL(upload_on,
-     sb_mem_gpu_data_on(data_of(s->blob), (sb_stream)s->stream, &(const void *){NULL}, err))
+CALL(upload, sb_mem_gpu(data_of(s->blob), &(const void *){NULL}, err))
+CALL(download, sb_mem_cpu(data_of(s->blob), &(const void *){NULL}, err))
+CALL(upload_on, sb_mem_gpu_on(data_of(s->blob), (sb_stream)s->stream, &(const void *){NULL}, err))
 
 static sb_status push(struct setting *s, sb_error *err) {
     sb_status st = sb_mem_async_gpu_push(data_of(s->blob), (sb_stream)s->stream, err);
@@ -52,8 +51,8 @@ static sb_status evict(struct setting *s, sb_error *err) {
     return st == SB_OK ? sb_mem_evict_gpu(data_of(s->blob), err) : st;
 }
 
-CALL(asum, sb_blob_asum_data(s->blob, &(double){0}, err))
-CALL(sumsq, sb_blob_sumsq_data(s->blob, &(double){0}, err))
+CALL(asum, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
+CALL(sumsq, sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, err))
 
 /* It is queued: here its failure is a failure of the call. */
 static sb_status waited(struct setting *s, sb_status st, sb_error *err) {
@@ -65,17 +64,17 @@ static sb_status update(struct setting *s, sb_error *err) {
 }
 
 static sb_status scale(struct setting *s, sb_error *err) {
-    return waited(s, sb_blob_scale_data(s->blob, 1, err), err);
+    return waited(s, sb_blob_scale(s->blob, SB_DATA, 1, err), err);
 }
 
-CALL(clear, sb_blob_clear_data(s->blob, err))
+CALL(clear, sb_blob_clear(s->blob, SB_DATA, err))
 
 static sb_status lend(struct setting *s, sb_error *err) {
     sb_mem *other;
     const void *in;
     sb_status st = sb_mem_create(s->stage.rig.context, BYTES, &other, err);
     if (st == SB_OK) {
-        st = sb_mem_gpu_data(data_of(s->blob), &in, err);
+        st = sb_mem_gpu(data_of(s->blob), &in, err);
         if (st == SB_OK)
             st = sb_mem_set_gpu(other, (void *)(uintptr_t)in, BYTES, SB_READ_ONLY, NULL, NULL, err);
         sb_mem_release(other);
@@ -121,7 +120,7 @@ static void open_setting(struct setting *s, const struct operation *o) {
     assert_ok(sb_mem_overwrite_cpu(data_of(s->blob), &out, &err));
     memset(out, 0x11, BYTES);
     if (o->on_device) { /* and arithmetic is prepared, so that the nth call is always the same */
-        assert_ok(sb_mem_mutable_gpu_data(data_of(s->blob), &out, &err));
+        assert_ok(sb_mem_mutable_gpu(data_of(s->blob), &out, &err));
         assert_ok(sb__device_prepare_arithmetic(s->stage.rig.context, &err));
     }
 }

@@ -150,12 +150,12 @@ static bool sum_failing(int pools, size_t function, int64_t nth) {
     stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_blob_create_legacy(stage.rig.context, SB_DTYPE_F32, COUNT, 1, 1, 1, &blob, &err));
     sb_mem *data = data_of(blob);
-    assert_ok(sb_mem_gpu_data(data, &(const void *){NULL}, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_mem_gpu(data, &(const void *){NULL}, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     standin_drain();
     const uint64_t used = standin_live().device_bytes;
     fail_from(function, nth);
-    ignore(sb_blob_asum_data(blob, &sum, &err));
+    ignore(sb_blob_asum(blob, SB_DATA, &sum, &err));
     const bool fired = standin_fired() != NULL;
     fail_no_more();
     restore_thread();

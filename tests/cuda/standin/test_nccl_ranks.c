@@ -129,10 +129,11 @@ static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, 
     void *values;
     if (!counts[b])
         return SB_OK;
-    const sb_status st = sb_blob_overwrite_cpu_diff(net->blobs[b], &values, err);
+    const sb_status st = sb_blob_overwrite_cpu(net->blobs[b], SB_DIFF, &values, err);
     for (int64_t i = 0; i < counts[b] && st == SB_OK; i++)
         put(dtypes[b], values, i, value_of(rank, b, i));
-    return st == SB_OK && on_device ? sb_blob_mutable_gpu_diff(net->blobs[b], &values, err) : st;
+    return st == SB_OK && on_device ? sb_blob_mutable_gpu(net->blobs[b], SB_DIFF, &values, err)
+                                    : st;
 }
 
 static void fill(struct net *net, int32_t rank, int b, bool on_device) {
@@ -145,7 +146,7 @@ static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
     const void *values = NULL;
     if (!counts[b])
         return true;
-    if (sb_blob_cpu_diff(net->blobs[b], &values, &err) != SB_OK)
+    if (sb_blob_cpu(net->blobs[b], SB_DIFF, &values, &err) != SB_OK)
         return false;
     for (int64_t i = 0; i < counts[b]; i++)
         if (!is_near(dtypes[b], at(dtypes[b], values, i), combined(op, dtypes[b], size, b, i),
@@ -189,7 +190,7 @@ static void reduce_blobs(sb_comm *comm, void *arg) {
             fill(&net, rank, b, (b + rank) % 3 != 0);
         expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, op, &err));
         sb_mem *diff = NULL;
-        expect_ok(sb_blob_mutable_diff(net.blobs[1], &diff, &err));
+        expect_ok(sb_blob_mutable_mem(net.blobs[1], SB_DIFF, &diff, &err));
         expect(sb_mem_head(diff) == ((1 + rank) % 3 ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU));
         for (int b = 0; b < BLOBS; b++)
             expect(holds(&net, b, op, size));
@@ -300,7 +301,7 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
         struct net net;
         void *values = NULL;
         net_open(&net, team->contexts[rank]);
-        expect_ok(sb_blob_overwrite_gpu_diff(net.blobs[1], &values, &err));
+        expect_ok(sb_blob_overwrite_gpu(net.blobs[1], SB_DIFF, &values, &err));
         struct kernel kernel = {(CUdeviceptr)(uintptr_t)values, rank};
         expect(cuCtxPushCurrent(primary) == CUDA_SUCCESS);
         expect(standin_launch(on_default ? NULL : (CUstream)stream, write_values, &kernel) ==
@@ -526,7 +527,7 @@ TEST(a_lost_device_is_asked_for_nothing) {
     assert_ok(sb_nccl_id_create(id, &err));
     assert_ok(sb_blob_create_shaped(team.contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
     standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu_data(blob, &p, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
     const int64_t calls = standin_calls(NULL);
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));

@@ -99,12 +99,12 @@ static void no_arithmetic(const char *words) {
     const void *in;
     need(open_context("cuda:0", &err) == SB_OK);
     need(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 1, &blob, &err) == SB_OK);
-    need(sb_blob_overwrite_cpu_data_f32(blob, &x, &err) == SB_OK);
+    need(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err) == SB_OK);
     memset(x, 0, 12);
-    need(sb_blob_gpu_data(blob, &in, &err) == SB_OK);
-    need(sb_blob_asum_data(blob, &sum, &err) == SB_ERR_UNSUPPORTED);
+    need(sb_blob_gpu(blob, SB_DATA, &in, &err) == SB_OK);
+    need(sb_blob_asum(blob, SB_DATA, &sum, &err) == SB_ERR_UNSUPPORTED);
     told(&err, 0, words);
-    need(sb_blob_scale_data(blob, 2, &err) == SB_ERR_UNSUPPORTED);
+    need(sb_blob_scale(blob, SB_DATA, 2, &err) == SB_ERR_UNSUPPORTED);
     need(sb_context_device_status(context) == SB_OK);
     need(sb_mem_head(NULL) == SB_HEAD_UNINITIALIZED && sum == -1);
     sb_blob_destroy(blob);
@@ -130,11 +130,11 @@ static void arithmetic_works(void) {
     const void *in;
     need(open_context("cuda:0", &err) == SB_OK);
     need(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 1, &blob, &err) == SB_OK);
-    need(sb_blob_overwrite_cpu_data_f32(blob, &x, &err) == SB_OK);
+    need(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err) == SB_OK);
     for (int i = 0; i < 3; i++)
         x[i] = -2;
-    need(sb_blob_gpu_data(blob, &in, &err) == SB_OK);
-    need(sb_blob_asum_data(blob, &sum, &err) == SB_OK && sum == 6);
+    need(sb_blob_gpu(blob, SB_DATA, &in, &err) == SB_OK);
+    need(sb_blob_asum(blob, SB_DATA, &sum, &err) == SB_OK && sum == 6);
     sb_blob_destroy(blob);
     sb_context_release(context);
 }
@@ -272,8 +272,8 @@ static void a_forked_child_is_told(void) {
         int64_t before = calls(NULL);
         need(sb__cuda_backend.open(NULL, 0, &device, &err) == SB_ERR_FORKED);
         told(&err, 0, "forked");
-        need(sb_mem_gpu_data(mem, &in, &err) == SB_ERR_FORKED);
-        need(sb_mem_cpu_data(mem, &in, &err) == SB_ERR_FORKED); /* page-locked */
+        need(sb_mem_gpu(mem, &in, &err) == SB_ERR_FORKED);
+        need(sb_mem_cpu(mem, &in, &err) == SB_ERR_FORKED); /* page-locked */
         release();
         need(calls(NULL) == before);
         _exit(0);

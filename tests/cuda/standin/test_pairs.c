@@ -23,14 +23,14 @@ struct scene {
         return expression;                                                                         \
     }
 
-CALL(upload, sb_mem_gpu_data(s->host, &(const void *){NULL}, err))
-CALL(upload_on, sb_mem_gpu_data_on(s->host, (sb_stream)s->stream, &(const void *){NULL}, err))
-CALL(download, sb_mem_cpu_data(data_of(s->blob), &(const void *){NULL}, err))
-CALL(asum, sb_blob_asum_data(s->blob, &(double){0}, err))
-CALL(sumsq, sb_blob_sumsq_data(s->blob, &(double){0}, err))
+CALL(upload, sb_mem_gpu(s->host, &(const void *){NULL}, err))
+CALL(upload_on, sb_mem_gpu_on(s->host, (sb_stream)s->stream, &(const void *){NULL}, err))
+CALL(download, sb_mem_cpu(data_of(s->blob), &(const void *){NULL}, err))
+CALL(asum, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
+CALL(sumsq, sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, err))
 CALL(update, sb_blob_update(s->blob, err))
-CALL(scale, sb_blob_scale_data_on(s->blob, 2, (sb_stream)s->stream, err))
-CALL(clear, sb_blob_clear_data(s->blob, err))
+CALL(scale, sb_blob_scale_on(s->blob, SB_DATA, 2, (sb_stream)s->stream, err))
+CALL(clear, sb_blob_clear(s->blob, SB_DATA, err))
 CALL(evict, sb_mem_evict_cpu(s->pushed, err))
 CALL(synchronize, sb_context_synchronize(s->stage.rig.context, err))
 CALL(forget, sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, err))
@@ -49,7 +49,7 @@ static sb_status copy(struct scene *s, sb_error *err) {
     sb_blob *made;
     sb_status st = sb_blob_create(s->stage.rig.context, SB_DTYPE_F32, &made, err);
     if (st == SB_OK) {
-        st = sb_blob_copy_from(made, s->blob, SB_COPY_RESHAPE, err);
+        st = sb_blob_copy_from(made, SB_DATA, s->blob, SB_COPY_RESHAPE, err);
         sb_blob_destroy(made);
     }
     return st;
@@ -155,8 +155,8 @@ static void open_scene(struct scene *s) {
     s->stream = stage_stream(&s->stage, CU_STREAM_NON_BLOCKING);
     assert_ok(cuda_context("cuda:0", &s->other, &err));
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 1, &s->blob, &err));
-    assert_ok(sb_blob_mutable_gpu_data(s->blob, &out, &err));
-    assert_ok(sb_blob_mutable_gpu_diff(s->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));
     assert_ok(sb__device_prepare_arithmetic(context, &err));
     s->host = host_mem(context, BYTES);
     s->pushed = host_mem(context, BYTES);

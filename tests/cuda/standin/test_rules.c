@@ -28,7 +28,7 @@ static sb_mem *mem_on_host(struct stage *stage, int fill) {
 static void host_holds(const sb_mem *mem, int fill) {
     sb_error err;
     const void *in;
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, fill));
 }
 
@@ -41,13 +41,13 @@ static void step(sb_mem *mem, enum step s) {
     const void *in;
     void *out;
     if (s == GPU)
-        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        assert_ok(sb_mem_gpu(mem, &in, &err));
     else if (s == CPU)
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
     else if (s == MUTABLE_GPU)
-        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     else
-        assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+        assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
 }
 
 TEST(an_access_that_needs_no_transfer_makes_no_call) {
@@ -122,15 +122,15 @@ static void use_everything(struct stage *stage, CUstream stream) {
     const void *in;
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(stage->rig.context, SB_DTYPE_F32, shape, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &out, &err));
     memset(out, 0, 4000);
     assert_ok(sb_mem_async_gpu_push(data_of(blob), (sb_stream)stream, &err));
-    assert_ok(sb_mem_gpu_data_on(data_of(blob), (sb_stream)stream, &in, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
-    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_mem_gpu_on(data_of(blob), (sb_stream)stream, &in, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_clear_data(blob, &err));
+    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
     assert_ok(sb_context_forget_stream(stage->rig.context, (sb_stream)stream, &err));
     sb_blob_destroy(blob);
 }
@@ -188,14 +188,14 @@ TEST(a_capture_elsewhere_goes_on) {
         CUstream captured = stage_stream(&stage, flags[i]);
         begin_capture(&stage, captured);
         sb_mem *mem = mem_on_host(&stage, 7);
-        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, (sb_stream)captured, &in, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
         step(mem, MUTABLE_GPU);
         host_holds(mem, 7);
         assert_status(SB_ERR_UNSUPPORTED, sb__cuda_backend.check_stream(stage.rig.context->device,
                                                                         (sb_stream)captured, &err));
         step(mem, MUTABLE_CPU);
         if (i == 1) /* the legacy default stream is ordered with the captured one */
-            assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, NULL, &in, &err));
+            assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, NULL, &in, &err));
         sb_mem_release(mem);
         end_capture(&stage, captured);
         stage_stream_destroy(&stage, captured);
@@ -212,17 +212,17 @@ TEST(a_known_stream_may_be_captured) {
     stage_open(&stage, 0);
     CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     sb_mem *mem = mem_on_host(&stage, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     begin_capture(&stage, stream);
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu_data(mem, &out, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu(mem, &out, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     assert_non_null(strstr(err.message, "the stream is being captured"));
     assert_int_equal(err.device_code, 0);
     assert_status(SB_ERR_UNSUPPORTED,
                   sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
     end_capture(&stage, stream);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_ok(sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
     sb_mem_release(mem);
     stage_stream_destroy(&stage, stream);
@@ -243,8 +243,8 @@ TEST(closing_leaves_a_capture_alone) {
     CUstream captured = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     assert_ok(cuda_context("cuda:0", &other, &err));
     assert_ok(sb_blob_create_legacy(other, SB_DTYPE_F32, 1, 1, 1, 1, &blob, &err));
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     sb_blob_destroy(blob);
     begin_capture(&stage, captured);
     sb_context_release(other);
@@ -416,7 +416,7 @@ static sb_mem *mem_in_use(struct stage *stage, CUstream stream, struct reader *r
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(stage, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     *reader = (struct reader){(CUdeviceptr)(uintptr_t)in, 0};
     launch(stage, stream, read_memory, reader);
@@ -449,10 +449,10 @@ static sb_blob *blob_on_device(sb_context *context, int count, float value) {
     float *x;
     const void *in;
     assert_ok(sb_blob_create_legacy(context, SB_DTYPE_F32, count, 1, 1, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < count; i++)
         x[i] = value;
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     return blob;
 }
 
@@ -473,7 +473,7 @@ TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
     standin_heal(); /* no kernel is loaded */
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
-    assert_ok(sb_blob_gpu_diff(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
     for (size_t kernels = 0; kernels < 3; kernels++) { /* with memory for some more, of eight */
         size_t left = kernels * STANDIN_KERNEL_BYTES + 512;
         standin_set(STANDIN_MEMORY, (int64_t)(standin_live().mapped_bytes + left));
@@ -484,13 +484,13 @@ TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
     standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
     assert_ok(sb_blob_update(blob, &err));
     standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 60);
-    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
     assert_ok(sb_blob_update(blob, &err));
     standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
-    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
     assert_true(x[9] == 6);
     sb_blob_destroy(blob);
     stage_close(&stage);
@@ -509,11 +509,11 @@ TEST(arithmetic_without_a_compiler_is_unsupported) {
     sb_blob *blob = blob_on_device(stage.rig.context, 1000, 1);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         standin_fail("cuModuleLoadData", 1, STANDIN_NOW, codes[i]);
-        assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_int_equal(err.device_code, codes[i]);
         assert_ok(sb_context_device_status(stage.rig.context));
     }
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 1000);
     sb_blob_destroy(blob);
     stage_close(&stage);
@@ -548,7 +548,7 @@ TEST(arithmetic_that_queued_nothing_loses_nothing) {
             const char *launch = i % 2 ? "cublasSscal_v2_64" : "cublasSaxpy_v2_64";
             const int64_t before = standin_calls(launch);
             standin_fail(rows[i / 2].function, nth, STANDIN_NOW, rows[i / 2].error);
-            sb_status st = i % 2 ? sb_blob_scale_data_on(blob, 1, (sb_stream)stream, &err)
+            sb_status st = i % 2 ? sb_blob_scale_on(blob, SB_DATA, 1, (sb_stream)stream, &err)
                                  : sb_blob_update_on(blob, (sb_stream)stream, &err);
             fired = standin_fired() != NULL;
             const bool launched = standin_calls(launch) > before;
@@ -559,8 +559,8 @@ TEST(arithmetic_that_queued_nothing_loses_nothing) {
         }
     standin_fail(NULL, 0, STANDIN_NOW, 0);
     assert_true(failures > 10); /* launches once, the others in both operations */
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
-    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
     assert_true(x[9] == 6);
     sb_blob_destroy(blob);
     stage_stream_destroy(&stage, stream);
@@ -570,12 +570,12 @@ TEST(arithmetic_that_queued_nothing_loses_nothing) {
 static sb_status read_back(struct stage *stage, sb_blob *blob, sb_error *err) {
     const float *x;
     (void)stage;
-    return sb_blob_cpu_data_f32(blob, &x, err);
+    return sb_blob_cpu_f32(blob, SB_DATA, &x, err);
 }
 
 static sb_status clear(struct stage *stage, sb_blob *blob, sb_error *err) {
     (void)stage;
-    return sb_blob_clear_data(blob, err);
+    return sb_blob_clear(blob, SB_DATA, err);
 }
 
 static sb_status synchronize(struct stage *stage, sb_blob *blob, sb_error *err) {
@@ -601,8 +601,8 @@ TEST(a_passing_failure_before_a_wait_loses_nothing) {
             sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
             bool fired = true;
             for (int64_t nth = 1; fired; nth++) {
-                assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
-                assert_ok(sb_blob_scale_data(blob, 2, &err));
+                assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+                assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
                 standin_fail(calls[k], nth, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
                 (void)waits[i](&stage, blob, &err);
                 fired = standin_fired() != NULL;
@@ -628,13 +628,13 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
         CUstream captured = stage_stream(&stage, flags[i]);
         sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
         begin_capture(&stage, captured);
-        assert_ok(sb_blob_scale_data(blob, 2, &err)); /* kernels are loaded */
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err)); /* kernels are loaded */
         if (flags[i] == CU_STREAM_DEFAULT) /* which the legacy default stream waits for */
-            assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_data_on(blob, 2, NULL, &err));
+            assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_on(blob, SB_DATA, 2, NULL, &err));
         standin_fail("cublasSscal_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
-        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale_data(blob, 2, &err));
+        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_ok(sb_context_device_status(stage.rig.context));
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == 60);
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
         assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
@@ -768,7 +768,7 @@ static bool passes(void *user) {
 
 static void *add_up(void *user) {
     double sum = 0;
-    return sb_blob_asum_data(user, &sum, NULL) == SB_OK && sum == 30 ? user : NULL;
+    return sb_blob_asum(user, SB_DATA, &sum, NULL) == SB_OK && sum == 30 ? user : NULL;
 }
 
 /* Contexts of a device have one handle of cuBLAS, with a lock. */
@@ -784,15 +784,15 @@ TEST(a_sum_holds_up_no_arithmetic) {
     assert_ok(cuda_context("cuda:0", &other, &err));
     assert_ok(sb_context_stream(other, &own, &err));
     sb_blob *here = blob_on_device(stage.rig.context, 10, 3), *there = blob_on_device(other, 10, 3);
-    assert_ok(sb_blob_scale_data(here, 2, &err));
-    assert_ok(sb_blob_scale_data(there, 1, &err));
+    assert_ok(sb_blob_scale(here, SB_DATA, 2, &err));
+    assert_ok(sb_blob_scale(there, SB_DATA, 1, &err));
     assert_ok(sb_context_synchronize(other, &err));
     assert_int_equal(standin_gate(stage.primary, (CUstream)own, passes, &gate, 0, 0), CUDA_SUCCESS);
     const int64_t waits = standin_calls("cuStreamSynchronize");
     assert_int_equal(pthread_create(&thread, NULL, add_up, there), 0);
     while (standin_calls("cuStreamSynchronize") == waits)
         (void)sched_yield();
-    assert_ok(sb_blob_scale_data(here, 2, &err));
+    assert_ok(sb_blob_scale(here, SB_DATA, 2, &err));
     assert_true(time(NULL) <= gate.end);
     atomic_store(&gate.is_open, true);
     assert_int_equal(pthread_join(thread, &right), 0);
@@ -849,7 +849,7 @@ TEST(the_drivers_word_on_a_stream_is_handed_on) {
         sb_error err;
         const void *in;
         standin_fail("cuStreamGetCtx", 1, STANDIN_NOW, rows[i].code);
-        assert_status(rows[i].status, sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+        assert_status(rows[i].status, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
         assert_int_equal(err.device_code, rows[i].code);
     }
     sb_mem_release(mem);
@@ -897,7 +897,7 @@ TEST(work_comes_after_per_thread_streams) {
     void *out;
     stage_open(&stage, 0);
     sb_mem *mem = mem_on_host(&stage, 7);
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     struct writer writer = {(CUdeviceptr)(uintptr_t)out, 3};
     launch(&stage, CU_STREAM_PER_THREAD, write_memory, &writer);
     host_holds(mem, 3);
@@ -937,22 +937,22 @@ TEST(an_update_comes_after_per_thread_streams) {
         stage_open(&stage, 0);
         assert_ok(sb_blob_create_legacy(stage.rig.context, SB_DTYPE_F32, BYTES / sizeof written, 1,
                                         1, 1, &blob, &err));
-        assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &host, &err));
+        assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &host, &err));
         push(&stage, data_of(blob), host, 4);
-        assert_ok(sb_blob_overwrite_cpu_diff_f32(blob, &host, &err));
-        assert_ok(sb_blob_mutable_diff(blob, &mem, &err));
+        assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &host, &err));
+        assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err));
         push(&stage, mem, host, 1);
         assert_ok(sb_blob_update(blob, &err)); /* arithmetic is prepared; data is 3 */
         if (which & 1)
-            assert_ok(sb_blob_mutable_gpu_data(blob, &data, &err));
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &data, &err));
         if (which & 2)
-            assert_ok(sb_blob_mutable_gpu_diff(blob, &diff, &err));
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DIFF, &diff, &err));
         if (data)
             write_per_thread(&stage, &writers[0], data);
         if (diff)
             write_per_thread(&stage, &writers[1], diff);
         assert_ok(sb_blob_update(blob, &err));
-        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
         assert_true(x[9] == (data ? written : 3) - (diff ? written : 1));
         sb_blob_destroy(blob);
         stage_close(&stage);
@@ -968,7 +968,7 @@ TEST(a_free_comes_after_per_thread_streams) {
         stage_open(&stage, 0);
         CUstream captured = stage_stream(&stage, CU_STREAM_DEFAULT);
         sb_mem *mem = mem_on_host(&stage, 7);
-        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        assert_ok(sb_mem_gpu(mem, &in, &err));
         struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
         launch(&stage, CU_STREAM_PER_THREAD, read_memory, &reader);
         if (captures)
@@ -998,15 +998,15 @@ static void assert_all_refused(struct stage *stage, sb_blob *blob, sb_stream own
     sb_mem *fresh = mem_on_host(stage, 7);
     const sb_status told[] = {
         sb_blob_update(blob, &err),
-        sb_blob_scale_data(blob, 2, &err),
+        sb_blob_scale(blob, SB_DATA, 2, &err),
         sb_blob_update_on(blob, own, &err),
-        sb_blob_asum_data(blob, &sum, &err),
-        sb_blob_sumsq_data(blob, &sum, &err),
-        sb_blob_clear_data(blob, &err),
-        sb_blob_cpu_data(blob, &in, &err),
-        sb_mem_gpu_data(fresh, &in, &err),
-        sb_mem_mutable_gpu_data(fresh, &out, &err),
-        sb_mem_gpu_data_on(fresh, own, &in, &err),
+        sb_blob_asum(blob, SB_DATA, &sum, &err),
+        sb_blob_sumsq(blob, SB_DATA, &sum, &err),
+        sb_blob_clear(blob, SB_DATA, &err),
+        sb_blob_cpu(blob, SB_DATA, &in, &err),
+        sb_mem_gpu(fresh, &in, &err),
+        sb_mem_mutable_gpu(fresh, &out, &err),
+        sb_mem_gpu_on(fresh, own, &in, &err),
         sb_mem_async_gpu_push(fresh, own, &err),
         sb_context_synchronize(stage->rig.context, &err),
         sb_context_forget_stream(stage->rig.context, own, &err),
@@ -1045,7 +1045,7 @@ TEST(our_own_stream_may_be_captured) {
         assert_ok(sb_mem_overwrite_cpu(pushed, &host, &err));
         push(&stage, pushed, host, 1);
         if (i & 2)
-            assert_ok(sb_blob_scale_data(blob, 1, &err));
+            assert_ok(sb_blob_scale(blob, SB_DATA, 1, &err));
         assert_ok(sb_context_stream(stage.rig.context, &own, &err));
         assert_ok(sb_context_synchronize(stage.rig.context, &err));
         assert_ok(sb_context_forget_stream(stage.rig.context, own, &err));
@@ -1057,8 +1057,8 @@ TEST(our_own_stream_may_be_captured) {
         assert_ok(sb_context_synchronize(stage.rig.context, &err));
         standin_drain();
         assert_int_equal(standin_live().blocks, 1);
-        assert_ok(sb_blob_scale_data(blob, 2, &err));
-        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
+        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
         assert_true(x[9] == 6);
         sb_blob_destroy(blob);
         stage_close(&stage);
@@ -1174,21 +1174,21 @@ TEST(a_sum_that_was_not_waited_for_loses_no_memory) {
     double sum;
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 1000, 1);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     const struct sb__cuda_device *device = stage.rig.context->device;
     for (int waits = 0; waits < 2; waits++) {
         standin_fail("cuStreamSynchronize", 1, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum_data(blob, &sum, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum(blob, SB_DATA, &sum, &err));
         standin_fail(NULL, 0, STANDIN_NOW, 0);
         assert_non_null(atomic_load(&device->kept.first));
         if (waits)
             assert_ok(sb_context_synchronize(stage.rig.context, &err));
         assert_true(!waits || !atomic_load(&device->kept.first));
     }
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 1000);
     standin_fail("cuStreamSynchronize", 1, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum_data(blob, &sum, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum(blob, SB_DATA, &sum, &err));
     standin_fail(NULL, 0, STANDIN_NOW, 0);
     sb_blob_destroy(blob);
     stage_close(&stage); /* which waits */
@@ -1238,13 +1238,13 @@ TEST(what_is_another_devices_is_refused) {
     sb_stream stream;
     sb_mem *here = mem_on_host(&stage, 7), *there;
     assert_ok(sb_context_stream(other.context, &stream, &err));
-    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(here, stream, &in, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(here, stream, &in, &err));
     assert_int_equal(err.device_code, 0); /* no call of the driver's failed */
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_mem_gpu_data_on(here, (sb_stream)CU_STREAM_PER_THREAD, &in, &err));
+                  sb_mem_gpu_on(here, (sb_stream)CU_STREAM_PER_THREAD, &in, &err));
     assert_int_equal(err.device_code, 0);
     assert_ok(sb_mem_create(other.context, BYTES, &there, &err));
-    assert_ok(sb_mem_gpu_data(there, &in, &err));
+    assert_ok(sb_mem_gpu(there, &in, &err));
     refuses_memory(here, (CUdeviceptr)(uintptr_t)in, BYTES, "is no memory of cuda:0");
     refuses_memory(there, (CUdeviceptr)(uintptr_t)in + 1, BYTES, "bytes at 0x");
     sb_mem_release(there);
@@ -1268,13 +1268,13 @@ TEST(blobs_are_copied_between_devices) {
     rig_open_options(&other, options);
     assert_ok(sb_blob_create_shaped(stage.rig.context, SB_DTYPE_F32, shape, 1, &a, &err));
     assert_ok(sb_blob_create_shaped(other.context, SB_DTYPE_F32, shape, 1, &b, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(a, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(a, SB_DATA, &out, &err));
     for (int i = 0; i < 1000; i++)
         out[i] = (float)i;
-    assert_ok(sb_mem_gpu_data(data_of(a), &ptr, &err));
-    assert_ok(sb_blob_copy_from(b, a, 0, &err));
-    assert_ok(sb_mem_gpu_data(data_of(b), &ptr, &err));
-    assert_ok(sb_blob_cpu_data_f32(b, &in, &err));
+    assert_ok(sb_mem_gpu(data_of(a), &ptr, &err));
+    assert_ok(sb_blob_copy_from(b, SB_DATA, a, 0, &err));
+    assert_ok(sb_mem_gpu(data_of(b), &ptr, &err));
+    assert_ok(sb_blob_cpu_f32(b, SB_DATA, &in, &err));
     for (int i = 0; i < 1000; i++)
         assert_true(in[i] == (float)i);
     sb_blob_destroy(a);
@@ -1291,9 +1291,9 @@ TEST(a_loss_is_told_from_short_memory) {
     sb_error err;
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
-    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     standin_fail("cublasSscal_v2_64", 1, STANDIN_STICKY, BLAS_ALLOC_FAILED);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     sb_blob_destroy(blob);
     rig_close(&stage.rig);
     assert_int_equal(standin_violations(), 0);
@@ -1306,9 +1306,9 @@ TEST(a_loss_during_a_sum_is_told) {
     double sum;
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_asum_data(blob, &sum, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_int_equal(err.device_code, CUDA_ERROR_ILLEGAL_ADDRESS);
     sb_blob_destroy(blob);
     rig_close(&stage.rig);
@@ -1326,11 +1326,11 @@ TEST(a_loss_leaves_current_host_bytes) {
     step(host, GPU);
     step(device, MUTABLE_GPU);
     standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_cpu_data(device, &in, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_cpu(device, &in, &err));
     assert_int_equal(err.device_code, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(sb_context_device_status(stage.rig.context), SB_ERR_DEVICE_LOST);
     host_holds(host, 7);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_mutable_gpu_data(host, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_mutable_gpu(host, &out, &err));
     sb_mem_release(host);
     sb_mem_release(device);
     rig_close(&stage.rig);

@@ -61,9 +61,9 @@ for language in c c++; do
     takes $language 'st = sb_context_forget_stream(context, (sb_stream)any, NULL);'
     refuses $language 'st = sb_context_forget_stream(context, number, NULL);'
     takes $language 'st = sb_blob_data(read_only, &read, NULL);'
-    takes $language 'st = sb_blob_mutable_data(blob, &mem, NULL);'
+    takes $language 'st = sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL);'
     refuses $language 'st = sb_blob_data(blob, &mem, NULL);'
-    refuses $language 'st = sb_blob_mutable_data(read_only, &mem, NULL);'
+    refuses $language 'st = sb_blob_mutable_mem(read_only, SB_DATA, &mem, NULL);'
     refuses $language 'sb_context_forget_stream(context, (sb_stream)any, NULL);'
 done
 refuses c++ 'st = sb_context_forget_stream(context, any, NULL);'

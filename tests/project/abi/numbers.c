@@ -93,7 +93,6 @@ static const struct number numbers[] = {
     ROW(SB_DL_READ_ONLY, 1),
     ROW(SB_DL_IS_COPIED, 2),
     ROW(SB_DL_SUBBYTE_PADDED, 4),
-    ROW(SB_DLPACK_DIFF, 32),
     ROW(SB_DLPACK_RESHAPE, 64),
 
     ROW(SB_ALLOC_ZEROED, 1),
@@ -104,8 +103,10 @@ static const struct number numbers[] = {
     ROW(SB_CONTEXT_NO_PINNED, 256),
     ROW(SB_CONTEXT_NO_HOST_CACHE, 512),
 
-    ROW(SB_COPY_DIFF, 2),
-    ROW(SB_COPY_RESHAPE, 4),
+    ROW(SB_COPY_RESHAPE, 2),
+
+    ROW(SB_DATA, 0),
+    ROW(SB_DIFF, 1),
 
     ROW(SB_FEATURE_OPENBLAS, 1),
     ROW(SB_FEATURE_SIM, 2),

@@ -5,7 +5,7 @@ Every exported function has a doc comment. One that returns sb_status closes it 
 its codes:
 
     Errors: none.
-    Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu_data, the lender's.
+    Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu, the lender's.
 
 where a code is one of status.h, a function after "as" has such a list of its own, and "the X's"
 stands for codes that a callback X of the caller's returns. Parentheses say why. (base.h says what

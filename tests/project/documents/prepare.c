@@ -73,7 +73,7 @@ static sb_status make_mean(const char *path, sb_error *err) {
     sb_blob *mean = NULL;
     sb_status st = fill((const int64_t[]){1, 3, 32, 32}, 4, &mean, err);
     if (!st)
-        st = sb_blob_write_file(mean, path, 0, err);
+        st = sb_blob_save_file(mean, path, 0, err);
     sb_blob_destroy(mean);
     return st;
 }

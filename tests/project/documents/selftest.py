@@ -98,7 +98,7 @@ HEADER = [
     ("@param other [borrowed]", "@param other [ownd, nullable]", "[ownd, nullable]: not"),
     ("/** Elements. */", "", "sb_blob_count: has no doc comment"),
     ("/**< that of data */", "", "SB_REALLOCATED_DATA: is not described"),
-    ("/**< copy diff; without it, data */", "", "SB_COPY_DIFF: is not described"),
+    ("/**< the values */", "", "SB_DATA: is not described"),
     ("/** Elements. */\nSB_API int64_t", "struct sb_pair {\n    int a, b;\n};\n"
      "/** Elements. */\nSB_API sb_pair", "returns the struct sb_pair"),
     ("@return [borrowed] not NULL", "@return not NULL", "has no @return"),

@@ -165,8 +165,8 @@ static void world_open(struct world *w, const struct given *given, enum op op) {
         make_blob(w->other.context, COUNT, given->diff_head, given->data_head, 500);
     w->blobs[SHARER] = blob_of_count(context, SB_DTYPE_F32, COUNT);
     if (given->shared) {
-        assert_ok(sb_blob_share_data(w->blobs[SHARER], w->blobs[TARGET], &err));
-        assert_ok(sb_blob_share_diff(w->blobs[SHARER], w->blobs[TARGET], &err));
+        assert_ok(sb_blob_share(w->blobs[SHARER], SB_DATA, w->blobs[TARGET], &err));
+        assert_ok(sb_blob_share(w->blobs[SHARER], SB_DIFF, w->blobs[TARGET], &err));
     }
     if (op == SHRINK)
         assert_ok(sb_blob_reshape(w->blobs[TARGET], (int64_t[]){5}, 1, NULL, &err));
@@ -209,33 +209,33 @@ static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
     double *sum = (double *)(void *)w->out;
     switch (op) {
     case DATA_AT:
-        return sb_blob_data_at(t, (int64_t[]){3}, 1, w->out, err);
+        return sb_blob_at(t, SB_DATA, (int64_t[]){3}, 1, w->out, err);
     case DIFF_AT:
-        return sb_blob_diff_at(t, (int64_t[]){3}, 1, w->out, err);
+        return sb_blob_at(t, SB_DIFF, (int64_t[]){3}, 1, w->out, err);
     case DATA_AT_LEGACY:
         return sb_blob_data_at_legacy(t, 3, 0, 0, 0, w->out, err);
     case DIFF_AT_LEGACY:
         return sb_blob_diff_at_legacy(t, 3, 0, 0, 0, w->out, err);
     case CLEAR_DATA:
-        return sb_blob_clear_data(t, err);
+        return sb_blob_clear(t, SB_DATA, err);
     case CLEAR_DIFF:
-        return sb_blob_clear_diff(t, err);
+        return sb_blob_clear(t, SB_DIFF, err);
     case ASUM_DATA:
-        return sb_blob_asum_data(t, sum, err);
+        return sb_blob_asum(t, SB_DATA, sum, err);
     case ASUM_DIFF:
-        return sb_blob_asum_diff(t, sum, err);
+        return sb_blob_asum(t, SB_DIFF, sum, err);
     case SUMSQ_DATA:
-        return sb_blob_sumsq_data(t, sum, err);
+        return sb_blob_sumsq(t, SB_DATA, sum, err);
     case SUMSQ_DIFF:
-        return sb_blob_sumsq_diff(t, sum, err);
+        return sb_blob_sumsq(t, SB_DIFF, sum, err);
     case SCALE_DATA:
-        return wait_for(w, sb_blob_scale_data(t, 3, err), err);
+        return wait_for(w, sb_blob_scale(t, SB_DATA, 3, err), err);
     case SCALE_DIFF:
-        return wait_for(w, sb_blob_scale_diff(t, 3, err), err);
+        return wait_for(w, sb_blob_scale(t, SB_DIFF, 3, err), err);
     case SCALE_DATA_ON:
-        return sb_blob_scale_data_on(t, 3, NULL, err);
+        return sb_blob_scale_on(t, SB_DATA, 3, NULL, err);
     case SCALE_DIFF_ON:
-        return sb_blob_scale_diff_on(t, 3, NULL, err);
+        return sb_blob_scale_on(t, SB_DIFF, 3, NULL, err);
     case UPDATE_ON:
         return sb_blob_update_on(t, NULL, err);
     default:
@@ -252,13 +252,13 @@ static sb_status act(struct world *w, enum op op, sb_error *err) {
                          out, err);
     switch (op) {
     case DATA:
-        return sb_blob_data(t, (const sb_mem **)out, err);
+        return sb_blob_mem(t, SB_DATA, (const sb_mem **)out, err);
     case DIFF:
-        return sb_blob_diff(t, (const sb_mem **)out, err);
+        return sb_blob_mem(t, SB_DIFF, (const sb_mem **)out, err);
     case MUTABLE_DATA:
-        return sb_blob_mutable_data(t, (sb_mem **)out, err);
+        return sb_blob_mutable_mem(t, SB_DATA, (sb_mem **)out, err);
     case MUTABLE_DIFF:
-        return sb_blob_mutable_diff(t, (sb_mem **)out, err);
+        return sb_blob_mutable_mem(t, SB_DIFF, (sb_mem **)out, err);
     case RESHAPE:
         return sb_blob_reshape(t, (int64_t[]){5, 6}, 2, reallocated, err);
     case RESHAPE_LEGACY:
@@ -270,30 +270,30 @@ static sb_status act(struct world *w, enum op op, sb_error *err) {
     case GPU_SHAPE:
         return sb_blob_gpu_shape(t, (const int64_t **)(void *)w->out, err);
     case SHARE_DATA:
-        return sb_blob_share_data(t, s, err);
+        return sb_blob_share(t, SB_DATA, s, err);
     case SHARE_DIFF:
-        return sb_blob_share_diff(t, s, err);
+        return sb_blob_share(t, SB_DIFF, s, err);
     case SET_DATA:
-        return sb_blob_set_data(t, data_of(s), err);
+        return sb_blob_set_mem(t, SB_DATA, data_of(s), err);
     case SET_DIFF:
-        return sb_blob_set_diff(t, data_of(s), err);
+        return sb_blob_set_mem(t, SB_DIFF, data_of(s), err);
     case DROP_DIFF:
-        sb_blob_drop_diff(t);
+        sb_blob_drop(t, SB_DIFF);
         return SB_OK;
     case SET_CPU_DATA:
-        return sb_blob_set_cpu_data(t, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err);
+        return sb_blob_set_cpu(t, SB_DATA, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err);
     case SET_GPU_DATA:
-        return sb_blob_set_gpu_data(t, w->device.ptr, BYTES, 0, lent_deleter, &w->device, err);
+        return sb_blob_set_gpu(t, SB_DATA, w->device.ptr, BYTES, 0, lent_deleter, &w->device, err);
     case COPY_DATA:
-        return sb_blob_copy_from(t, s, 0, err);
+        return sb_blob_copy_from(t, SB_DATA, s, 0, err);
     case COPY_DIFF:
-        return sb_blob_copy_from(t, s, SB_COPY_DIFF, err);
+        return sb_blob_copy_from(t, SB_DIFF, s, 0, err);
     case COPY_RESHAPE:
-        return sb_blob_copy_from(t, s, SB_COPY_RESHAPE, err);
+        return sb_blob_copy_from(t, SB_DATA, s, SB_COPY_RESHAPE, err);
     case COPY_FROM_ELSEWHERE:
-        return sb_blob_copy_from(t, e, 0, err);
+        return sb_blob_copy_from(t, SB_DATA, e, 0, err);
     case COPY_TO_ELSEWHERE:
-        return sb_blob_copy_from(e, t, 0, err);
+        return sb_blob_copy_from(e, SB_DATA, t, 0, err);
     case FILL: {
         const sb_filler filler = {.struct_size = sizeof filler, .value = 3, .sparse = -1};
         return sb_blob_fill(t, &filler, 1, err);
@@ -457,7 +457,7 @@ static void check_lost_mem(const struct trial *t, const sb_mem *mem, const struc
     demand(t, sb_mem_size(mem) == before->size);
     if (host_is_current(head)) {
         const void *ptr = NULL;
-        demand(t, sb_mem_cpu_data(mem, &ptr, NULL) == SB_OK);
+        demand(t, sb_mem_cpu(mem, &ptr, NULL) == SB_OK);
         demand(t, memcmp(ptr, before->values, before->size) == 0);
     }
 }
@@ -671,13 +671,14 @@ TEST(a_failed_push_is_told_before_lent_memory_goes_back) {
     struct lent lent = lend_host(BYTES, 0x40);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     device_fail(rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_null(user);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
-    assert_ok(sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_ok(sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_ptr_equal(user, &lent);
     sb_blob_destroy(blob);
     assert_int_equal(lent.deleted, 0);
@@ -696,10 +697,11 @@ TEST(what_a_lost_device_may_still_read_does_not_go_back) {
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(&rig);
     rig_schedule(&rig, SB_SIM_LAZY, 1);
-    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
     device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_null(user);
     assert_int_equal(lent.deleted, 0);
     sb_blob_destroy(blob);

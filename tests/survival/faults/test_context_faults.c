@@ -80,13 +80,13 @@ static bool try_call(enum call call, enum fault fault, int64_t nth) {
     assert_int_equal(sb_mem_head(q.mem), SB_HEAD_SYNCED);
     if (status != SB_OK)
         assert_true(fault_explains(fault, status, false));
-    assert_ok(sb_mem_cpu_data(q.mem, &in, &err));
+    assert_ok(sb_mem_cpu(q.mem, &in, &err));
     assert_true(bytes_are(in, 64, 0x21));
     if (fired && fault == FAULT_STICKY) {
         assert_int_equal(sb_context_device_status(q.rig.context), SB_ERR_DEVICE_LOST);
     } else {
         assert_ok(call_context(&q, call, &err));
-        assert_ok(sb_mem_gpu_data(q.mem, &in, &err));
+        assert_ok(sb_mem_gpu(q.mem, &in, &err));
         assert_true(device_bytes_are(q.rig.context, in, 64, 0x21));
     }
     queued_close(&q);
@@ -108,7 +108,7 @@ TEST(a_failed_push_is_still_told_after_the_stream_is_forgotten) {
     rig_open(&q.rig, "sim:0", 0);
     assert_ok(sb_sim_stream_create(q.rig.context, &q.stream, &err));
     assert_ok(sb_mem_create(q.rig.context, 64, &q.mem, &err));
-    assert_ok(sb_mem_cpu_data(q.mem, &in, &err));
+    assert_ok(sb_mem_cpu(q.mem, &in, &err));
     device_fail(q.rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     assert_ok(sb_mem_async_gpu_push(q.mem, q.stream, &err));
     ignore(sb_context_forget_stream(q.rig.context, q.stream, NULL));
@@ -127,13 +127,13 @@ TEST(a_lost_context_still_serves_the_host) {
     device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_int_not_equal(sb_context_synchronize(rig.context, NULL), SB_OK);
     assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
     x[0] = x[1] = x[2] = 2;
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_true(sum == 6);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_gpu_data_f32(blob, (const float **)&x, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_overwrite_gpu_data_f32(blob, &x, &err));
-    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_gpu_f32(blob, SB_DATA, (const float **)&x, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_overwrite_gpu_f32(blob, SB_DATA, &x, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     sb_blob_destroy(blob);
     rig_close(&rig);
 }

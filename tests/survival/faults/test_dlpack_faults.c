@@ -44,7 +44,7 @@ static void world_open(struct world *w, const struct trial *t) {
     w->giver = blob_of(w->rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     mem_place(data_of(w->giver), SB_HEAD_SYNCED, values, sizeof values);
     sb_error err;
-    assert_ok(sb_blob_to_dlpack(w->giver, t->side, 0, &w->given, &err));
+    assert_ok(sb_blob_to_dlpack(w->giver, SB_DATA, t->side, &w->given, &err));
 }
 
 static void world_close(struct world *w) {
@@ -65,7 +65,7 @@ static void world_close(struct world *w) {
 }
 
 static sb_status pass_on(struct world *w, sb_error *err) {
-    sb_status st = sb_blob_from_dlpack(w->blob, w->given, SB_DLPACK_DIFF, err);
+    sb_status st = sb_blob_from_dlpack(w->blob, SB_DIFF, w->given, 0, err);
     if (st == SB_OK)
         w->given = NULL;
     return st;
@@ -74,18 +74,18 @@ static sb_status pass_on(struct world *w, sb_error *err) {
 static sb_status act(struct world *w, const struct trial *t, sb_error *err) {
     sb_context *context = w->rig.context;
     /* nobody asked for diff yet */
-    uint32_t flags = t->head == SB_HEAD_UNINITIALIZED ? SB_DLPACK_DIFF : 0;
+    sb_part part = t->head == SB_HEAD_UNINITIALIZED ? SB_DIFF : SB_DATA;
     switch (t->op) {
     case READ:
-        return sb_blob_to_dlpack(w->blob, t->side, flags, &w->versioned, err);
+        return sb_blob_to_dlpack(w->blob, part, t->side, &w->versioned, err);
     case WRITE:
-        return sb_blob_to_mutable_dlpack(w->blob, t->side, flags, &w->versioned, err);
+        return sb_blob_to_mutable_dlpack(w->blob, part, t->side, &w->versioned, err);
     case WRITE_LEGACY:
-        return sb_blob_to_legacy_dlpack(w->blob, t->side, flags, &w->legacy, err);
+        return sb_blob_to_legacy_dlpack(w->blob, part, t->side, &w->legacy, err);
     case IMPORT:
-        return sb_blob_from_dlpack(w->blob, &w->tensor.versioned, SB_DLPACK_DIFF, err);
+        return sb_blob_from_dlpack(w->blob, SB_DIFF, &w->tensor.versioned, 0, err);
     case IMPORT_LEGACY:
-        return sb_blob_from_legacy_dlpack(w->blob, &w->tensor.legacy, SB_DLPACK_DIFF, err);
+        return sb_blob_from_legacy_dlpack(w->blob, SB_DIFF, &w->tensor.legacy, 0, err);
     case CREATE:
         return sb_blob_create_from_dlpack(context, &w->tensor.versioned, &w->made, err);
     case PASS_ON:

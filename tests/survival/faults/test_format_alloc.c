@@ -35,8 +35,8 @@ static sb_blob *new_integers(sb_context *context) {
     sb_error err;
     int32_t *data, *diff;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_I32, four, 1, &blob, &err));
-    assert_ok(sb_blob_mutable_cpu_data_i32(blob, &data, &err));
-    assert_ok(sb_blob_mutable_cpu_diff_i32(blob, &diff, &err));
+    assert_ok(sb_blob_mutable_cpu_i32(blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_mutable_cpu_i32(blob, SB_DIFF, &diff, &err));
     data[0] = diff[3] = 8;
     return blob;
 }
@@ -46,8 +46,8 @@ static sb_blob *new_blob(sb_context *context, const int64_t *dims, float first) 
     sb_error err;
     void *data, *diff;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, dims, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &data, &err));
-    assert_ok(sb_blob_overwrite_cpu_diff(blob, &diff, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &data, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &diff, &err));
     for (int64_t i = 0; i < dims[0]; i++)
         ((float *)data)[i] = ((float *)diff)[i] = first + (float)i;
     return blob;
@@ -126,7 +126,7 @@ static void see_memory(struct wire *seen, const sb_mem *mem) {
     sb_error err;
     wire_varint(seen, (uint64_t)sb_mem_head(mem));
     wire_varint(seen, (uint64_t)(uintptr_t)mem);
-    assert_ok(sb_mem_cpu_data(mem, &p, &err));
+    assert_ok(sb_mem_cpu(mem, &p, &err));
     wire_varint(seen, (uint64_t)(uintptr_t)p);
     wire_raw(seen, p, sb_mem_size(mem));
 }
@@ -135,9 +135,9 @@ static void see_blob(struct wire *seen, const sb_blob *blob) {
     const sb_mem *mem;
     sb_error err;
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mem(blob, SB_DATA, &mem, &err));
     see_memory(seen, mem);
-    assert_ok(sb_blob_diff(blob, &mem, &err));
+    assert_ok(sb_blob_mem(blob, SB_DIFF, &mem, &err));
     see_memory(seen, mem);
 }
 
@@ -173,7 +173,7 @@ CALL(from_proto, sb_blob_from_proto(s->target, s->blob_bytes.bytes, s->blob_byte
                                     SB_PROTO_RESHAPE, NULL, err))
 CALL(from_proto_to_integers, sb_blob_from_proto(s->integers, s->blob_bytes.bytes,
                                                 s->blob_bytes.size, SB_PROTO_RESHAPE, NULL, err))
-CALL(read_file, sb_blob_read_file(s->target, s->blob_path, SB_PROTO_RESHAPE, NULL, err))
+CALL(read_file, sb_blob_load_file(s->target, s->blob_path, SB_PROTO_RESHAPE, NULL, err))
 CALL(to_proto_new,
      sb_blob_to_proto_new(s->source, SB_PROTO_WRITE_DIFF, &s->bytes, &(size_t){0}, err))
 
@@ -182,7 +182,7 @@ static sb_status to_proto(struct scene *s, sb_error *err) {
     return sb_blob_to_proto(s->source, SB_PROTO_WRITE_DIFF, buffer, sizeof buffer, NULL, err);
 }
 
-CALL(write_file, sb_blob_write_file(s->source, s->target_path, 0, err))
+CALL(write_file, sb_blob_save_file(s->source, s->target_path, 0, err))
 CALL(reshape_proto, sb_blob_reshape_proto(s->target, "\x08\x09", 2, NULL, err))
 CALL(shape_equals_proto, sb_blob_shape_equals_proto(s->target, s->blob_bytes.bytes,
                                                     s->blob_bytes.size, &(int32_t){0}, err))
@@ -211,7 +211,7 @@ static sb_status lend_fresh(void *user, int64_t layer, int64_t index, const sb_b
     assert_null(s->lent);
     sb_status st = sb_blob_create_shaped(s->context, SB_DTYPE_F32, four, 1, &s->lent, err);
     if (st == SB_OK)
-        st = sb_blob_cpu_data(s->lent, &p, err);
+        st = sb_blob_cpu(s->lent, SB_DATA, &p, err);
     *out = s->lent;
     return st;
 }
@@ -250,7 +250,7 @@ static sb_status open_source(struct scene *s, sb_error *err) {
 static sb_status read_source(struct scene *s, sb_error *err) {
     struct test_source bytes = {.reads = 0};
     const sb_source source = test_source_of(&bytes, &s->blob_bytes);
-    return sb_blob_read_source(s->target, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
+    return sb_blob_load_source(s->target, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
 }
 
 static sb_status open_spans(struct scene *s, sb_error *err) {
@@ -278,7 +278,7 @@ static sb_status save_sink(struct scene *s, sb_error *err) {
 static sb_status write_sink(struct scene *s, sb_error *err) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    sb_status st = sb_blob_write_sink(s->source, &sink, SB_PROTO_WRITE_DIFF, NULL, err);
+    sb_status st = sb_blob_save_sink(s->source, &sink, SB_PROTO_WRITE_DIFF, NULL, err);
     wire_free(&got.got);
     return st;
 }
@@ -372,7 +372,7 @@ TEST(test_a_device_that_fails_leaves_files_and_models) {
         s.source = new_blob(sim, four, 30);
         struct wire before = see(&s);
         int64_t blocks = s.counting.live_blocks;
-        assert_ok(sb_blob_mutable_gpu_data(s.source, &p, &err));
+        assert_ok(sb_blob_mutable_gpu(s.source, SB_DATA, &p, &err));
         assert_ok(sb_sim_fail(sim, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW, &err));
         assert_status(SB_ERR_DEVICE_FAILURE, calls[writers[i]].call(&s, &err));
         struct wire after = see(&s);

@@ -182,7 +182,7 @@ static sb_status save_sink(struct scene *s, sb_error *err) {
 static sb_status read_source(struct scene *s, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
     const sb_source source = test_source_of(&s->blob_source, &s->blob_bytes);
-    return sb_blob_read_source(s->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, err);
+    return sb_blob_load_source(s->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, err);
 }
 
 static sb_status write_sink(struct scene *s, sb_error *err) {
@@ -191,7 +191,7 @@ static sb_status write_sink(struct scene *s, sb_error *err) {
     sb_blob *blob;
     sb_status st = sb_blob_create_shaped(NULL, SB_DTYPE_F32, large, 1, &blob, err);
     if (st == SB_OK)
-        st = sb_blob_write_sink(blob, &sink, 0, &progress, err);
+        st = sb_blob_save_sink(blob, &sink, 0, &progress, err);
     sb_blob_destroy(blob);
     return st;
 }
@@ -413,7 +413,7 @@ static void check_names(const sb_model *model) {
     for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
         sb_layer_info layer = SB_LAYER_INFO_INIT;
         sb_error err;
-        assert_ok(sb_model_layer(model, i, &layer, &err));
+        assert_ok(sb_model_layer_info(model, i, &layer, &err));
         assert_int_equal(strlen(layer.name.bytes), layer.name.size);
     }
 }
@@ -496,7 +496,7 @@ TEST(test_values_that_change_after_they_were_counted_are_refused) {
             sb_error err = {.code = SB_OK};
             sb_blob *blob;
             assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-            sb_status st = sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+            sb_status st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
             fired = s.fault.left <= 1;
             refused += st == SB_ERR_IO && strstr(err.message, "changed");
             sb_blob_destroy(blob);

@@ -326,9 +326,9 @@ static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb
 }
 
 CALL(save_file_from, sb_model_save_file_from(s->model, s->target, lend_nothing, NULL, err))
-CALL(write_file, sb_blob_write_file(s->blob, s->target, 0, err))
+CALL(write_file, sb_blob_save_file(s->blob, s->target, 0, err))
 
-CALL(read_file, sb_blob_read_file(s->blob, s->mean, SB_PROTO_RESHAPE, NULL, err))
+CALL(read_file, sb_blob_load_file(s->blob, s->mean, SB_PROTO_RESHAPE, NULL, err))
 
 static sb_status open_descriptor(struct scene *s, sb_error *err) {
     sb_source source = SB_SOURCE_INIT;
@@ -526,7 +526,7 @@ static bool killed_at(size_t call, int n, struct scene *s) {
 static bool target_is_whole(struct scene *s, size_t call) {
     sb_error err;
     if (calls[call].call == write_file)
-        return sb_blob_read_file(s->single, s->target, SB_PROTO_RESHAPE, NULL, &err) == SB_OK;
+        return sb_blob_load_file(s->single, s->target, SB_PROTO_RESHAPE, NULL, &err) == SB_OK;
     sb_model_destroy(s->made);
     assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, s->target, 0, NULL, &s->made, &err));
     return sb_model_load_blob(s->made, SB_NO_LAYER, 2, s->single, &err) == SB_OK &&
@@ -594,7 +594,7 @@ TEST(test_the_bytes_are_right_after_resumed_calls) {
         (void)disarm();
         if (st != SB_OK)
             continue; /* a call that cannot be short */
-        assert_ok(sb_blob_cpu_data(s.blob, &p, &err));
+        assert_ok(sb_blob_cpu(s.blob, SB_DATA, &p, &err));
         for (int i = 0; i < 20000; i++)
             assert_true(((const double *)p)[i] == 1 + (double)i);
     }
@@ -603,12 +603,12 @@ TEST(test_the_bytes_are_right_after_resumed_calls) {
 
 /* --- storage that others use ----------------------------------------------------------------- */
 
-CALL(read_one_blob, sb_blob_read_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err))
+CALL(read_one_blob, sb_blob_load_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err))
 
 static const void *host_bytes(const sb_blob *blob) {
     sb_error err;
     const void *p = NULL;
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     return p;
 }
 
@@ -622,7 +622,7 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     unsigned char *before = malloc(size);
     assert_non_null(before);
     assert_ok(sb_blob_create_shaped(NULL, sb_blob_dtype(blob), large, 1, &sharer, &err));
-    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     const void *bytes = host_bytes(sharer);
     memcpy(before, bytes, size);
     arm(mode, n);
@@ -648,11 +648,11 @@ TEST(test_a_read_that_fails_leaves_what_sharers_see) {
         scene_open(&s);
         sb_blob *blob = call == load_blob || call == read_one_blob ? s.blob : s.single;
         assert_ok(sb_blob_reshape(s.blob, large, 1, NULL, &err));
-        assert_ok(sb_blob_write_file(s.blob, s.target, 0, &err));
+        assert_ok(sb_blob_save_file(s.blob, s.target, 0, &err));
         bool fired = true;
         for (int n = 1; fired; n++) {
             assert_ok(sb_blob_reshape(blob, large, 1, NULL, &err));
-            assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
+            assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
             memset(p, 0x5a, (size_t)*large * sb_dtype_size(sb_blob_dtype(blob)));
             fired = read_shared(call, &s, blob, i % 2 ? ENDS : FAILS, n);
         }

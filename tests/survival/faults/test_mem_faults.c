@@ -81,8 +81,8 @@ static void trial_close(struct trial *t, bool lost) {
 /* Whether one more read of a side is right: it fails, or gives bytes of `fill` (-1: any). */
 static bool reads_right(struct trial *t, int32_t side, int fill) {
     const void *ptr = NULL;
-    sb_status status = side == SB_SIDE_CPU ? sb_mem_cpu_data(t->scene.mem, &ptr, NULL)
-                                           : sb_mem_gpu_data(t->scene.mem, &ptr, NULL);
+    sb_status status = side == SB_SIDE_CPU ? sb_mem_cpu(t->scene.mem, &ptr, NULL)
+                                           : sb_mem_gpu(t->scene.mem, &ptr, NULL);
     if (status != SB_OK || fill < 0)
         return true;
     return side == SB_SIDE_CPU ? bytes_are(ptr, BYTES, fill)
@@ -98,8 +98,8 @@ static void check_current(struct trial *t, int32_t head, int fill, bool same_sto
             continue;
         const void *ptr = NULL;
         sb_error err;
-        sb_status status = side == SB_SIDE_CPU ? sb_mem_cpu_data(t->scene.mem, &ptr, &err)
-                                               : sb_mem_gpu_data(t->scene.mem, &ptr, &err);
+        sb_status status = side == SB_SIDE_CPU ? sb_mem_cpu(t->scene.mem, &ptr, &err)
+                                               : sb_mem_gpu(t->scene.mem, &ptr, &err);
         if (status != SB_OK)
             blame(t, err.message);
         demand(t, reads_right(t, side, fill));
@@ -163,7 +163,7 @@ static void check_spoiled(struct trial *t) {
     demand(t, sb_context_device_status(t->scene.rig.context) == SB_ERR_DEVICE_LOST);
     if (before == SB_HEAD_AT_GPU) {
         demand(t, head == SB_HEAD_LOST);
-        demand(t, sb_mem_cpu_data(t->scene.mem, &ptr, NULL) == SB_ERR_UNINITIALIZED);
+        demand(t, sb_mem_cpu(t->scene.mem, &ptr, NULL) == SB_ERR_UNINITIALIZED);
     } else {
         demand(t, head == SB_HEAD_AT_CPU);
         demand(t, reads_right(t, SB_SIDE_CPU, CURRENT));
@@ -178,7 +178,7 @@ static void check_lost(struct trial *t) {
     demand(t, head_explains(t, head));
     if (table_is_current(head, SB_SIDE_CPU) && !t->given.pending)
         demand(t, reads_right(t, SB_SIDE_CPU, CURRENT));
-    demand(t, sb_mem_gpu_data(t->scene.mem, &ptr, NULL) == SB_ERR_DEVICE_LOST);
+    demand(t, sb_mem_gpu(t->scene.mem, &ptr, NULL) == SB_ERR_DEVICE_LOST);
 }
 
 static void check_failed(struct trial *t, sb_status status, const sb_error *err, const void *out,
@@ -337,8 +337,8 @@ static bool give_up(int64_t nth, bool release, bool plain) {
     assert_ok(sb_sim_set_schedule(scene.rig.context, SB_SIM_LAZY, 0, &err));
     assert_ok(sb_mem_set_gpu(scene.mem, device.ptr, BYTES, 0, reader_deleter, &reader, &err));
     (void)read_cpu(scene.mem);
-    assert_ok(plain ? sb_mem_gpu_data(scene.mem, &reader.ptr, &err)
-                    : sb_mem_gpu_data_on(scene.mem, stream, &reader.ptr, &err));
+    assert_ok(plain ? sb_mem_gpu(scene.mem, &reader.ptr, &err)
+                    : sb_mem_gpu_on(scene.mem, stream, &reader.ptr, &err));
     assert_ok(sb_sim_launch(scene.rig.context, plain ? NULL : stream, read_kernel, &reader, &err));
 
     struct armed armed = fault_arm(&scene.rig, FAULT_NOW, nth);

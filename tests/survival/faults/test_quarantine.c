@@ -40,7 +40,7 @@ static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     *lent = lend_host(BYTES, LENT);
     lent->taken = true;
     assert_ok(sb_mem_set_cpu(mem, lent->ptr, BYTES, 0, lent_deleter, lent, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     device_fill(rig->context, out, BYTES, CURRENT);
     return mem;
 }
@@ -59,7 +59,7 @@ static void stuck_open(struct stuck *s) {
     s->mem = at_device(&s->rig, &s->lent);
     rig_schedule(&s->rig, SB_SIM_LAZY, 0);
     fail_run(&s->rig, SB_SIM_ANY, 2, 16);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(s->mem, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(s->mem, &in, &err));
 }
 
 /* Whether it holds in a child: what waits is the parent's. */
@@ -97,7 +97,7 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     rig_open(&own, "sim:0", 0);
     sb_mem *mem = at_device(&own, &other);
     fail_run(&own, SB_SIM_ANY, 2, 16);
-    sb_status st = sb_mem_cpu_data(mem, &in, NULL);
+    sb_status st = sb_mem_cpu(mem, &in, NULL);
     sb_mem_release(mem);
     const bool waits = rig_stats(&own).quarantined_bytes == BYTES;
     fail_no_more(&own);
@@ -219,7 +219,7 @@ TEST(new_storage_is_kept_while_a_copy_may_write_it) {
     sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     pull_and_lose_track(&rig, mem, stream);
     assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
     sb_context_trim(rig.context);
@@ -252,11 +252,11 @@ TEST(a_fill_that_is_given_up_leaves_what_was_there) {
     void *out;
     rig_open(&rig, "sim:0", 0);
     sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_FILL, &err));
     sb__write_cancel(&write);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, CURRENT));
     sb_mem_release(mem);
     assert_ok(sb_mem_create(rig.context, BYTES, &new_one, &err));
@@ -289,7 +289,7 @@ TEST(storage_that_a_copy_may_still_read_is_not_written) {
         if (answers)
             fail_no_more(&rig);
         for (int i = 0; i < 2; i++) {
-            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
             assert_int_equal(out == lent.ptr, answers);
         }
         fail_no_more(&rig);
@@ -307,8 +307,8 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
     sb_error err;
     void *out;
     sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
-    assert_ok(sb_blob_set_data(blob, mem, &err));
-    assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+    assert_ok(sb_blob_set_mem(blob, SB_DATA, mem, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
     sb_blob_destroy(blob);
 }
@@ -329,11 +329,11 @@ TEST(storage_that_was_left_is_zeroed_where_nobody_uses_it) {
             if (in_use) {
                 rig_schedule(&rig, SB_SIM_LAZY, 0);
                 fail_run(&rig, SB_SIM_ANY, 3, 12); /* the fill is queued */
-                assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data(mem, &in, &err));
+                assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu(mem, &in, &err));
             }
             if (writes)
-                assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
-            assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+            assert_ok(sb_mem_cpu(mem, &in, &err));
             assert_int_equal(in == old, !in_use);
             assert_true(bytes_are(in, BYTES, 0));
             assert_true(!in_use || bytes_are(old, BYTES, LENT));
@@ -371,7 +371,7 @@ TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
     rig_look(&look, &rig, stream, in, BYTES);
     fail_run(&rig, SB_SIM_ANY, 1, 16);
     sb_mem_release(mem);
@@ -400,7 +400,7 @@ TEST(device_memory_outlives_the_work_that_a_failing_wait_was_for) {
         assert_ok(sb_sim_set_schedule(rig.context, schedules[i % 2], i, &err));
         sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-        assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+        assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
         rig_look(&look, &rig, stream, in, BYTES);
         device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
         sb_mem_release(mem);
@@ -423,10 +423,10 @@ TEST(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     rig_open(&rig, "sim:0", 0);
     sb_stream stream = rig_stream(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
-    assert_ok(sb_blob_gpu_data_on(blob, stream, &in, &err));
-    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
-    assert_ok(sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_gpu_on(blob, SB_DATA, stream, &in, &err));
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
+    assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
     assert_ok(sb_mem_evict_gpu(mem, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     rig_look(&look, &rig, stream, in, BYTES);
@@ -448,11 +448,11 @@ TEST(a_stream_of_a_lost_device_is_forgotten) {
     rig_open(&rig, "sim:0", 0);
     sb_stream stream = rig_stream(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
     device_fail(rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     rig_look(&look, &rig, stream, in, BYTES);
     assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(rig.context, stream, &err));
@@ -559,10 +559,10 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     owner.lent.taken = true;
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, owner.lent.ptr, BYTES, 0, end_owner, &owner, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
     sb_mem_release(mem);
     sb_context_release(rig.context);
     for (int i = 0; i < 32; i++) { /* until the faults are used up */
@@ -622,10 +622,10 @@ TEST(a_cap_counts_what_is_in_quarantine) {
     assert_ok(sb_mem_overwrite_cpu(cached, &out, &err));
     sb_mem_release(cached);
     assert_ok(sb_mem_create(rig.context, 4 * mib, &mem, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
     sb_mem_release(mem);
     assert_ok(sb_mem_create(rig.context, 4 * mib, &next, &err));
     assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
@@ -677,7 +677,7 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     assert_ok(sb_mem_set_gpu(mem, crowd->lent.ptr, BYTES, 0, lent_deleter, &crowd->lent, &err));
     for (int i = 0; i < STREAMS; i++)
         if (users >> i & 1)
-            assert_ok(sb_mem_gpu_data_on(mem, crowd->streams[i], &in, &err));
+            assert_ok(sb_mem_gpu_on(mem, crowd->streams[i], &in, &err));
     return mem;
 }
 
@@ -820,7 +820,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
         queries_to_interrupt--;
         end_another_context();
     }
-    return query_status == SB_OK ? st : sb_backend_fail(err, query_status, 0, "as was asked");
+    return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "as was asked");
 }
 
 /* As two threads would, each for what the other has not taken. */

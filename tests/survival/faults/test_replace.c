@@ -274,7 +274,7 @@ static sb_status write_blob(const sb_blob *blob, const char *file, const struct 
     fault.last = row->last;
     fault.error = row->error;
     fault.calls = 0;
-    const sb_status st = sb_blob_write_file(blob, file, 0, err);
+    const sb_status st = sb_blob_save_file(blob, file, 0, err);
     fault.function = NULL;
     assert_true(fault.calls >= row->last);
     return st;
@@ -326,7 +326,7 @@ static void scene_open(struct scene *s) {
     (void)snprintf(s->file, sizeof s->file, "%s/blob", s->folder);
     (void)snprintf(s->source, sizeof s->source, "%s.source", s->folder);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &s->blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(s->blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(s->blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < count; i++)
         x[i] = (float)i;
     assert_ok(write_blob(s->blob, s->file, &nothing, &err));
@@ -477,7 +477,7 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     fault.error = 0;
     world.armed = true;
     const sb_status st = is_model ? sb_model_save_file(s->model, s->file, &err)
-                                  : sb_blob_write_file(s->blob, s->file, 0, &err);
+                                  : sb_blob_save_file(s->blob, s->file, 0, &err);
     world.armed = false;
     const bool is_new = st == SB_OK || strstr(err.message, "is in place") != NULL;
     if (st != SB_OK && st != SB_ERR_IO)
@@ -528,7 +528,7 @@ TEST(a_rename_that_was_made_is_no_failure) {
         world.random = (uint64_t)error;
         fault.error = 0;
         world.armed = true;
-        const sb_status st = sb_blob_write_file(s.blob, s.file, 0, &err);
+        const sb_status st = sb_blob_save_file(s.blob, s.file, 0, &err);
         world.armed = false;
         assert_int_equal(st, world.lost ? SB_OK : SB_ERR_IO);
         check_bytes(s.file, &s.whole, world.lost, (uint64_t)error);

@@ -123,11 +123,11 @@ static void count_launch(void *user) {
 }
 
 CALL(launch, sb_sim_launch(s->context, s->stream, count_launch, &s->launched, err))
-CALL(upload, sb_mem_gpu_data(s->mem, &(const void *){NULL}, err))
+CALL(upload, sb_mem_gpu(s->mem, &(const void *){NULL}, err))
 CALL(push, sb_mem_async_gpu_push(s->mem, s->stream, err))
-CALL(on_stream, sb_mem_gpu_data_on(s->mem, s->stream, &(const void *){NULL}, err))
-CALL(touch_host, sb_mem_cpu_data(s->large, &(const void *){NULL}, err))
-CALL(touch_device, sb_mem_gpu_data(s->large, &(const void *){NULL}, err))
+CALL(on_stream, sb_mem_gpu_on(s->mem, s->stream, &(const void *){NULL}, err))
+CALL(touch_host, sb_mem_cpu(s->large, &(const void *){NULL}, err))
+CALL(touch_device, sb_mem_gpu(s->large, &(const void *){NULL}, err))
 
 static sb_status create_mem(struct scene *s, sb_error *err) {
     sb_mem *mem = NULL;
@@ -137,8 +137,8 @@ static sb_status create_mem(struct scene *s, sb_error *err) {
 }
 
 CALL(update, sb_blob_update(s->blob, err))
-CALL(sum, sb_blob_asum_data(s->blob, &(double){0}, err))
-CALL(download, sb_blob_cpu_data(s->blob, &(const void *){NULL}, err))
+CALL(sum, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
+CALL(download, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
 
 static sb_status encode(struct scene *s, sb_error *err) {
     void *bytes = NULL;

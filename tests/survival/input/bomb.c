@@ -48,7 +48,7 @@ static void use_model(const sb_model *model) {
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
         int64_t first;
-        if (layer >= 0 && sb_model_layer(model, layer, &info, NULL) == SB_OK)
+        if (layer >= 0 && sb_model_layer_info(model, layer, &info, NULL) == SB_OK)
             ignore(sb_model_find_layer(model, info.name.bytes, info.name.size, &first, NULL));
         for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i++) {
             sb_blob_info found = SB_BLOB_INFO_INIT;

@@ -60,7 +60,7 @@ static void release_in_a_capture(int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         OK(sb_mem_create(context, 64, &memories[i], NULL));
         OK(sb_mem_set_gpu(memories[i], loan, 64, 0, count_back, NULL, NULL));
-        OK(sb_mem_gpu_data_on(memories[i], stream, &in, NULL));
+        OK(sb_mem_gpu_on(memories[i], stream, &in, NULL));
     }
     given_back = 0;
     captured_stream = stream;
@@ -93,8 +93,8 @@ static void write_on_two_streams(int64_t count) {
         OK(sb_sim_stream_create(context, &streams[i], NULL));
     for (int64_t i = 0; i < count; i++) {
         OK(sb_blob_create_shaped(context, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blobs[i], NULL));
-        OK(sb_blob_set_gpu_data(blobs[i], loan, sizeof(float), 0, NULL, NULL, NULL));
-        OK(sb_blob_scale_data_on(blobs[i], 2, streams[i < count / 2 ? 0 : 1], NULL));
+        OK(sb_blob_set_gpu(blobs[i], SB_DATA, loan, sizeof(float), 0, NULL, NULL, NULL));
+        OK(sb_blob_scale_on(blobs[i], SB_DATA, 2, streams[i < count / 2 ? 0 : 1], NULL));
     }
     for (int i = 1; i >= 0; i--)
         OK(sb_context_forget_stream(context, streams[i], NULL));

@@ -15,7 +15,7 @@ static void print_result(const char *what, sb_status st, const sb_error *err) {
 static uint32_t sum_of(const sb_blob *blob) {
     const void *data = NULL;
     uint32_t sum = 0;
-    if (sb_blob_count(blob) > 0 && sb_blob_cpu_data(blob, &data, NULL) == SB_OK)
+    if (sb_blob_count(blob) > 0 && sb_blob_cpu(blob, SB_DATA, &data, NULL) == SB_OK)
         for (size_t i = 0; i < (size_t)sb_blob_count(blob) * sizeof(float); i++)
             sum = sum * 31 + ((const unsigned char *)data)[i];
     return sum;
@@ -26,7 +26,7 @@ static void as_blob(const char *path) {
     sb_blob *blob = NULL;
     if (sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL) != SB_OK)
         exit(1);
-    sb_status st = sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, &err);
+    sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err);
     print_result("blob", st, &err);
     (void)printf(" %08x\n", sum_of(blob));
     sb_blob_destroy(blob);

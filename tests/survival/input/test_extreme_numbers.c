@@ -42,7 +42,7 @@ static void scene_close(struct scene *s) {
         return __VA_ARGS__;                                                                        \
     }
 
-CALL(layer, sb_model_layer(s->model, n, &(sb_layer_info)SB_LAYER_INFO_INIT, err))
+CALL(layer, sb_model_layer_info(s->model, n, &(sb_layer_info)SB_LAYER_INFO_INIT, err))
 CALL(info_layer, sb_model_blob_info(s->model, n, 0, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
 CALL(info_index, sb_model_blob_info(s->model, 2, n, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
 CALL(load_layer, sb_model_load_blob(s->model, n, 0, s->blob, err))
@@ -59,9 +59,9 @@ CALL(create_legacy,
      sb_blob_create_legacy(s->rig.context, SB_DTYPE_F32, n, n, n, n, &(sb_blob *){NULL}, err))
 CALL(offset, sb_blob_offset(s->blob, (const int64_t[]){1, n}, 2, &(int64_t){0}, err))
 CALL(offset_legacy, sb_blob_offset_legacy(s->blob, n, n, n, n, &(int64_t){0}, err))
-CALL(data_at, sb_blob_data_at(s->blob, &n, 1, &(float){0}, err))
+CALL(data_at, sb_blob_at(s->blob, SB_DATA, &n, 1, &(float){0}, err))
 CALL(data_at_legacy, sb_blob_data_at_legacy(s->blob, 0, 0, 0, n, &(float){0}, err))
-CALL(diff_at, sb_blob_diff_at(s->blob, &n, 1, &(float){0}, err))
+CALL(diff_at, sb_blob_at(s->blob, SB_DIFF, &n, 1, &(float){0}, err))
 CALL(diff_at_legacy, sb_blob_diff_at_legacy(s->blob, 0, 0, n, 0, &(float){0}, err))
 
 /* A negative number is refused; a large one fires never, or is taken back. */
@@ -92,7 +92,7 @@ static const struct {
     sb_status (*call)(struct scene *s, int64_t n, sb_error *err);
     sb_status below, above; /* for negative numbers, for large ones */
 } calls[] = {
-    {"sb_model_layer", layer, OUT, OUT},
+    {"sb_model_layer_info", layer, OUT, OUT},
     {"sb_model_blob_info, layer", info_layer, OUT, OUT},
     {"sb_model_blob_info, index", info_index, OUT, OUT},
     {"sb_model_load_blob, layer", load_layer, OUT, OUT},
@@ -107,9 +107,9 @@ static const struct {
     {"sb_blob_create_legacy", create_legacy, BAD, SB_ERR_SIZE_OVERFLOW},
     {"sb_blob_offset", offset, OUT, OUT},
     {"sb_blob_offset_legacy", offset_legacy, OUT, OUT},
-    {"sb_blob_data_at", data_at, OUT, OUT},
+    {"sb_blob_at of data", data_at, OUT, OUT},
     {"sb_blob_data_at_legacy", data_at_legacy, OUT, OUT},
-    {"sb_blob_diff_at", diff_at, OUT, OUT},
+    {"sb_blob_at of diff", diff_at, OUT, OUT},
     {"sb_blob_diff_at_legacy", diff_at_legacy, OUT, OUT},
     {"sb_sim_fail", sim_fail, BAD, BAD},
     {"sb_limits", limits_layers, BAD, BAD},
@@ -150,14 +150,14 @@ TEST(test_more_bytes_than_there_can_be) {
     const sb_mem *before = data_of(s.blob);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_blob_set_cpu_data(s.blob, &value, sizes[i], 0, NULL, NULL, &err));
+                      sb_blob_set_cpu(s.blob, SB_DATA, &value, sizes[i], 0, NULL, NULL, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_blob_set_gpu_data(s.blob, &value, sizes[i], 0, NULL, NULL, &err));
+                      sb_blob_set_gpu(s.blob, SB_DATA, &value, sizes[i], 0, NULL, NULL, &err));
         assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(s.rig.context, sizes[i], &mem, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
                       sb_mem_set_cpu(data_of(s.blob), &value, sizes[i], 0, NULL, NULL, &err));
     }
     assert_ptr_equal(data_of(s.blob), before);
-    assert_ok(sb_blob_set_cpu_data(s.blob, &value, PTRDIFF_MAX, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_set_cpu(s.blob, SB_DATA, &value, PTRDIFF_MAX, 0, NULL, NULL, &err));
     scene_close(&s);
 }

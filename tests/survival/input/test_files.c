@@ -45,7 +45,7 @@ static int setup(void **state) {
     (void)snprintf(p->file, sizeof p->file, "%s/file", p->folder);
     (void)snprintf(p->other, sizeof p->other, "%s/other", p->folder);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 1, &p->blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data_f32(p->blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(p->blob, SB_DATA, &x, &err));
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)i;
     assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &p->model, &err));
@@ -93,12 +93,12 @@ static sb_status read_with(int reader, const char *path, sb_error *err) {
     const float *found = NULL;
     assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){1}, 1, &blob, &own),
                      SB_OK);
-    assert_int_equal(sb_blob_mutable_cpu_data_f32(blob, &x, &own), SB_OK);
+    assert_int_equal(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &own), SB_OK);
     *x = 7;
     sb_status st = reader == READ_BLOB
-                       ? sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, err)
+                       ? sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err)
                        : load_first(path, reader == OPEN_MAPPED ? SB_OPEN_MAPPED : 0, blob, err);
-    assert_int_equal(sb_blob_cpu_data_f32(blob, &found, &own), SB_OK);
+    assert_int_equal(sb_blob_cpu_f32(blob, SB_DATA, &found, &own), SB_OK);
     if (st != SB_OK) {
         assert_int_equal(sb_blob_count(blob), 1);
         memcpy(&value, found, sizeof value);
@@ -112,7 +112,7 @@ static sb_status read_with(int reader, const char *path, sb_error *err) {
 }
 
 static sb_status write_with(const struct place *p, int writer, const char *path, sb_error *err) {
-    return writer == WRITE_BLOB ? sb_blob_write_file(p->blob, path, 0, err)
+    return writer == WRITE_BLOB ? sb_blob_save_file(p->blob, path, 0, err)
                                 : sb_model_save_file(p->model, path, err);
 }
 
@@ -273,7 +273,7 @@ TEST_WITH(setup, teardown, sparse_payloads_are_counted_before_they_are_read) {
     assert_ok(sb_context_create(&options, &context, &err));
     assert_ok(sb_blob_create(context, SB_DTYPE_F32, &blob, &err));
     assert_status(SB_ERR_LENGTH_MISMATCH,
-                  sb_blob_read_file(blob, p->file, SB_PROTO_RESHAPE, NULL, &err));
+                  sb_blob_load_file(blob, p->file, SB_PROTO_RESHAPE, NULL, &err));
     assert_int_equal(counting.buffer_calls, 0);
     sb_blob_destroy(blob);
     sb_context_release(context);
@@ -421,7 +421,7 @@ TEST_WITH(setup, teardown, leftovers_are_not_touched) {
     sb_error err;
     file_write(p->file, "old", 3);
     make_leftovers(p, LEFT, true);
-    assert_ok(sb_blob_write_file(p->blob, p->file, 0, &err));
+    assert_ok(sb_blob_save_file(p->blob, p->file, 0, &err));
     assert_ok(read_with(READ_BLOB, p->file, &err));
     make_leftovers(p, LEFT, false);
 }

@@ -132,7 +132,7 @@ TEST(by_default_a_blob_takes_its_payload) {
                 assert_ok(sb_blob_create(o.rig.context, dtype, &blob, &err));
                 watch(&o);
                 sb_status st =
-                    in_file ? sb_blob_read_file(blob, input.path, SB_PROTO_RESHAPE, NULL, &err)
+                    in_file ? sb_blob_load_file(blob, input.path, SB_PROTO_RESHAPE, NULL, &err)
                             : sb_blob_from_proto(blob, input.wire.bytes, input.wire.size,
                                                  SB_PROTO_RESHAPE, NULL, &err);
                 assert_true(st == SB_OK || is_the_datas_fault(st));

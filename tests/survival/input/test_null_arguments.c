@@ -77,7 +77,6 @@ TEST_WITH(setup, teardown, calls_of_a_memory) {
 }
 
 typedef sb_status (*sums)(const sb_blob *, double *, sb_error *);
-typedef sb_status (*acts)(sb_blob *, sb_error *);
 typedef sb_status (*numbers)(const sb_blob *, int64_t *, sb_error *);
 
 TEST_WITH(setup, teardown, pointers_into_a_blob) {
@@ -88,14 +87,14 @@ TEST_WITH(setup, teardown, pointers_into_a_blob) {
             assert_names_null("blob", blob_call(NULL, diff, call, w->stream, &w->out.ptr, &err));
             assert_names_null("out", blob_call(w->blob, diff, call, w->stream, NULL, &err));
         }
-    assert_names_null("blob", sb_blob_data(NULL, &w->out.const_mem, &err));
-    assert_names_null("out", sb_blob_data(w->blob, NULL, &err));
-    assert_names_null("blob", sb_blob_diff(NULL, &w->out.const_mem, &err));
-    assert_names_null("out", sb_blob_diff(w->blob, NULL, &err));
-    assert_names_null("blob", sb_blob_mutable_data(NULL, &w->out.mem, &err));
-    assert_names_null("out", sb_blob_mutable_data(w->blob, NULL, &err));
-    assert_names_null("blob", sb_blob_mutable_diff(NULL, &w->out.mem, &err));
-    assert_names_null("out", sb_blob_mutable_diff(w->blob, NULL, &err));
+    assert_names_null("blob", sb_blob_mem(NULL, SB_DATA, &w->out.const_mem, &err));
+    assert_names_null("out", sb_blob_mem(w->blob, SB_DATA, NULL, &err));
+    assert_names_null("blob", sb_blob_mem(NULL, SB_DIFF, &w->out.const_mem, &err));
+    assert_names_null("out", sb_blob_mem(w->blob, SB_DIFF, NULL, &err));
+    assert_names_null("blob", sb_blob_mutable_mem(NULL, SB_DATA, &w->out.mem, &err));
+    assert_names_null("out", sb_blob_mutable_mem(w->blob, SB_DATA, NULL, &err));
+    assert_names_null("blob", sb_blob_mutable_mem(NULL, SB_DIFF, &w->out.mem, &err));
+    assert_names_null("out", sb_blob_mutable_mem(w->blob, SB_DIFF, NULL, &err));
 }
 
 TEST_WITH(setup, teardown, calls_of_a_blob) {
@@ -104,7 +103,8 @@ TEST_WITH(setup, teardown, calls_of_a_blob) {
     static const sums sum[] = {sb_blob_asum_data, sb_blob_asum_diff, sb_blob_sumsq_data,
                                sb_blob_sumsq_diff};
     void *user;
-    static const acts act[] = {sb_blob_clear_data, sb_blob_clear_diff, sb_blob_update};
+    assert_names_null("blob", sb_blob_clear(NULL, SB_DATA, &err));
+    assert_names_null("blob", sb_blob_update(NULL, &err));
     static const numbers number[] = {sb_blob_num, sb_blob_channels, sb_blob_height, sb_blob_width};
     for (size_t i = 0; i < 4; i++) {
         assert_names_null("blob", sum[i](NULL, &w->out.sum, &err));
@@ -112,28 +112,27 @@ TEST_WITH(setup, teardown, calls_of_a_blob) {
         assert_names_null("blob", number[i](NULL, &w->out.number, &err));
         assert_names_null("out", number[i](w->blob, NULL, &err));
     }
-    for (size_t i = 0; i < 3; i++)
-        assert_names_null("blob", act[i](NULL, &err));
-    assert_names_null("blob", sb_blob_scale_data(NULL, 2, &err));
-    assert_names_null("blob", sb_blob_scale_diff(NULL, 2, &err));
-    assert_names_null("blob", sb_blob_scale_data_on(NULL, 2, NULL, &err));
-    assert_names_null("blob", sb_blob_scale_diff_on(NULL, 2, NULL, &err));
+    assert_names_null("blob", sb_blob_scale(NULL, SB_DATA, 2, &err));
+    assert_names_null("blob", sb_blob_scale(NULL, SB_DIFF, 2, &err));
+    assert_names_null("blob", sb_blob_scale_on(NULL, SB_DATA, 2, NULL, &err));
+    assert_names_null("blob", sb_blob_scale_on(NULL, SB_DIFF, 2, NULL, &err));
     assert_names_null("blob", sb_blob_update_on(NULL, NULL, &err));
-    assert_names_null("blob", sb_blob_share_data(NULL, w->other, &err));
-    assert_names_null("other", sb_blob_share_data(w->blob, NULL, &err));
-    assert_names_null("blob", sb_blob_share_diff(NULL, w->other, &err));
-    assert_names_null("other", sb_blob_share_diff(w->blob, NULL, &err));
-    assert_names_null("blob", sb_blob_copy_from(NULL, w->other, 0, &err));
-    assert_names_null("source", sb_blob_copy_from(w->blob, NULL, 0, &err));
-    assert_names_null("blob", sb_blob_set_cpu_data(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
-    assert_names_null("ptr", sb_blob_set_cpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
-    assert_names_null("blob", sb_blob_reclaim_cpu_data(NULL, lent_deleter, &user, &err));
-    assert_names_null("deleter", sb_blob_reclaim_cpu_data(w->blob, NULL, &user, &err));
-    assert_names_null("out_user", sb_blob_reclaim_cpu_data(w->blob, lent_deleter, NULL, &err));
-    assert_names_null("blob", sb_blob_set_gpu_data(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
-    assert_names_null("ptr", sb_blob_set_gpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("blob", sb_blob_share(NULL, SB_DATA, w->other, &err));
+    assert_names_null("other", sb_blob_share(w->blob, SB_DATA, NULL, &err));
+    assert_names_null("blob", sb_blob_share(NULL, SB_DIFF, w->other, &err));
+    assert_names_null("other", sb_blob_share(w->blob, SB_DIFF, NULL, &err));
+    assert_names_null("blob", sb_blob_copy_from(NULL, SB_DATA, w->other, 0, &err));
+    assert_names_null("source", sb_blob_copy_from(w->blob, SB_DATA, NULL, 0, &err));
+    assert_names_null("blob", sb_blob_set_cpu(NULL, SB_DATA, w->host.ptr, 16, 0, NULL, NULL, &err));
+    assert_names_null("ptr", sb_blob_set_cpu(w->blob, SB_DATA, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("blob", sb_blob_reclaim_cpu(NULL, SB_DATA, lent_deleter, &user, &err));
+    assert_names_null("deleter", sb_blob_reclaim_cpu(w->blob, SB_DATA, NULL, &user, &err));
+    assert_names_null("out_user", sb_blob_reclaim_cpu(w->blob, SB_DATA, lent_deleter, NULL, &err));
+    assert_names_null("blob",
+                      sb_blob_set_gpu(NULL, SB_DATA, w->device.ptr, 16, 0, NULL, NULL, &err));
+    assert_names_null("ptr", sb_blob_set_gpu(w->blob, SB_DATA, NULL, 16, 0, NULL, NULL, &err));
     assert_names_null("blob", sb_blob_data_at_legacy(NULL, 0, 0, 0, 0, w->out.bytes, &err));
-    assert_names_null("indices", sb_blob_diff_at(w->blob, NULL, 1, w->out.bytes, &err));
+    assert_names_null("indices", sb_blob_at(w->blob, SB_DIFF, NULL, 1, w->out.bytes, &err));
     assert_names_null("indices", sb_blob_offset(w->blob, NULL, 1, &w->out.number, &err));
 }
 
@@ -156,10 +155,10 @@ TEST_WITH(setup, teardown, blobs_as_bytes) {
     assert_names_null("blob", sb_blob_to_proto_new(NULL, 0, &bytes, &size, &err));
     assert_names_null("out", sb_blob_to_proto_new(w->blob, 0, NULL, &size, &err));
     assert_names_null("out_size", sb_blob_to_proto_new(w->blob, 0, &bytes, NULL, &err));
-    assert_names_null("blob", sb_blob_read_file(NULL, "/dev/null", 0, NULL, &err));
-    assert_names_null("path", sb_blob_read_file(w->blob, NULL, 0, NULL, &err));
-    assert_names_null("blob", sb_blob_write_file(NULL, "/dev/null", 0, &err));
-    assert_names_null("path", sb_blob_write_file(w->blob, NULL, 0, &err));
+    assert_names_null("blob", sb_blob_load_file(NULL, "/dev/null", 0, NULL, &err));
+    assert_names_null("path", sb_blob_load_file(w->blob, NULL, 0, NULL, &err));
+    assert_names_null("blob", sb_blob_save_file(NULL, "/dev/null", 0, &err));
+    assert_names_null("path", sb_blob_save_file(w->blob, NULL, 0, &err));
 }
 
 TEST_WITH(setup, teardown, opening_models) {
@@ -188,8 +187,8 @@ TEST_WITH(setup, teardown, calls_of_a_model) {
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_SOLVERSTATE, &model, &err));
     assert_names_null("model", sb_model_name(NULL, &name, &err));
     assert_names_null("out", sb_model_name(model, NULL, &err));
-    assert_names_null("model", sb_model_layer(NULL, 0, &layer, &err));
-    assert_names_null("out", sb_model_layer(model, 0, NULL, &err));
+    assert_names_null("model", sb_model_layer_info(NULL, 0, &layer, &err));
+    assert_names_null("out", sb_model_layer_info(model, 0, NULL, &err));
     assert_names_null("model", sb_model_find_layer(NULL, "a", 1, number, &err));
     assert_names_null("name", sb_model_find_layer(model, NULL, 1, number, &err));
     assert_names_null("out", sb_model_find_layer(model, "a", 1, NULL, &err));
@@ -352,8 +351,8 @@ TEST_WITH(setup, teardown, queries_have_an_answer) {
     assert_int_equal(sb_blob_is_shaped(NULL), 0);
     assert_int_equal(sb_blob_num_axes(NULL), 0);
     assert_int_equal(sb_blob_count(NULL), 0);
-    assert_int_equal(sb_blob_data_capacity(NULL), 0);
-    assert_int_equal(sb_blob_diff_capacity(NULL), 0);
+    assert_int_equal(sb_blob_capacity(NULL, SB_DATA), 0);
+    assert_int_equal(sb_blob_capacity(NULL, SB_DIFF), 0);
     assert_non_null(sb_blob_shape(NULL));
     assert_int_equal(sb_blob_shape_equals(NULL, w->blob), 0);
     assert_int_equal(sb_blob_shape_equals(w->blob, NULL), 0);

@@ -36,7 +36,7 @@ static sb_status limits(void *given) {
 
 static sb_status refuse_to_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     (void)user, (void)ordinal, (void)out;
-    return sb_backend_fail(err, SB_ERR_NO_DEVICE, 0, "there is none");
+    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is none");
 }
 
 static sb_status backend(void *given) {
@@ -87,10 +87,10 @@ static sb_status copy(const sb_source *source, const sb_sink *sink, const sb_pro
     whole_source.read_at = read_at;
     whole_sink.write = take;
     assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL), SB_OK);
-    sb_status status = sb_blob_read_source(blob, source ? source : &whole_source, SB_PROTO_RESHAPE,
+    sb_status status = sb_blob_load_source(blob, source ? source : &whole_source, SB_PROTO_RESHAPE,
                                            NULL, progress, NULL);
     if (status == SB_OK)
-        status = sb_blob_write_sink(blob, sink ? sink : &whole_sink, 0, progress, NULL);
+        status = sb_blob_save_sink(blob, sink ? sink : &whole_sink, 0, progress, NULL);
     sb_blob_destroy(blob);
     return status;
 }
@@ -128,7 +128,7 @@ static sb_status layer_info(void *given) {
     sb_model *net = NULL;
     assert_int_equal(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, NULL), SB_OK);
     assert_int_equal(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, NULL), SB_OK);
-    const sb_status status = sb_model_layer(net, 0, given, NULL);
+    const sb_status status = sb_model_layer_info(net, 0, given, NULL);
     sb_model_destroy(net);
     return status;
 }

@@ -46,7 +46,7 @@ static sb_status touch(sb_context *context, size_t bytes) {
     const void *ptr;
     sb_status status = sb_mem_create(context, bytes, &mem, NULL);
     if (status == SB_OK)
-        status = sb_mem_cpu_data(mem, &ptr, NULL);
+        status = sb_mem_cpu(mem, &ptr, NULL);
     sb_mem_release(mem);
     return status;
 }

@@ -33,8 +33,8 @@ static sb_mem *mem_of(sb_context *context, float value, int32_t head) {
 
 static sb_blob *blob_over(sb_context *context, sb_mem *data, sb_mem *diff) {
     sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    sb__replace(&blob->memory[SB__DATA], sb_mem_retain(data));
-    sb__replace(&blob->memory[SB__DIFF], sb_mem_retain(diff));
+    sb__replace(&blob->memory[SB_DATA], sb_mem_retain(data));
+    sb__replace(&blob->memory[SB_DIFF], sb_mem_retain(diff));
     return blob;
 }
 
@@ -91,8 +91,9 @@ static void update_in_turns(void *arg, int member) {
     for (int i = 0; i < ROUNDS / 10; i++) {
         (void)pthread_mutex_lock(&c->turn);
         expect(c, sb_blob_update(blob, NULL) == SB_OK);
-        expect(c, sb_blob_scale_data(blob, member ? -1 : 2, NULL) == SB_OK);
-        expect(c, sb_blob_asum_data(blob, &sum, NULL) == SB_OK && sum == (member ? 1 : 2) * COUNT);
+        expect(c, sb_blob_scale(blob, SB_DATA, member ? -1 : 2, NULL) == SB_OK);
+        expect(c,
+               sb_blob_asum(blob, SB_DATA, &sum, NULL) == SB_OK && sum == (member ? 1 : 2) * COUNT);
         (void)pthread_mutex_unlock(&c->turn);
     }
 }
@@ -130,7 +131,7 @@ static void copy_at_once(void *arg, int member) {
     sb_blob *to = member ? c->right[1] : c->left[0];
     const sb_blob *from = member ? c->left[1] : c->right[0];
     for (int i = 0; i < ROUNDS; i++)
-        expect(c, sb_blob_copy_from(to, from, 0, NULL) == SB_OK);
+        expect(c, sb_blob_copy_from(to, SB_DATA, from, 0, NULL) == SB_OK);
 }
 
 TEST(crossed_copies_at_once_end) {
@@ -150,7 +151,7 @@ TEST(data_shared_with_diff_updates_to_zero) {
     struct crossed c;
     crossed_open(&c, SB_SIM_EAGER, 9, SB_HEAD_AT_GPU, 3, SB_HEAD_AT_GPU);
     for (int i = 0; i < 2; i++)
-        sb__replace(&c.left[i]->memory[SB__DIFF], sb_mem_retain(c.x));
+        sb__replace(&c.left[i]->memory[SB_DIFF], sb_mem_retain(c.x));
     team_run(2, update_with_itself, &c);
     crossed_close(&c, 0, 3);
 }
@@ -160,9 +161,9 @@ static void copy_to_itself(void *arg, int member) {
     struct crossed *c = arg;
     double sum = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        expect(c, sb_blob_copy_from(c->left[member], c->left[member], 0, NULL) == SB_OK);
-        expect(c, sb_blob_copy_from(c->left[member], c->left[member], SB_COPY_DIFF, NULL) == SB_OK);
-        expect(c, sb_blob_asum_data(c->left[member], &sum, NULL) == SB_OK && sum == 9 * COUNT);
+        expect(c, sb_blob_copy_from(c->left[member], SB_DATA, c->left[member], 0, NULL) == SB_OK);
+        expect(c, sb_blob_copy_from(c->left[member], SB_DIFF, c->left[member], 0, NULL) == SB_OK);
+        expect(c, sb_blob_asum(c->left[member], SB_DATA, &sum, NULL) == SB_OK && sum == 9 * COUNT);
     }
 }
 
@@ -171,8 +172,8 @@ static void copy_to_sharer(void *arg, int member) {
     double sum = 0;
     sb_blob *blob = member ? c->right[0] : c->left[0], *sharer = member ? c->right[1] : c->left[1];
     for (int i = 0; i < ROUNDS; i++) {
-        expect(c, sb_blob_copy_from(blob, sharer, 0, NULL) == SB_OK);
-        expect(c, sb_blob_sumsq_diff(blob, &sum, NULL) == SB_OK);
+        expect(c, sb_blob_copy_from(blob, SB_DATA, sharer, 0, NULL) == SB_OK);
+        expect(c, sb_blob_sumsq(blob, SB_DIFF, &sum, NULL) == SB_OK);
         expect(c, sum == (member ? 81 : 9) * COUNT);
     }
 }

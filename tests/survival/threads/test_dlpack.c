@@ -36,7 +36,7 @@ static void write_and_destroy_the_blob(void *arg) {
     struct loan *loan = arg;
     sb_error err;
     void *data;
-    assert_ok(sb_blob_mutable_cpu_data(loan->blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
     memset(data, 0x44, 16);
     sb_blob_destroy(loan->blob);
 }
@@ -52,8 +52,8 @@ static void lend(void (*first)(void *), void (*second)(void *)) {
     rig_open(&loan.rig, NULL, 0);
     loan.lent = lend_host(16, 0x41);
     loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
-    assert_ok(sb_blob_set_cpu_data(loan.blob, loan.lent.ptr, 16, 0, read_back, &loan, &err));
-    assert_ok(sb_blob_to_mutable_dlpack(loan.blob, SB_SIDE_CPU, 0, &loan.tensor, &err));
+    assert_ok(sb_blob_set_cpu(loan.blob, SB_DATA, loan.lent.ptr, 16, 0, read_back, &loan, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(loan.blob, SB_DATA, SB_SIDE_CPU, &loan.tensor, &err));
     hand_over(first, second, &loan);
     assert_int_equal(loan.lent.deleted, 1);
     lent_free(&loan.lent);
@@ -73,7 +73,7 @@ static void write_elsewhere(void *arg) {
     struct loan *loan = arg;
     sb_error err;
     void *data;
-    assert_ok(sb_blob_mutable_cpu_data(loan->blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
 }
 
 TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
@@ -83,9 +83,9 @@ TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
         rig_open(&loan.rig, NULL, 0);
         loan.lent = lend_host(16, 0x44);
         loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
-        assert_ok(sb_blob_set_cpu_data(loan.blob, loan.lent.ptr, 16, SB_READ_ONLY, read_back, &loan,
-                                       &err));
-        assert_ok(sb_blob_to_dlpack(loan.blob, SB_SIDE_CPU, 0, &loan.tensor, &err));
+        assert_ok(sb_blob_set_cpu(loan.blob, SB_DATA, loan.lent.ptr, 16, SB_READ_ONLY, read_back,
+                                  &loan, &err));
+        assert_ok(sb_blob_to_dlpack(loan.blob, SB_DATA, SB_SIDE_CPU, &loan.tensor, &err));
         hand_over(write_elsewhere, end_the_tensor, &loan);
         assert_int_equal(loan.lent.deleted, 1);
         sb_blob_destroy(loan.blob);
@@ -104,13 +104,13 @@ struct pair {
 static void export_first(void *arg) {
     struct pair *pair = arg;
     sb_error err;
-    assert_ok(sb_blob_to_dlpack(pair->blob, SB_SIDE_CPU, 0, &pair->tensors[0], &err));
+    assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[0], &err));
 }
 
 static void export_second(void *arg) {
     struct pair *pair = arg;
     sb_error err;
-    assert_ok(sb_blob_to_dlpack(pair->blob, SB_SIDE_CPU, 0, &pair->tensors[1], &err));
+    assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[1], &err));
 }
 
 TEST(two_threads_export_one_side) {
@@ -118,7 +118,7 @@ TEST(two_threads_export_one_side) {
         struct pair pair = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
         sb_error err;
         void *data;
-        assert_ok(sb_blob_mutable_cpu_data(pair.blob, &data, &err));
+        assert_ok(sb_blob_mutable_cpu(pair.blob, SB_DATA, &data, &err));
         hand_over(export_first, export_second, &pair);
         assert_ptr_equal(pair.tensors[0]->dl_tensor.data, data);
         assert_ptr_equal(pair.tensors[1]->dl_tensor.data, data);
@@ -139,7 +139,7 @@ static void read_and_destroy(void *arg) {
     struct reader *reader = arg;
     const void *data;
     sb_error err;
-    assert_ok(sb_blob_cpu_data(reader->other, &data, &err));
+    assert_ok(sb_blob_cpu(reader->other, SB_DATA, &data, &err));
     assert_true(bytes_are(data, 16, 0x66));
     sb_blob_destroy(reader->other);
 }
@@ -149,7 +149,7 @@ static void write_when_unique(void *arg) {
     void *data;
     sb_error err;
     assert_true(sb_mem_is_unique(data_of(reader->blob)));
-    assert_ok(sb_blob_mutable_cpu_data(reader->blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(reader->blob, SB_DATA, &data, &err));
     memset(data, 0x67, 16);
 }
 
@@ -159,9 +159,9 @@ TEST(a_memory_that_is_unique_again_may_be_written) {
         sb_dl_managed_versioned *tensor;
         sb_error err;
         void *data;
-        assert_ok(sb_blob_mutable_cpu_data(reader.blob, &data, &err));
+        assert_ok(sb_blob_mutable_cpu(reader.blob, SB_DATA, &data, &err));
         memset(data, 0x66, 16);
-        assert_ok(sb_blob_to_dlpack(reader.blob, SB_SIDE_CPU, 0, &tensor, &err));
+        assert_ok(sb_blob_to_dlpack(reader.blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
         assert_ok(sb_blob_create_from_dlpack(NULL, tensor, &reader.other, &err));
         assert_false(sb_mem_is_unique(data_of(reader.blob)));
         hand_over(read_and_destroy, write_when_unique, &reader);
@@ -178,7 +178,7 @@ static void import_read_end(const sb_blob *blob, sb_dl_managed_versioned *tensor
     const void *data;
     sb_error err;
     assert_ok(sb_blob_create_from_dlpack(sb_blob_context(blob), tensor, &other, &err));
-    assert_ok(sb_blob_cpu_data(other, &data, &err));
+    assert_ok(sb_blob_cpu(other, SB_DATA, &data, &err));
     assert_true(bytes_are(data, 400, byte));
     sb_blob_destroy(other);
 }
@@ -189,14 +189,14 @@ static void export_read_end(void *arg, int member) {
     for (int i = 0; i < ROUNDS; i++) {
         sb_dl_managed_versioned *tensor;
         int32_t side = (member + i) % 2;
-        uint32_t flags = i % 3 ? 0 : SB_DLPACK_DIFF;
-        assert_ok(sb_blob_to_dlpack(blob, side, flags, &tensor, &err));
+        sb_part part = i % 3 ? SB_DATA : SB_DIFF;
+        assert_ok(sb_blob_to_dlpack(blob, part, side, &tensor, &err));
         if (side == SB_SIDE_CPU)
-            assert_true(bytes_are(tensor->dl_tensor.data, 400, flags ? 0 : 0x33));
+            assert_true(bytes_are(tensor->dl_tensor.data, 400, part == SB_DIFF ? 0 : 0x33));
         if (i % 4)
             tensor->deleter(tensor);
         else
-            import_read_end(blob, tensor, flags ? 0 : 0x33);
+            import_read_end(blob, tensor, part == SB_DIFF ? 0 : 0x33);
     }
 }
 
@@ -206,7 +206,7 @@ TEST(many_threads_export_one_blob) {
     void *data;
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 100);
-    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     memset(data, 0x33, 400);
     team_run(MEMBERS, export_read_end, blob);
     assert_true(sb_mem_is_unique(data_of(blob)));

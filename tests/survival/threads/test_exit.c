@@ -52,7 +52,7 @@ static void make_memories(int c) {
         memset(out, i, BYTES);
     }
     need_ok(sb_mem_set_cpu(mems[c][0], lent[c], BYTES, 0, count_deleter, NULL, NULL));
-    need_ok(sb_mem_mutable_gpu_data(mems[c][1], &out, NULL));
+    need_ok(sb_mem_mutable_gpu(mems[c][1], &out, NULL));
     need_ok(sb_sim_set_schedule(contexts[c], c ? SB_SIM_LAZY : SB_SIM_RANDOM, 1, NULL));
     for (int i = 0; i < 3; i++)
         need_ok(i == 1 ? sb_mem_async_cpu_pull(mems[c][i], streams[c], NULL)
@@ -72,7 +72,7 @@ static void make_everything(void) {
         make_memories(c);
         need_ok(sb_blob_create_shaped(contexts[c], SB_DTYPE_F32, (int64_t[]){1000}, 1, &blobs[c],
                                       NULL));
-        need_ok(sb_blob_overwrite_cpu_data_f32(blobs[c], &x, NULL));
+        need_ok(sb_blob_overwrite_cpu_f32(blobs[c], SB_DATA, &x, NULL));
         memset(x, 0, 4000);
     }
     net_current(&net);
@@ -101,11 +101,11 @@ static void work_a_bit(sb_context *context, int c) {
     const void *in;
     if (sb_mem_create(context, BYTES, &mem, NULL) == SB_OK) {
         ignore(sb_mem_prefetch_gpu(mem, streams[c], NULL));
-        ignore(sb_mem_cpu_data(mem, &in, NULL));
+        ignore(sb_mem_cpu(mem, &in, NULL));
     }
     sb_mem_release(mem);
-    ignore(sb_mem_cpu_data(mems[c][2], &in, NULL));
-    ignore(sb_mem_gpu_data(mems[c][3], &in, NULL));
+    ignore(sb_mem_cpu(mems[c][2], &in, NULL));
+    ignore(sb_mem_gpu(mems[c][3], &in, NULL));
     sb_context_trim(context);
 }
 

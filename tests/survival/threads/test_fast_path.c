@@ -97,11 +97,11 @@ TEST(slow_paths_are_counted) {
     assert_ok(sb_mem_create(s.context, BYTES, &mem, &err));
     assert_true(calls_so_far(&s) > calls);
     calls = tiny_calls(&s.tiny);
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     assert_true(tiny_calls(&s.tiny) > calls);
     calls = locks;
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_true(IS_SANITIZED || locks > calls);
     sb_mem_release(mem);
     sb_context_release(s.context);
@@ -116,17 +116,17 @@ TEST(asking_for_a_ready_side_is_fast) {
     scale_open(&s);
     assert_ok(sb_mem_create(s.context, BYTES, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err)); /* HEAD_AT_CPU */
-    assert_fast(&s, sb_mem_cpu_data(mem, &in, &err));
-    assert_fast(&s, sb_mem_mutable_cpu_data(mem, &out, &err));
-    assert_ok(sb_mem_gpu_data(mem, &in, &err)); /* SYNCED */
-    assert_fast(&s, sb_mem_cpu_data(mem, &in, &err));
-    assert_fast(&s, sb_mem_gpu_data(mem, &in, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err)); /* HEAD_AT_GPU */
-    assert_fast(&s, sb_mem_gpu_data(mem, &in, &err));
-    assert_fast(&s, sb_mem_mutable_gpu_data(mem, &out, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_fast(&s, sb_mem_cpu(mem, &in, &err));
+    assert_fast(&s, sb_mem_mutable_cpu(mem, &out, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err)); /* SYNCED */
+    assert_fast(&s, sb_mem_cpu(mem, &in, &err));
+    assert_fast(&s, sb_mem_gpu(mem, &in, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err)); /* HEAD_AT_GPU */
+    assert_fast(&s, sb_mem_gpu(mem, &in, &err));
+    assert_fast(&s, sb_mem_mutable_gpu(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err)); /* the host needs no wait for that */
-    assert_fast(&s, sb_mem_cpu_data(mem, &in, &err));
+    assert_fast(&s, sb_mem_cpu(mem, &in, &err));
     sb_mem_release(mem);
     sb_context_release(s.context);
 }
@@ -151,16 +151,16 @@ TEST(blobs_are_as_fast_as_their_memories) {
     const int64_t index[1] = {5};
     scale_open(&s);
     assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0, BYTES);
-    assert_fast(&s, sb_blob_mutable_data(blob, &mem, &err));
-    assert_fast(&s, sb_blob_cpu_data(blob, &in, &err));
-    assert_fast(&s, sb_blob_mutable_cpu_data(blob, &out, &err));
-    assert_fast(&s, sb_blob_data_at(blob, index, 1, &value, &err));
+    assert_fast(&s, sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
+    assert_fast(&s, sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_fast(&s, sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
+    assert_fast(&s, sb_blob_at(blob, SB_DATA, index, 1, &value, &err));
     assert_fast(&s, look_around(mem));
     assert_fast(&s, sb_context_stats(s.context, &stats, &err));
-    assert_ok(sb_blob_gpu_data(blob, &in, &err));
-    assert_fast(&s, sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    assert_fast(&s, sb_blob_gpu(blob, SB_DATA, &in, &err));
     sb_blob_destroy(blob);
     sb_context_release(s.context);
 }
@@ -176,15 +176,15 @@ TEST(calls_on_the_host_are_the_work_alone) {
     scale_open(&s);
     assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
     assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &source, &err));
-    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
-    assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
-    assert_ok(sb_blob_mutable_cpu_data(source, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(source, SB_DATA, &out, &err));
     assert_fast(&s, sb_blob_update(blob, &err));
-    assert_fast(&s, sb_blob_scale_data(blob, 2, &err));
-    assert_fast(&s, sb_blob_copy_from(blob, source, 0, &err));
+    assert_fast(&s, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_fast(&s, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
     assert_fast(&s, sb_blob_fill(blob, &filler, 1, &err));
-    assert_fast(&s, sb_blob_asum_data(blob, &sum, &err));
-    assert_fast(&s, sb_blob_sumsq_diff(blob, &sum, &err));
+    assert_fast(&s, sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_fast(&s, sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
     sb_blob_destroy(source);
     sb_blob_destroy(blob);
     sb_context_release(s.context);

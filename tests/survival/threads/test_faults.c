@@ -128,13 +128,13 @@ static bool is_ok(struct round *round, sb_status status) {
 
 static const sb_mem *memory_of(struct round *round, const struct object *o) {
     const sb_mem *mem = NULL;
-    expect(round, sb_blob_data(o->blob, &mem, NULL) == SB_OK);
+    expect(round, sb_blob_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
     return mem;
 }
 
 static sb_mem *own_memory_of(struct round *round, struct object *o) {
     sb_mem *mem = NULL;
-    expect(round, sb_blob_mutable_data(o->blob, &mem, NULL) == SB_OK);
+    expect(round, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
     return mem;
 }
 
@@ -246,14 +246,14 @@ static void let_go(struct lane *lane) {
 
 static void read_host(struct worker *w, struct object *o) {
     const void *in;
-    if (is_ok(w->round, sb_blob_cpu_data(o->blob, &in, NULL)))
+    if (is_ok(w->round, sb_blob_cpu(o->blob, SB_DATA, &in, NULL)))
         expect_bytes(w->round, in, o->value, "host");
 }
 
 static void read_device(struct worker *w, struct object *o) {
     const void *in;
     unsigned char bytes[BYTES];
-    if (!is_ok(w->round, sb_blob_gpu_data(o->blob, &in, NULL)))
+    if (!is_ok(w->round, sb_blob_gpu(o->blob, SB_DATA, &in, NULL)))
         return;
     expect(w->round, sb_sim_peek(w->round->rig.context, bytes, in, BYTES, NULL) == SB_OK);
     expect_bytes(w->round, bytes, o->value, "device");
@@ -263,7 +263,7 @@ static void read_device(struct worker *w, struct object *o) {
 static void read_on_stream(struct worker *w, struct object *o) {
     const void *in;
     struct lane *lane = hold_lane(w);
-    if (is_ok(w->round, sb_blob_gpu_data_on(o->blob, lane->stream, &in, NULL)))
+    if (is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
         launch(w, lane->stream, in, -1);
     let_go(lane);
 }
@@ -293,9 +293,9 @@ static void export(struct worker *w, struct object *o) {
     end_tensor_of(w, i);
     struct lane *lane = hold_lane(w);
     if (side == SB_SIDE_GPU &&
-        !is_ok(w->round, sb_blob_gpu_data_on(o->blob, lane->stream, &in, NULL)))
+        !is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
         in = NULL;
-    if (!is_ok(w->round, sb_blob_to_dlpack(o->blob, side, 0, &w->tensors[i], NULL)))
+    if (!is_ok(w->round, sb_blob_to_dlpack(o->blob, SB_DATA, side, &w->tensors[i], NULL)))
         w->tensors[i] = NULL;
     if (in)
         launch(w, lane->stream, in, -1);
@@ -305,8 +305,8 @@ static void export(struct worker *w, struct object *o) {
 static void share(struct worker *w, struct object *o) {
     sb_blob *sharer = blob_of_count(w->round->rig.context, SB_DTYPE_F32, COUNT);
     double sum;
-    expect(w->round, sb_blob_share_data(sharer, o->blob, NULL) == SB_OK);
-    (void)is_ok(w->round, sb_blob_asum_data(sharer, &sum, NULL));
+    expect(w->round, sb_blob_share(sharer, SB_DATA, o->blob, NULL) == SB_OK);
+    (void)is_ok(w->round, sb_blob_asum(sharer, SB_DATA, &sum, NULL));
     sb_blob_destroy(sharer);
 }
 
@@ -321,8 +321,8 @@ static bool is_done(struct worker *w, struct object *o, sb_status status) {
 
 static void write_host(struct worker *w, struct object *o, int value) {
     void *out;
-    sb_status st = draw(&w->random, 2) ? sb_blob_overwrite_cpu_data(o->blob, &out, NULL)
-                                       : sb_blob_mutable_cpu_data(o->blob, &out, NULL);
+    sb_status st = draw(&w->random, 2) ? sb_blob_overwrite_cpu(o->blob, SB_DATA, &out, NULL)
+                                       : sb_blob_mutable_cpu(o->blob, SB_DATA, &out, NULL);
     if (!is_done(w, o, st))
         return;
     memset(out, value, BYTES);
@@ -331,8 +331,8 @@ static void write_host(struct worker *w, struct object *o, int value) {
 
 static void write_device(struct worker *w, struct object *o, int value) {
     void *out;
-    sb_status st = draw(&w->random, 2) ? sb_blob_overwrite_gpu_data(o->blob, &out, NULL)
-                                       : sb_blob_mutable_gpu_data(o->blob, &out, NULL);
+    sb_status st = draw(&w->random, 2) ? sb_blob_overwrite_gpu(o->blob, SB_DATA, &out, NULL)
+                                       : sb_blob_mutable_gpu(o->blob, SB_DATA, &out, NULL);
     if (!is_done(w, o, st))
         return;
     device_fill(w->round->rig.context, out, BYTES, value);
@@ -343,8 +343,8 @@ static void write_on_stream(struct worker *w, struct object *o, int value) {
     void *out;
     struct lane *lane = hold_lane(w);
     sb_status st = draw(&w->random, 2)
-                       ? sb_blob_overwrite_gpu_data_on(o->blob, lane->stream, &out, NULL)
-                       : sb_blob_mutable_gpu_data_on(o->blob, lane->stream, &out, NULL);
+                       ? sb_blob_overwrite_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL)
+                       : sb_blob_mutable_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL);
     if (is_done(w, o, st)) {
         launch(w, lane->stream, out, value);
         o->value = -1;
@@ -376,7 +376,7 @@ static void import(struct worker *w, struct object *o, int value) {
                                                  .shape = loan->shape},
                                    .manager_ctx = loan,
                                    .deleter = end_tensor};
-    if (settle_loan(w, loan, sb_blob_from_legacy_dlpack(o->blob, &loan->tensor, 0, NULL)))
+    if (settle_loan(w, loan, sb_blob_from_legacy_dlpack(o->blob, SB_DATA, &loan->tensor, 0, NULL)))
         o->value = value;
 }
 
@@ -399,8 +399,8 @@ static void compute(struct worker *w, struct object *o, int value) {
     (void)value;
     o->value = -1;
     (void)is_done(w, o,
-                  draw(&w->random, 2) ? sb_blob_scale_data(o->blob, 2, NULL)
-                                      : sb_blob_clear_data(o->blob, NULL));
+                  draw(&w->random, 2) ? sb_blob_scale(o->blob, SB_DATA, 2, NULL)
+                                      : sb_blob_clear(o->blob, SB_DATA, NULL));
 }
 
 /* --- a worker -------------------------------------------------------------------------------- */
@@ -569,7 +569,7 @@ static void give_up_in_use(struct round *round) {
     void *out;
     assert_ok(sb_sim_set_schedule(round->rig.context, SB_SIM_LAZY, 0, &err));
     lend(&w, o, 1);
-    if (sb_blob_mutable_gpu_data(o->blob, &out, NULL) == SB_OK)
+    if (sb_blob_mutable_gpu(o->blob, SB_DATA, &out, NULL) == SB_OK)
         start_transfer(&w, o);
     device_fail(round->rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW);
     for (int i = 2; i <= 16; i++)

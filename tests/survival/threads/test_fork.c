@@ -95,8 +95,8 @@ static void estate_memories(struct estate *e) {
     assert_ok(sb_mem_set_cpu(e->lent_host, e->host.ptr, BYTES, 0, lent_deleter, &e->host, &err));
     assert_ok(sb_mem_set_gpu(e->lent_device, e->device.ptr, BYTES, SB_READ_ONLY, lent_deleter,
                              &e->device, &err));
-    assert_ok(sb_mem_mutable_gpu_data(e->at_device, &ptr, &err));
-    assert_ok(sb_mem_mutable_gpu_data(e->pulled, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu(e->at_device, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu(e->pulled, &ptr, &err));
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_ok(sb_mem_async_gpu_push(e->pushed, e->stream, &err));
     assert_ok(sb_mem_async_cpu_pull(e->pulled, e->stream, &err));
@@ -112,11 +112,11 @@ static void estate_open(struct estate *e) {
     assert_ok(sb_sim_stream_create(e->context, &e->stream, &err));
     estate_memories(e);
     e->blob = blob_of_count(e->context, SB_DTYPE_F32, 100);
-    assert_ok(sb_blob_overwrite_cpu_data_f32(e->blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(e->blob, SB_DATA, &x, &err));
     for (int i = 0; i < 100; i++)
         x[i] = 2;
     e->sharer = blob_of_count(e->context, SB_DTYPE_F32, 100);
-    assert_ok(sb_blob_share_data(e->sharer, e->blob, &err));
+    assert_ok(sb_blob_share(e->sharer, SB_DATA, e->blob, &err));
     e->model = small_model(e->context);
 }
 
@@ -133,7 +133,7 @@ static void estate_release(struct estate *e) {
 
 static bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     const void *ptr;
-    return sb_mem_cpu_data(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
+    return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
 static void read_what_is_current(struct estate *e) {
@@ -142,8 +142,8 @@ static void read_what_is_current(struct estate *e) {
     child_wants(host_holds(e->pinned, LARGE, 1));
     child_wants(host_holds(e->pushed, BYTES, 2));
     child_wants(host_holds(e->lent_host, BYTES, 5));
-    child_wants(sb_blob_asum_data(e->sharer, &sum, NULL) == SB_OK && sum == 200);
-    child_wants(sb_blob_data_at_f32(e->blob, (int64_t[]){99}, 1, &value, NULL) == SB_OK);
+    child_wants(sb_blob_asum(e->sharer, SB_DATA, &sum, NULL) == SB_OK && sum == 200);
+    child_wants(sb_blob_at_f32(e->blob, SB_DATA, (int64_t[]){99}, 1, &value, NULL) == SB_OK);
     child_wants(value == 2);
 }
 
@@ -229,15 +229,15 @@ static void refuse_memory_calls(struct estate *e) {
     const void *in;
     void *out;
     sb_mem *host = e->lent_host, *device = e->at_device;
-    child_is_refused(sb_mem_cpu_data(device, &in, NULL));
-    child_is_refused(sb_mem_mutable_cpu_data(device, &out, NULL));
-    child_is_refused(sb_mem_gpu_data(host, &in, NULL));
-    child_is_refused(sb_mem_gpu_data(device, &in, NULL));
-    child_is_refused(sb_mem_gpu_data_on(host, NULL, &in, NULL));
-    child_is_refused(sb_mem_gpu_data_on(device, e->stream, &in, NULL));
-    child_is_refused(sb_mem_mutable_gpu_data(host, &out, NULL));
-    child_is_refused(sb_mem_mutable_gpu_data(device, &out, NULL));
-    child_is_refused(sb_mem_mutable_gpu_data_on(host, e->stream, &out, NULL));
+    child_is_refused(sb_mem_cpu(device, &in, NULL));
+    child_is_refused(sb_mem_mutable_cpu(device, &out, NULL));
+    child_is_refused(sb_mem_gpu(host, &in, NULL));
+    child_is_refused(sb_mem_gpu(device, &in, NULL));
+    child_is_refused(sb_mem_gpu_on(host, NULL, &in, NULL));
+    child_is_refused(sb_mem_gpu_on(device, e->stream, &in, NULL));
+    child_is_refused(sb_mem_mutable_gpu(host, &out, NULL));
+    child_is_refused(sb_mem_mutable_gpu(device, &out, NULL));
+    child_is_refused(sb_mem_mutable_gpu_on(host, e->stream, &out, NULL));
     child_is_refused(sb_mem_overwrite_gpu(host, &out, NULL));
     child_is_refused(sb_mem_overwrite_gpu_on(host, e->stream, &out, NULL));
     child_is_refused(sb_mem_set_gpu(host, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
@@ -249,8 +249,8 @@ static void refuse_memory_calls(struct estate *e) {
     /* what waits for a pending transfer */
     child_is_refused(sb_mem_synchronize(e->pushed, NULL));
     child_is_refused(sb_mem_synchronize(e->pulled, NULL));
-    child_is_refused(sb_mem_cpu_data(e->pulled, &in, NULL));
-    child_is_refused(sb_mem_mutable_cpu_data(e->pushed, &out, NULL));
+    child_is_refused(sb_mem_cpu(e->pulled, &in, NULL));
+    child_is_refused(sb_mem_mutable_cpu(e->pushed, &out, NULL));
     child_is_refused(sb_mem_overwrite_cpu(e->pushed, &out, NULL));
     child_is_refused(sb_mem_set_cpu(e->pushed, e->host.ptr, BYTES, 0, NULL, NULL, NULL));
     child_is_refused(sb_mem_evict_cpu(e->pushed, NULL));
@@ -263,25 +263,25 @@ static void refuse_blob_calls(struct estate *e) {
     const int64_t *dims;
     double sum;
     sb_blob *copy = NULL;
-    child_is_refused(sb_blob_gpu_data(e->blob, &in, NULL));
-    child_is_refused(sb_blob_gpu_diff_on(e->blob, e->stream, &in, NULL));
-    child_is_refused(sb_blob_mutable_gpu_data(e->blob, &out, NULL));
-    child_is_refused(sb_blob_mutable_gpu_diff_on(e->blob, e->stream, &out, NULL));
-    child_is_refused(sb_blob_overwrite_gpu_diff(e->blob, &out, NULL));
-    child_is_refused(sb_blob_overwrite_gpu_data_on(e->blob, e->stream, &out, NULL));
+    child_is_refused(sb_blob_gpu(e->blob, SB_DATA, &in, NULL));
+    child_is_refused(sb_blob_gpu_on(e->blob, SB_DIFF, e->stream, &in, NULL));
+    child_is_refused(sb_blob_mutable_gpu(e->blob, SB_DATA, &out, NULL));
+    child_is_refused(sb_blob_mutable_gpu_on(e->blob, SB_DIFF, e->stream, &out, NULL));
+    child_is_refused(sb_blob_overwrite_gpu(e->blob, SB_DIFF, &out, NULL));
+    child_is_refused(sb_blob_overwrite_gpu_on(e->blob, SB_DATA, e->stream, &out, NULL));
     child_is_refused(sb_blob_gpu_shape(e->blob, &dims, NULL));
-    child_is_refused(sb_blob_set_gpu_data(e->blob, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
+    child_is_refused(sb_blob_set_gpu(e->blob, SB_DATA, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
     /* where the head is at the device */
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, (int64_t[]){128}, 1, &copy, NULL) ==
                 SB_OK);
-    sb__replace(&copy->memory[SB__DATA], sb_mem_retain(e->at_device));
-    child_is_refused(sb_blob_asum_data(copy, &sum, NULL));
-    child_is_refused(sb_blob_sumsq_data(copy, &sum, NULL));
-    child_is_refused(sb_blob_scale_data(copy, 2, NULL));
+    sb__replace(&copy->memory[SB_DATA], sb_mem_retain(e->at_device));
+    child_is_refused(sb_blob_asum(copy, SB_DATA, &sum, NULL));
+    child_is_refused(sb_blob_sumsq(copy, SB_DATA, &sum, NULL));
+    child_is_refused(sb_blob_scale(copy, SB_DATA, 2, NULL));
     child_is_refused(sb_blob_update(copy, NULL));
-    child_is_refused(sb_blob_clear_data(copy, NULL));
-    child_is_refused(sb_blob_copy_from(e->blob, copy, SB_COPY_RESHAPE, NULL));
-    child_is_refused(sb_blob_data_at(copy, (int64_t[]){0}, 1, &sum, NULL));
+    child_is_refused(sb_blob_clear(copy, SB_DATA, NULL));
+    child_is_refused(sb_blob_copy_from(e->blob, SB_DATA, copy, SB_COPY_RESHAPE, NULL));
+    child_is_refused(sb_blob_at(copy, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
     sb_blob_destroy(copy);
 }
 
@@ -353,7 +353,7 @@ static void locked_estate_open(struct locked_estate *e) {
     e->host = lend_host(BYTES, 5);
     assert_ok(sb_mem_set_cpu(e->lent, e->host.ptr, BYTES, 0, NULL, NULL, &err));
     e->blob = blob_of_count(e->context, SB_DTYPE_F32, BYTES / sizeof(float));
-    sb__replace(&e->blob->memory[SB__DATA], sb_mem_retain(e->pinned));
+    sb__replace(&e->blob->memory[SB_DATA], sb_mem_retain(e->pinned));
 }
 
 static void locked_estate_release(struct locked_estate *e) {
@@ -372,18 +372,18 @@ static void touch_page_locked_bytes(void *arg) {
     double sum;
     sb_mem *own;
     sb_blob *copy;
-    child_is_refused(sb_mem_cpu_data(e->pinned, &in, NULL));
-    child_is_refused(sb_mem_mutable_cpu_data(e->pinned, &out, NULL));
+    child_is_refused(sb_mem_cpu(e->pinned, &in, NULL));
+    child_is_refused(sb_mem_mutable_cpu(e->pinned, &out, NULL));
     child_is_refused(sb_mem_overwrite_cpu(e->pinned, &out, NULL));
     child_is_refused(sb_mem_clear(e->pinned, NULL));
-    child_is_refused(sb_blob_asum_data(e->blob, &sum, NULL));
-    child_is_refused(sb_blob_scale_data(e->blob, 2, NULL));
-    child_is_refused(sb_blob_data_at(e->blob, (int64_t[]){0}, 1, &sum, NULL));
+    child_is_refused(sb_blob_asum(e->blob, SB_DATA, &sum, NULL));
+    child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
+    child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
     child_is_refused(sb_blob_to_proto_new(e->blob, 0, &buffer, &size, NULL));
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
                                       NULL) == SB_OK);
-    child_wants(sb_blob_overwrite_cpu_data(copy, &out, NULL) == SB_OK);
-    child_is_refused(sb_blob_copy_from(copy, e->blob, 0, NULL));
+    child_wants(sb_blob_overwrite_cpu(copy, SB_DATA, &out, NULL) == SB_OK);
+    child_is_refused(sb_blob_copy_from(copy, SB_DATA, e->blob, 0, NULL));
     sb_blob_destroy(copy);
     child_wants(host_holds(e->lent, BYTES, 5));
     child_wants(sb_mem_set_cpu(e->replaced, e->host.ptr, BYTES, 0, NULL, NULL, NULL) == SB_OK);
@@ -401,7 +401,7 @@ TEST(page_locked_bytes_may_be_the_parent_s_alone) {
     double sum = 0;
     locked_estate_open(&e);
     in_child(touch_page_locked_bytes, &e);
-    assert_ok(sb_blob_asum_data(e.blob, &sum, &err)); /* the parent has them */
+    assert_ok(sb_blob_asum(e.blob, SB_DATA, &sum, &err)); /* the parent has them */
     assert_true(sum > 0);
     assert_true(host_holds(e.pinned, BYTES, 1));
     locked_estate_release(&e);
@@ -413,10 +413,10 @@ static void open_another(void *arg) {
     const void *ptr;
     estate_open(&own);
     read_what_is_current(&own);
-    child_wants(sb_mem_gpu_data(own.pinned, &ptr, NULL) == SB_OK);
+    child_wants(sb_mem_gpu(own.pinned, &ptr, NULL) == SB_OK);
     child_wants(host_holds(own.pulled, BYTES, 3));
     child_wants(host_holds(own.lent_device, BYTES, 6));
-    child_wants(sb_mem_gpu_data(e->lent_host, &ptr, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_gpu(e->lent_host, &ptr, NULL) == SB_ERR_FORKED);
     estate_release(&own);
     estate_release(e);
 }
@@ -459,8 +459,8 @@ static void live_on(void *arg) {
     child_wants(host_holds(mem, LARGE, 9));
     sb_mem_release(mem);
     sb_context_trim(e->context);
-    child_is_refused(sb_mem_cpu_data(e->at_device, &in, NULL));
-    child_is_refused(sb_mem_gpu_data_on(e->lent_host, e->stream, &in, NULL));
+    child_is_refused(sb_mem_cpu(e->at_device, &in, NULL));
+    child_is_refused(sb_mem_gpu_on(e->lent_host, e->stream, &in, NULL));
     use_the_device(e);
 }
 
@@ -499,12 +499,12 @@ static void read_beside_the_lock(void *arg) {
     sb_dl_managed_versioned *tensor = NULL;
     const sb_mem *mem = NULL;
     const void *in;
-    child_wants(sb_blob_data(blob, &mem, NULL) == SB_OK);
+    child_wants(sb_blob_mem(blob, SB_DATA, &mem, NULL) == SB_OK);
     child_wants(sb_mem_storage(mem, SB_SIDE_CPU) != SB_STORAGE_NONE);
     child_wants(sb_mem_synchronize(mem, NULL) == SB_OK);
     child_wants(sb_mem_prefetch_cpu(mem, NULL, NULL) == SB_OK);
-    child_wants(sb_mem_cpu_data(mem, &in, NULL) == SB_OK);
-    child_wants(sb_blob_to_dlpack(blob, SB_SIDE_CPU, 0, &tensor, NULL) == SB_OK);
+    child_wants(sb_mem_cpu(mem, &in, NULL) == SB_OK);
+    child_wants(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, NULL) == SB_OK);
     child_wants(tensor->dl_tensor.data == in);
     tensor->deleter(tensor);
 }
@@ -521,11 +521,11 @@ TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
         options.device = devices[i];
         assert_ok(sb_context_create(&options, &context, &err));
         sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 100);
-        assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+        assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
         memset(x, 0, 100 * sizeof *x);
         if (i == 1)
-            assert_ok(sb_blob_gpu_data(blob, &in, &err));
-        assert_ok(sb_blob_data(blob, &mem, &err));
+            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+        assert_ok(sb_blob_mem(blob, SB_DATA, &mem, &err));
         fork_while_held(&((sb_mem *)mem)->lock, read_beside_the_lock, blob);
         sb_blob_destroy(blob);
         sb_context_release(context);
@@ -536,7 +536,7 @@ TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
 static void change_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     void *out;
-    child_wants(sb_mem_mutable_cpu_data(mem, &out, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_mutable_cpu(mem, &out, NULL) == SB_ERR_FORKED);
     child_wants(sb_mem_overwrite_cpu(mem, &out, NULL) == SB_ERR_FORKED);
     child_wants(sb_mem_evict_gpu(mem, NULL) == SB_ERR_FORKED);
     child_wants(sb_mem_set_cpu(mem, &out, BYTES, 0, NULL, NULL, NULL) == SB_ERR_FORKED);
@@ -550,10 +550,10 @@ static void wait_beside_the_lock(void *arg) {
     sb_error err;
     const void *in;
     child_wants(sb_blob_create(sb_mem_context(mem), SB_DTYPE_F32, &blob, &err) == SB_OK);
-    child_is_refused(sb_blob_set_data(blob, mem, &err));
+    child_is_refused(sb_blob_set_mem(blob, SB_DATA, mem, &err));
     child_wants(strstr(err.message, "another thread") != NULL);
     sb_blob_destroy(blob);
-    child_is_refused(sb_mem_cpu_data(mem, &in, &err));
+    child_is_refused(sb_mem_cpu(mem, &in, &err));
     child_wants(strstr(err.message, "another thread") != NULL);
     child_is_refused(sb_mem_synchronize(mem, &err));
     child_wants(strstr(err.message, "another thread") != NULL);
@@ -565,7 +565,7 @@ TEST(a_child_is_told_that_the_memory_s_lock_stayed_behind) {
     const void *in;
     estate_open(&e);
     sb_mem *mem = mem_filled(e.context, BYTES, 8);
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     fork_while_held(&mem->lock, change_beside_the_lock, mem);
     fork_while_held(&e.pulled->lock, wait_beside_the_lock, e.pulled);
     sb_mem_release(mem);
@@ -577,7 +577,7 @@ TEST(a_child_is_told_that_the_memory_s_lock_stayed_behind) {
 static void touch_first(void *arg, int member) {
     const void *in;
     (void)member;
-    child_wants(sb_mem_cpu_data(arg, &in, NULL) == SB_OK);
+    child_wants(sb_mem_cpu(arg, &in, NULL) == SB_OK);
 }
 
 static void touch_with_threads(void *arg) {
@@ -639,7 +639,7 @@ static void trim_and_release(void *arg) {
     sb_mem *mem = NULL;
     const void *in;
     child_wants(sb_mem_create(e->context, LARGE, &mem, NULL) == SB_OK);
-    child_wants(sb_mem_cpu_data(mem, &in, NULL) == SB_OK && bytes_are(in, LARGE, 0));
+    child_wants(sb_mem_cpu(mem, &in, NULL) == SB_OK && bytes_are(in, LARGE, 0));
     sb_mem_release(mem);
     sb_context_trim(e->context);
     sb_context_release(e->context);
@@ -674,10 +674,10 @@ static void strike(struct forge *f, int i) {
     sb_context *context = f->estate.context;
     if (sb_mem_create(context, i % 2 ? LARGE : BYTES, &mem, NULL) == SB_OK) {
         ignore(sb_mem_prefetch_gpu(mem, f->estate.stream, NULL));
-        ignore(sb_mem_cpu_data(mem, &in, NULL));
+        ignore(sb_mem_cpu(mem, &in, NULL));
     }
     sb_mem_release(mem);
-    ignore(sb_mem_gpu_data(f->shared, &in, NULL));
+    ignore(sb_mem_gpu(f->shared, &in, NULL));
     ignore(sb_context_synchronize(context, NULL));
     if (i % 8 == 0)
         sb_context_trim(context);

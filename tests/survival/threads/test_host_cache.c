@@ -91,7 +91,7 @@ static void churn(void *arg, int member) {
         size_t bytes = large[(i + member) % 3];
         sb_mem *mem = mem_filled(crowd->context, bytes, member + 1);
         const void *ptr;
-        if (sb_mem_cpu_data(mem, &ptr, NULL) != SB_OK || !bytes_are(ptr, bytes, member + 1) ||
+        if (sb_mem_cpu(mem, &ptr, NULL) != SB_OK || !bytes_are(ptr, bytes, member + 1) ||
             sb_context_stats(crowd->context, &stats, NULL) != SB_OK ||
             stats.cached_bytes > 600 << 10)
             atomic_fetch_add(&crowd->wrong, 1);

@@ -80,7 +80,7 @@ static void use_stream(struct stage *s, int stream) {
     sb_mem *mem;
     const void *ptr;
     assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)&stream_objects[stream], &ptr, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)&stream_objects[stream], &ptr, &err));
     sb_mem_release(mem);
 }
 
@@ -96,7 +96,7 @@ static void take_stream_0(void *arg) {
     struct stage *s = arg;
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_gpu_data_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
+    assert_ok(sb_mem_gpu_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
 }
 
 static void forget_stream_0(void *arg) {
@@ -124,14 +124,14 @@ static void touch_cpu(void *arg) {
     struct stage *s = arg;
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_cpu_data(s->mem, &ptr, &err));
+    assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
 }
 
 static void touch_gpu(void *arg) {
     struct stage *s = arg;
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_gpu_data(s->mem, &ptr, &err));
+    assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
 }
 
 static void prefetch_gpu(void *arg) {
@@ -197,7 +197,7 @@ TEST(calls_that_collide_leave_the_memory_whole) {
 static void give_to_blob(void *arg) {
     struct stage *s = arg;
     sb_error err;
-    assert_ok(sb_blob_set_data(s->blob, s->mem, &err));
+    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
 }
 
 /* A blob asks how the bytes are aligned, wherever they are. */
@@ -234,8 +234,8 @@ TEST(reads_of_one_diff_are_noted_by_both) {
         void *ptr;
         assert_ok(sb_blob_create_shaped(u.stage.context, SB_DTYPE_F32, (int64_t[]){64}, 1,
                                         &u.blobs[i], &err));
-        assert_ok(sb_blob_set_diff(u.blobs[i], u.stage.mem, &err));
-        assert_ok(sb_blob_overwrite_gpu_data(u.blobs[i], &ptr, &err));
+        assert_ok(sb_blob_set_mem(u.blobs[i], SB_DIFF, u.stage.mem, &err));
+        assert_ok(sb_blob_overwrite_gpu(u.blobs[i], SB_DATA, &ptr, &err));
         memset(ptr, 0, BYTES);
     }
     touch_gpu(&u.stage);
@@ -262,7 +262,7 @@ TEST(loans_that_collide_end_once_each) {
 static void spoil(void *arg) {
     struct stage *s = arg;
     sb_error err;
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(s->blob, 2, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(s->blob, SB_DATA, 2, &err));
 }
 
 static void lend_after_the_loss(void *arg) {
@@ -278,7 +278,7 @@ static void stage_open_to_spoil(struct stage *s) {
     void *ptr;
     stage_open(s);
     assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s->blob, &err));
-    assert_ok(sb_blob_mutable_data(s->blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(s->blob, SB_DATA, &mem, &err));
     sb_mem_release(s->mem);
     s->mem = sb_mem_retain(mem);
     assert_ok(sb_mem_overwrite_gpu(mem, &ptr, &err));
@@ -363,7 +363,7 @@ TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
     assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s->blob, &err));
     touch_cpu(s);
     touch_gpu(s);
-    assert_ok(sb_blob_set_data(s->blob, s->mem, &err));
+    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
     assert_int_equal(pthread_create(&reader, NULL, read_beside, &f), 0);
     assert_status(SB_ERR_COMM_FAILURE,
                   sb_comm_all_reduce_blobs(comm, &s->blob, 1, 0, SB_COMM_SUM, &err));
@@ -404,7 +404,7 @@ static void *join_in(void *user) {
     sb_error err;
     const void *ptr;
     quiet_await(&r->giving_up);
-    assert_ok(sb_mem_gpu_data_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
+    assert_ok(sb_mem_gpu_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
     quiet_raise(&r->joined);
     return NULL;
 }
@@ -418,7 +418,7 @@ TEST(storage_is_given_up_beside_new_readers) {
     stage_open(s);
     assert_ok(sb_mem_set_gpu(s->mem, s->lent[0], BYTES, SB_READ_ONLY, count_deleter, s, &err));
     take_stream_0(s);
-    assert_ok(sb_mem_mutable_cpu_data(s->mem, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
     memset(ptr, 0x11, BYTES);
     s->tiny.on_event_wait = fail_first_wait;
     s->tiny.user = &r;

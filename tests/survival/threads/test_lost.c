@@ -77,12 +77,12 @@ static void race_open(struct race *race, sb_status (*give_up)(struct race *race)
     open_slow_device(race);
     sb_context *context = race->rig.context;
     race->blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_gpu_data(race->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu(race->blob, SB_DATA, &out, &err));
     assert_ok(sb_mem_create(context, BYTES, &race->mem, &err));
     race->lent = lend_host(BYTES, 0);
     race->lent.taken = true;
     assert_ok(sb_mem_set_cpu(race->mem, race->lent.ptr, BYTES, 0, lent_deleter, &race->lent, &err));
-    assert_ok(sb_mem_mutable_gpu_data(race->mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(race->mem, &out, &err));
     device_fill(context, out, BYTES, 0x11);
     assert_ok(sb_sim_stream_create(context, &race->stream, &err));
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
@@ -93,7 +93,7 @@ static void race_open(struct race *race, sb_status (*give_up)(struct race *race)
 static void run(void *arg, int member) {
     struct race *race = arg;
     if (member == 0) {
-        assert_int_equal(sb_blob_scale_data(race->blob, 2, NULL), SB_ERR_DEVICE_LOST);
+        assert_int_equal(sb_blob_scale(race->blob, SB_DATA, 2, NULL), SB_ERR_DEVICE_LOST);
         return;
     }
     while (!atomic_load(&race->draining))
@@ -134,7 +134,7 @@ struct waiting {
 
 static void *lose_device(void *user) {
     struct waiting *w = user;
-    assert_int_equal(sb_blob_scale_data(w->blob, 2, NULL), SB_ERR_DEVICE_LOST);
+    assert_int_equal(sb_blob_scale(w->blob, SB_DATA, 2, NULL), SB_ERR_DEVICE_LOST);
     return NULL;
 }
 
@@ -156,7 +156,7 @@ TEST(a_wait_that_the_loss_cut_short_does_not_succeed) {
     sb_error err;
     void *out;
     w.blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_gpu_data(w.blob, &out, &err));
+    assert_ok(sb_blob_overwrite_gpu(w.blob, SB_DATA, &out, &err));
     w.tiny.user = &w;
     w.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
@@ -187,12 +187,12 @@ static void leave_waiting(sb_context *context, void *bytes, struct chained *chai
     void *out;
     assert_ok(sb_mem_create(context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, bytes, BYTES, 0, end_chained, chained, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     device_fail(context, SB_SIM_ANY, 2, SB_SIM_FAIL_NOW); /* the copy is queued */
     for (int i = 3; i <= 17; i++)
         assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, i, SB_SIM_FAIL_NOW, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
     sb_mem_release(mem);
 }
 

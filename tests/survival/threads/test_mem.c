@@ -22,8 +22,8 @@ static void touch_first(void *arg, int member) {
     struct crowd *crowd = arg;
     const void *ptr = NULL;
     (void)member;
-    expect(crowd, sb_mem_cpu_data(crowd->mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
-    expect(crowd, sb_mem_gpu_data(crowd->mem, &ptr, NULL) == SB_OK);
+    expect(crowd, sb_mem_cpu(crowd->mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
+    expect(crowd, sb_mem_gpu(crowd->mem, &ptr, NULL) == SB_OK);
 }
 
 TEST(concurrent_first_touch_allocates_once) {
@@ -50,9 +50,9 @@ static void ask_for_memories(void *arg, int member) {
     sb_mem *data = NULL, *diff = NULL, *first = NULL;
     const void *ptr;
     (void)member;
-    expect(crowd, sb_blob_mutable_data(crowd->blob, &data, NULL) == SB_OK);
-    expect(crowd, sb_blob_mutable_diff(crowd->blob, &diff, NULL) == SB_OK && data != diff);
-    expect(crowd, sb_blob_cpu_data(crowd->blob, &ptr, NULL) == SB_OK && bytes_are(ptr, 40, 0));
+    expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DATA, &data, NULL) == SB_OK);
+    expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DIFF, &diff, NULL) == SB_OK && data != diff);
+    expect(crowd, sb_blob_cpu(crowd->blob, SB_DATA, &ptr, NULL) == SB_OK && bytes_are(ptr, 40, 0));
     expect(crowd, atomic_compare_exchange_strong(&crowd->seen, &first, data) || first == data);
 }
 

@@ -9,7 +9,7 @@ static void use_builtin(void *arg) {
     const void *ptr;
     (void)arg;
     assert_ok(sb_mem_create(NULL, 100, &mem, &err));
-    assert_ok(sb_mem_cpu_data(mem, &ptr, &err));
+    assert_ok(sb_mem_cpu(mem, &ptr, &err));
     sb_mem_release(mem);
 }
 

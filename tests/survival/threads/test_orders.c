@@ -55,7 +55,7 @@ TEST(the_last_release_of_a_memory_comes_after_all_uses) {
 static void read_and_release(void *arg) {
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_cpu_data(arg, &ptr, &err));
+    assert_ok(sb_mem_cpu(arg, &ptr, &err));
     assert_true(holds(ptr, BYTES, 0x11));
     sb_mem_release(arg);
 }
@@ -65,7 +65,7 @@ static void write_when_alone(void *arg) {
     void *ptr;
     while (!sb_mem_is_unique(arg))
         sched_yield();
-    assert_ok(sb_mem_mutable_cpu_data(arg, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(arg, &ptr, &err));
     memset(ptr, 0x22, BYTES);
 }
 
@@ -86,7 +86,7 @@ TEST(the_only_owner_comes_after_all_others) {
 static void read_zeros_cpu(void *arg) {
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_cpu_data(arg, &ptr, &err));
+    assert_ok(sb_mem_cpu(arg, &ptr, &err));
     assert_true(holds(ptr, BYTES, 0));
 }
 
@@ -100,7 +100,7 @@ TEST(a_host_side_that_is_ready_is_whole) {
 static void read_zeros_gpu(void *arg) {
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_gpu_data(arg, &ptr, &err));
+    assert_ok(sb_mem_gpu(arg, &ptr, &err));
     assert_true(holds(ptr, BYTES, 0));
 }
 
@@ -118,7 +118,7 @@ TEST(a_device_side_that_is_ready_is_whole) {
 static void ask_to_write(void *arg) {
     sb_error err;
     void *ptr;
-    assert_ok(sb_mem_mutable_cpu_data(arg, &ptr, &err));
+    assert_ok(sb_mem_mutable_cpu(arg, &ptr, &err));
     assert_non_null(ptr);
 }
 
@@ -139,14 +139,14 @@ static sb_blob *new_blob(void) {
 static void read_blob(void *arg) {
     sb_error err;
     const void *ptr;
-    assert_ok(sb_blob_cpu_data(arg, &ptr, &err));
+    assert_ok(sb_blob_cpu(arg, SB_DATA, &ptr, &err));
     assert_true(holds(ptr, 10 * sizeof(float), 0));
 }
 
 static void sum_zeros(void *arg) {
     sb_error err;
     double sum = 1;
-    assert_ok(sb_blob_asum_data(arg, &sum, &err));
+    assert_ok(sb_blob_asum(arg, SB_DATA, &sum, &err));
     assert_true(sum == 0);
 }
 
@@ -159,7 +159,7 @@ TEST(a_host_side_that_is_summed_at_once_is_whole) {
 static void ask_blob_to_write(void *arg) {
     sb_error err;
     void *ptr;
-    assert_ok(sb_blob_mutable_cpu_data(arg, &ptr, &err));
+    assert_ok(sb_blob_mutable_cpu(arg, SB_DATA, &ptr, &err));
     assert_non_null(ptr);
 }
 
@@ -174,9 +174,9 @@ TEST(a_side_that_is_written_at_once_is_whole) {
 static void look_at_memories(void *arg) {
     sb_error err;
     sb_mem *mem;
-    assert_ok(sb_blob_mutable_data(arg, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(arg, SB_DATA, &mem, &err));
     assert_int_equal(sb_mem_size(mem), 10 * sizeof(float));
-    assert_ok(sb_blob_mutable_diff(arg, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(arg, SB_DIFF, &mem, &err));
     assert_int_equal(sb_mem_size(mem), 10 * sizeof(float));
 }
 
@@ -220,7 +220,7 @@ static void *come_second(void *user) {
     struct duel *duel = user;
     sb_mem *mem = NULL;
     is_slow = true;
-    ignore(sb_blob_mutable_data(duel->blob, &mem, NULL));
+    ignore(sb_blob_mutable_mem(duel->blob, SB_DATA, &mem, NULL));
     return sb_mem_size(mem) == 10 * sizeof(float) ? mem : NULL;
 }
 
@@ -237,7 +237,7 @@ TEST(whoever_comes_second_sees_the_first_one_s_memory) {
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){10}, 1, &duel.blob, &err));
     assert_int_equal(pthread_create(&slow, NULL, come_second, &duel), 0);
     quiet_await(&duel.slow_is_in);
-    assert_ok(sb_blob_mutable_data(duel.blob, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(duel.blob, SB_DATA, &mem, &err));
     quiet_raise(&duel.fast_is_done);
     assert_int_equal(pthread_join(slow, &seen), 0);
     assert_ptr_equal(seen, mem);

@@ -109,7 +109,7 @@ static unsigned char *bytes_of(const sb_mem *mem, size_t bytes) {
     const void *in;
     unsigned char *copy = malloc(bytes);
     assert_non_null(copy);
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     memcpy(copy, in, bytes);
     return copy;
 }
@@ -131,7 +131,7 @@ static unsigned char *move_read_only(sb_context *context, const void *bytes, siz
     void *out;
     assert_ok(sb_mem_create(context, size, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, (void *)(uintptr_t)bytes, size, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_ptr_not_equal(out, bytes);
     unsigned char *moved = bytes_of(mem, size);
     sb_mem_release(mem);
@@ -144,24 +144,24 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     void *out;
     size_t bytes = (size_t)count * sb_dtype_size(dtype);
     sb_blob *blob = blob_of_count(context, dtype, count), *copy;
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     fill(dtype, count, 1, out);
-    assert_ok(sb_blob_overwrite_cpu_diff(blob, &out, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &out, &err));
     fill(dtype, count, 2, out);
-    assert_ok(sb_blob_asum_data(blob, &r.sums[0], &err));
-    assert_ok(sb_blob_sumsq_data(blob, &r.sums[1], &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &r.sums[0], &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DATA, &r.sums[1], &err));
     assert_ok(sb_blob_update(blob, &err));
     r.updated = bytes_of(data_of(blob), bytes);
-    assert_ok(sb_blob_scale_diff(blob, 0.3, &err));
+    assert_ok(sb_blob_scale(blob, SB_DIFF, 0.3, &err));
     r.scaled = bytes_of(diff_of(blob), bytes);
-    assert_ok(sb_blob_asum_diff(blob, &r.sums[2], &err));
-    assert_ok(sb_blob_sumsq_diff(blob, &r.sums[3], &err));
+    assert_ok(sb_blob_asum(blob, SB_DIFF, &r.sums[2], &err));
+    assert_ok(sb_blob_sumsq(blob, SB_DIFF, &r.sums[3], &err));
     assert_ok(sb_blob_create(context, dtype, &copy, &err));
-    assert_ok(sb_blob_copy_from(copy, blob, SB_COPY_RESHAPE, &err));
+    assert_ok(sb_blob_copy_from(copy, SB_DATA, blob, SB_COPY_RESHAPE, &err));
     r.copied = bytes_of(data_of(copy), bytes);
     r.moved = move_read_only(context, r.copied, bytes);
-    assert_ok(sb_blob_clear_data(blob, &err));
-    assert_ok(sb_blob_cpu_data(blob, (const void **)&out, &err));
+    assert_ok(sb_blob_clear(blob, SB_DATA, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, (const void **)&out, &err));
     assert_true(bytes_are(out, bytes, 0));
     sb_blob_destroy(blob);
     sb_blob_destroy(copy);
@@ -315,11 +315,11 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     memset(out, 1, bytes);
     sb_mem_release(mem);
     assert_ok(sb_mem_create(context, bytes, &thief.mem, &err));
-    assert_ok(sb_mem_cpu_data(thief.mem, &in, &err));
+    assert_ok(sb_mem_cpu(thief.mem, &in, &err));
     assert_true(bytes_are(in, bytes, 0));
     /* read-only bytes on the move */
     assert_ok(sb_mem_set_cpu(thief.mem, lent, bytes, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_mem_mutable_cpu_data(thief.mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(thief.mem, &out, &err));
     assert_true(bytes_are(out, bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));
     assert_true(thief.stolen >= 2); /* the copy and the clearing were spread */
@@ -354,12 +354,12 @@ TEST(tasks_that_are_not_run_add_nothing) {
         int64_t tasks = most[i];
         sb_context *context = context_with(NULL, run_the_first, &tasks);
         sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
         for (int64_t k = 0; k < COUNT; k++)
             ((float *)p)[k] = 1;
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(is_sum_of(sum, COUNT, tasks));
-        assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+        assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
         assert_true(is_sum_of(sum, COUNT, tasks));
         sb_blob_destroy(blob);
         sb_context_release(context);

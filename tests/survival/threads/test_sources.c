@@ -60,7 +60,7 @@ static int teardown(void **state) {
 static void check_values(const sb_blob *blob, int64_t index) {
     const void *p;
     sb_error err;
-    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < *counts; i++)
         assert_true(((const float *)p)[i] == (float)index + (float)i);
 }

@@ -130,36 +130,36 @@ static void launch(struct worker *w, const struct place *place, sb_stream stream
 
 static void read_host(struct worker *w, struct object *o) {
     const float *x = NULL;
-    expect_ok(w, sb_blob_cpu_data_f32(o->blob, &x, NULL));
+    expect_ok(w, sb_blob_cpu_f32(o->blob, SB_DATA, &x, NULL));
     expect(w, x && all_are(x, o->value));
 }
 
 static void read_device(struct worker *w, struct object *o) {
     const void *ptr = NULL;
-    expect_ok(w, sb_blob_gpu_data(o->blob, &ptr, NULL));
+    expect_ok(w, sb_blob_gpu(o->blob, SB_DATA, &ptr, NULL));
     expect(w, device_all_are(o->place->context, ptr, o->value));
 }
 
 static void read_on_stream(struct worker *w, struct object *o) {
     const void *ptr = NULL;
     sb_stream stream = draw_stream(w, o->place);
-    expect_ok(w, sb_blob_gpu_data_on(o->blob, stream, &ptr, NULL));
+    expect_ok(w, sb_blob_gpu_on(o->blob, SB_DATA, stream, &ptr, NULL));
     launch(w, o->place, stream,
            (struct job){w->world, o->place->context, ptr, o->value, 0, true, false});
 }
 
 static void read_element(struct worker *w, struct object *o) {
     float value = -1;
-    expect_ok(w, sb_blob_data_at_f32(o->blob, (int64_t[]){draw(w, COUNT)}, 1, &value, NULL));
+    expect_ok(w, sb_blob_at_f32(o->blob, SB_DATA, (int64_t[]){draw(w, COUNT)}, 1, &value, NULL));
     expect(w, value == o->value);
-    expect_ok(w, sb_blob_diff_at_f32(o->blob, (int64_t[]){draw(w, COUNT)}, 1, &value, NULL));
+    expect_ok(w, sb_blob_at_f32(o->blob, SB_DIFF, (int64_t[]){draw(w, COUNT)}, 1, &value, NULL));
     expect(w, value == 1);
 }
 
 static void read_sums(struct worker *w, struct object *o) {
     double asum = -1, sumsq = -1;
-    expect_ok(w, sb_blob_asum_data(o->blob, &asum, NULL));
-    expect_ok(w, sb_blob_sumsq_data(o->blob, &sumsq, NULL));
+    expect_ok(w, sb_blob_asum(o->blob, SB_DATA, &asum, NULL));
+    expect_ok(w, sb_blob_sumsq(o->blob, SB_DATA, &sumsq, NULL));
     expect(w, asum == (double)COUNT * (double)o->value);
     expect(w, sumsq == (double)COUNT * (double)o->value * (double)o->value);
 }
@@ -168,7 +168,7 @@ static void read_figures(struct worker *w, struct object *o) {
     sb_mem *mem = NULL;
     char text[32];
     sb_stats stats = SB_STATS_INIT;
-    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL));
     int32_t head = sb_mem_head(mem);
     expect(w, head > SB_HEAD_UNINITIALIZED && head < SB_HEAD_LOST);
     expect(w, sb_mem_size(mem) == BYTES && sb_mem_context(mem) == o->place->context);
@@ -182,7 +182,7 @@ static void read_figures(struct worker *w, struct object *o) {
 static void start_transfer(struct worker *w, struct object *o) {
     sb_mem *mem = NULL;
     sb_stream stream = draw_stream(w, o->place);
-    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL));
     sb_status status = SB_OK;
     switch (draw(w, 5)) {
     case 0:
@@ -212,12 +212,12 @@ static void share_and_copy(struct worker *w, struct object *o) {
     const float *x = NULL;
     expect_ok(w, sb_blob_create(o->place->context, SB_DTYPE_F32, &sharer, NULL));
     expect_ok(w, sb_blob_reshape_like(sharer, o->blob, NULL, NULL));
-    expect_ok(w, sb_blob_share_data(sharer, o->blob, NULL));
-    expect_ok(w, sb_blob_asum_data(sharer, &sum, NULL));
+    expect_ok(w, sb_blob_share(sharer, SB_DATA, o->blob, NULL));
+    expect_ok(w, sb_blob_asum(sharer, SB_DATA, &sum, NULL));
     expect(w, sum == (double)COUNT * (double)o->value);
     expect_ok(w, sb_blob_create(to->context, SB_DTYPE_F32, &copy, NULL));
-    expect_ok(w, sb_blob_copy_from(copy, sharer, SB_COPY_RESHAPE, NULL));
-    expect_ok(w, sb_blob_cpu_data_f32(copy, &x, NULL));
+    expect_ok(w, sb_blob_copy_from(copy, SB_DATA, sharer, SB_COPY_RESHAPE, NULL));
+    expect_ok(w, sb_blob_cpu_f32(copy, SB_DATA, &x, NULL));
     expect(w, x && all_are(x, o->value));
     sb_blob_destroy(sharer);
     sb_blob_destroy(copy);
@@ -226,7 +226,7 @@ static void share_and_copy(struct worker *w, struct object *o) {
 /* One owner's share changes hands between threads. */
 static void pass_on(struct worker *w, struct object *o) {
     sb_mem *mem = NULL;
-    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL));
     expect(w, sb_mem_size(mem) == BYTES);
     mem = atomic_exchange_explicit(&o->place->parked, sb_mem_retain(mem), memory_order_relaxed);
     expect(w, !mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
@@ -243,14 +243,14 @@ static void live_alone(struct worker *w, struct object *o) {
     int64_t elements = counts[draw(w, 3)];
     expect_ok(w, sb_blob_create_shaped(context, SB_DTYPE_F32, &elements, 1, &blob, NULL));
     sb_context_release(context);
-    expect_ok(w, sb_blob_data_at_f32(blob, &(int64_t){elements - 1}, 1, &value, NULL));
+    expect_ok(w, sb_blob_at_f32(blob, SB_DATA, &(int64_t){elements - 1}, 1, &value, NULL));
     expect(w, value == 0);
-    expect_ok(w, sb_blob_overwrite_cpu_data_f32(blob, &x, NULL));
+    expect_ok(w, sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL));
     for (int i = 0; x && i < COUNT; i++)
         x[i] = 3;
     if (o->place->has_device) {
         sb_mem *mem = NULL;
-        expect_ok(w, sb_blob_mutable_data(blob, &mem, NULL));
+        expect_ok(w, sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL));
         expect_ok(w, sb_mem_async_gpu_push(mem, draw_stream(w, o->place), NULL));
     }
     sb_blob_destroy(blob);
@@ -269,13 +269,13 @@ static void read_model(struct worker *w, struct object *o) {
     sb_blob *blob = NULL;
     const sb_model *model = w->world->model;
     expect_ok(w, sb_model_find_layer(model, name, sizeof name - 1, &layer, NULL));
-    expect_ok(w, sb_model_layer(model, layer, &layer_info, NULL));
+    expect_ok(w, sb_model_layer_info(model, layer, &layer_info, NULL));
     expect(w, layer_info.num_blobs == 2);
     expect_ok(w, sb_model_blob_info(model, layer, 0, &info, NULL));
     expect(w, info.count == 6);
     expect_ok(w, sb_blob_create(o->place->context, SB_DTYPE_F32, &blob, NULL));
     expect_ok(w, sb_model_load_blob(model, layer, 0, blob, NULL));
-    expect_ok(w, sb_blob_cpu_data_f32(blob, &x, NULL));
+    expect_ok(w, sb_blob_cpu_f32(blob, SB_DATA, &x, NULL));
     for (int i = 0; x && i < 6; i++)
         expect(w, x[i] == (float)(i + 1));
     sb_blob_destroy(blob);
@@ -296,9 +296,9 @@ static void read_somehow(struct worker *w, struct object *o) {
 static void write_host(struct worker *w, struct object *o, float value) {
     float *x = NULL;
     if (draw(w, 2)) {
-        expect_ok(w, sb_blob_overwrite_cpu_data_f32(o->blob, &x, NULL));
+        expect_ok(w, sb_blob_overwrite_cpu_f32(o->blob, SB_DATA, &x, NULL));
     } else {
-        expect_ok(w, sb_blob_mutable_cpu_data_f32(o->blob, &x, NULL));
+        expect_ok(w, sb_blob_mutable_cpu_f32(o->blob, SB_DATA, &x, NULL));
         expect(w, x && all_are(x, o->value));
     }
     if (x)
@@ -309,7 +309,7 @@ static void write_host(struct worker *w, struct object *o, float value) {
 static void write_device(struct worker *w, struct object *o, float value) {
     void *ptr = NULL;
     float values[COUNT];
-    expect_ok(w, sb_blob_mutable_gpu_data(o->blob, &ptr, NULL));
+    expect_ok(w, sb_blob_mutable_gpu(o->blob, SB_DATA, &ptr, NULL));
     expect(w, device_all_are(o->place->context, ptr, o->value));
     set_all(values, value);
     expect_ok(w, sb_sim_poke(o->place->context, ptr, values, sizeof values, NULL));
@@ -321,9 +321,9 @@ static void write_on_stream(struct worker *w, struct object *o, float value) {
     sb_stream stream = draw_stream(w, o->place);
     bool keeps = draw(w, 2);
     if (keeps)
-        expect_ok(w, sb_blob_mutable_gpu_data_on(o->blob, stream, &ptr, NULL));
+        expect_ok(w, sb_blob_mutable_gpu_on(o->blob, SB_DATA, stream, &ptr, NULL));
     else
-        expect_ok(w, sb_blob_overwrite_gpu_data_on(o->blob, stream, &ptr, NULL));
+        expect_ok(w, sb_blob_overwrite_gpu_on(o->blob, SB_DATA, stream, &ptr, NULL));
     launch(w, o->place, stream,
            (struct job){w->world, o->place->context, ptr, o->value, value, keeps, true});
     o->value = value;
@@ -332,7 +332,7 @@ static void write_on_stream(struct worker *w, struct object *o, float value) {
 static void compute(struct worker *w, struct object *o, float value) {
     switch (draw(w, 3)) {
     case 0:
-        expect_ok(w, sb_blob_scale_data(o->blob, 2, NULL));
+        expect_ok(w, sb_blob_scale(o->blob, SB_DATA, 2, NULL));
         o->value *= 2;
         break;
     case 1: /* the diff is all ones */
@@ -340,7 +340,7 @@ static void compute(struct worker *w, struct object *o, float value) {
         o->value -= 1;
         break;
     default:
-        expect_ok(w, sb_blob_clear_data(o->blob, NULL));
+        expect_ok(w, sb_blob_clear(o->blob, SB_DATA, NULL));
         o->value = 0;
         break;
     }
@@ -360,7 +360,7 @@ static void lend(struct worker *w, struct object *o, float value) {
     void *ptr = test_aligned_alloc(64, BYTES);
     expect(w, ptr != NULL);
     set_all(ptr, value);
-    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL));
     count(&w->world->lent);
     expect_ok(w, sb_mem_set_cpu(mem, ptr, BYTES, draw(w, 2) ? SB_READ_ONLY : 0, give_back, w->world,
                                 NULL));
@@ -370,7 +370,7 @@ static void lend(struct worker *w, struct object *o, float value) {
 static void evict(struct worker *w, struct object *o, float value) {
     sb_mem *mem = NULL;
     (void)value;
-    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL));
     sb_status status = draw(w, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL);
     expect(w, status == SB_OK || status == SB_ERR_INVALID_ARGUMENT);
 }
@@ -381,7 +381,7 @@ static void copy_other(struct worker *w, struct object *o, float value) {
     (void)value;
     if (from == o || pthread_rwlock_tryrdlock(&from->lock) != 0)
         return;
-    expect_ok(w, sb_blob_copy_from(o->blob, from->blob, 0, NULL));
+    expect_ok(w, sb_blob_copy_from(o->blob, SB_DATA, from->blob, 0, NULL));
     o->value = from->value;
     (void)pthread_rwlock_unlock(&from->lock);
 }
@@ -391,7 +391,7 @@ static void start_afresh(struct worker *w, struct object *o, float value) {
     sb_blob *fresh = NULL;
     expect_ok(w, sb_blob_create_shaped(o->place->context, SB_DTYPE_F32, &(int64_t){COUNT}, 1,
                                        &fresh, NULL));
-    expect_ok(w, sb_blob_share_data(o->blob, fresh, NULL));
+    expect_ok(w, sb_blob_share(o->blob, SB_DATA, fresh, NULL));
     sb_blob_destroy(fresh);
     o->value = 0;
     read_host(w, o);
@@ -429,9 +429,9 @@ static void object_open(struct object *o, struct place *place) {
     o->place = place;
     o->value = 5;
     o->blob = blob_of_count(place->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_cpu_data_f32(o->blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(o->blob, SB_DATA, &x, &err));
     set_all(x, o->value);
-    assert_ok(sb_blob_overwrite_cpu_diff_f32(o->blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(o->blob, SB_DIFF, &x, &err));
     set_all(x, 1);
 }
 
@@ -514,17 +514,17 @@ static void come_at_once(void *arg, int member) {
     const void *in = NULL;
     float value = 4;
     sb_stream stream = r->streams[member % STREAMS];
-    sb_status status = sb_blob_mutable_data(r->blob, &mem, NULL);
+    sb_status status = sb_blob_mutable_mem(r->blob, SB_DATA, &mem, NULL);
     if (status == SB_OK && r->to_host)
-        status = member % 4 == 0   ? sb_mem_cpu_data(mem, &in, NULL)
+        status = member % 4 == 0   ? sb_mem_cpu(mem, &in, NULL)
                  : member % 4 == 1 ? sb_mem_prefetch_cpu(mem, stream, NULL)
                  : member % 4 == 2 ? sb_mem_async_cpu_pull(mem, stream, NULL)
-                                   : sb_blob_data_at(r->blob, &(int64_t){7}, 1, &value, NULL);
+                                   : sb_blob_at(r->blob, SB_DATA, &(int64_t){7}, 1, &value, NULL);
     else if (status == SB_OK)
-        status = member % 4 == 0   ? sb_mem_gpu_data(mem, &in, NULL)
+        status = member % 4 == 0   ? sb_mem_gpu(mem, &in, NULL)
                  : member % 4 == 1 ? sb_mem_prefetch_gpu(mem, stream, NULL)
                  : member % 4 == 2 ? sb_mem_async_gpu_push(mem, stream, NULL)
-                                   : sb_mem_gpu_data_on(mem, stream, &in, NULL);
+                                   : sb_mem_gpu_on(mem, stream, &in, NULL);
     if (status != SB_OK || value != 4 || (r->to_host && in && !all_are(in, 4)))
         atomic_fetch_add(&r->wrong, 1);
 }
@@ -535,10 +535,10 @@ static void race_once(struct race *r, int round) {
     void *out;
     r->blob = blob_of_count(r->rig.context, SB_DTYPE_F32, COUNT);
     r->to_host = round % 2;
-    assert_ok(sb_blob_overwrite_cpu_data_f32(r->blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(r->blob, SB_DATA, &x, &err));
     set_all(x, 4);
     if (r->to_host)
-        assert_ok(sb_blob_mutable_gpu_data(r->blob, &out, &err));
+        assert_ok(sb_blob_mutable_gpu(r->blob, SB_DATA, &out, &err));
     assert_ok(sb_sim_set_schedule(r->rig.context, round % 3, (uint64_t)round, &err));
     struct tally before = rig_tally(&r->rig);
     team_run(THREADS, come_at_once, r);

@@ -17,14 +17,14 @@ static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff
     float *x;
     void *out;
     sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, count);
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < count; i++)
         x[i] = data;
-    assert_ok(sb_blob_overwrite_cpu_diff_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, &err));
     for (int64_t i = 0; i < count; i++)
         x[i] = diff;
-    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
-    assert_ok(sb_blob_gpu_diff(blob, &in, &err));
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
     return blob;
 }
 
@@ -32,16 +32,16 @@ static void do_work(enum work work, sb_blob *blob, const sb_blob *other) {
     sb_error err;
     switch (work) {
     case SCALE:
-        assert_ok(sb_blob_scale_data(blob, 3, &err));
+        assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
         break;
     case UPDATE:
         assert_ok(sb_blob_update(blob, &err));
         break;
     case COPY:
-        assert_ok(sb_blob_copy_from(blob, other, 0, &err));
+        assert_ok(sb_blob_copy_from(blob, SB_DATA, other, 0, &err));
         break;
     case CLEAR:
-        assert_ok(sb_blob_clear_data(blob, &err));
+        assert_ok(sb_blob_clear(blob, SB_DATA, &err));
         break;
     default:
         assert_ok(sb_blob_reshape(blob, (int64_t[]){COUNT}, 1, NULL, &err));
@@ -63,12 +63,12 @@ TEST(device_work_is_over_where_a_pointer_is_given) {
         rig_schedule(&rig, SB_SIM_LAZY, 0);
         do_work(work, blob, other);
         struct tally before = rig_tally(&rig);
-        assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         struct tally since = rig_since(&rig, &before);
         if (work != SCALE && work != UPDATE) /* those are queued: whoever needs the bytes waits */
             assert_no_work(&since);
         before = rig_tally(&rig);
-        assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         since = rig_since(&rig, &before);
         assert_no_work(&since); /* it was waited for */
         assert_ok(sb_sim_peek(rig.context, values, in, sizeof values, &err));
@@ -96,18 +96,18 @@ TEST(arithmetic_on_a_stream_is_queued_there) {
         rig_schedule(&rig, SB_SIM_LAZY, 0);
         struct tally before = rig_tally(&rig);
         assert_ok(way == 0   ? sb_blob_update_on(blob, stream, &err)
-                  : way == 1 ? sb_blob_scale_data_on(blob, 0.75, stream, &err)
-                             : sb_blob_scale_diff_on(blob, 4, stream, &err));
-        assert_ok(way == 2 ? sb_blob_gpu_diff_on(blob, other, &in, &err)
-                           : sb_blob_gpu_data_on(blob, other, &in, &err));
+                  : way == 1 ? sb_blob_scale_on(blob, SB_DATA, 0.75, stream, &err)
+                             : sb_blob_scale_on(blob, SB_DIFF, 4, stream, &err));
+        assert_ok(way == 2 ? sb_blob_gpu_on(blob, SB_DIFF, other, &in, &err)
+                           : sb_blob_gpu_on(blob, SB_DATA, other, &in, &err));
         struct tally since = rig_since(&rig, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE] + since.calls[SB_SIM_EVENT_WAIT],
                          0);
         assert_ok(sb_context_forget_stream(rig.context, stream, &err)); /* waits for it alone */
         assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
         assert_true(first == (way == 2 ? 4 : 3));
-        assert_ok(way == 2 ? sb_blob_cpu_diff_f32(blob, &host, &err)
-                           : sb_blob_cpu_data_f32(blob, &host, &err));
+        assert_ok(way == 2 ? sb_blob_cpu_f32(blob, SB_DIFF, &host, &err)
+                           : sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
         for (int64_t i = 0; i < COUNT; i++)
             assert_true(host[i] == (way == 2 ? 4 : 3));
         sb_blob_destroy(blob);
@@ -131,10 +131,10 @@ static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
     float *x;
     sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(rig);
-    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < COUNT; i++)
         x[i] = data;
-    assert_ok(sb_blob_overwrite_cpu_diff_f32(blob, &x, &err));
+    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, &err));
     for (int64_t i = 0; i < COUNT; i++)
         x[i] = diff;
     assert_ok(sb_mem_prefetch_gpu(data_of(blob), stream, &err));
@@ -166,19 +166,20 @@ TEST(a_diff_is_not_overtaken_by_its_next_writer) {
         sb_blob *blob = way == PLAIN ? on_device(&rig, COUNT, 4, 1) : kept_on_device(&rig, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
         if (way == PLAIN)
-            assert_ok(sb_blob_mutable_gpu_diff(blob, &out, &err));
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DIFF, &out, &err));
         rig_schedule(&rig, SB_SIM_LAZY, 0);
         assert_ok(way == NAMED ? sb_blob_update_on(blob, other, &err) : sb_blob_update(blob, &err));
         if (way == HOST_BETWEEN)
-            assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
-        assert_ok(way == PLAIN          ? sb_blob_mutable_gpu_diff(blob, &out, &err)
-                  : way == HOST_BETWEEN ? sb_blob_overwrite_gpu_diff_on(blob, stream, &out, &err)
-                                        : sb_blob_mutable_gpu_diff_on(blob, stream, &out, &err));
+            assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
+        assert_ok(way == PLAIN ? sb_blob_mutable_gpu(blob, SB_DIFF, &out, &err)
+                  : way == HOST_BETWEEN
+                      ? sb_blob_overwrite_gpu_on(blob, SB_DIFF, stream, &out, &err)
+                      : sb_blob_mutable_gpu_on(blob, SB_DIFF, stream, &out, &err));
         if (way == PLAIN)
             device_fill(rig.context, out, BYTES, 9);
         else
             write_nines_on(&rig, stream, &look, out);
-        assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
+        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
         assert_true(host[0] == 3 && host[COUNT - 1] == 3);
         sb_blob_destroy(blob);
         rig_end_stream(&rig, stream);
@@ -201,16 +202,16 @@ TEST(an_update_waits_for_nothing_but_its_own_copies) {
                 sb_blob *blob = kept_on_device(&rig, 4, 1);
                 sb_stream stream = rig_stream(&rig);
                 if (at_device)
-                    assert_ok(sb_mem_mutable_gpu_data_on(diff_of(blob), stream, &out, &err));
+                    assert_ok(sb_mem_mutable_gpu_on(diff_of(blob), stream, &out, &err));
                 if (at_host)
-                    assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+                    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
                 struct tally before = rig_tally(&rig);
                 assert_ok(named ? sb_blob_update_on(blob, stream, &err)
                                 : sb_blob_update(blob, &err));
                 struct tally since = rig_since(&rig, &before);
                 assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], at_host && !named);
                 assert_int_equal(since.uploads, at_host);
-                assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
+                assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
                 assert_true(host[0] == 3 && host[COUNT - 1] == 3);
                 sb_blob_destroy(blob);
                 rig_end_stream(&rig, stream);
@@ -250,7 +251,7 @@ static void open_known(struct known *k) {
     rig_open(&k->rig, "sim:0", 0);
     k->named = rig_stream(&k->rig);
     assert_ok(sb_mem_create(k->rig.context, BYTES, &k->mem, &err));
-    assert_ok(sb_mem_gpu_data_on(k->mem, k->named, &k->in, &err));
+    assert_ok(sb_mem_gpu_on(k->mem, k->named, &k->in, &err));
     rig_schedule(&k->rig, SB_SIM_LAZY, 0);
 }
 
@@ -324,14 +325,14 @@ TEST(the_default_streams_take_no_room) {
     sb_stream own, named = rig_stream(&rig);
     assert_ok(sb_context_stream(rig.context, &own, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     const uint64_t bytes = rig_stats(&rig).host_bytes;
     for (int i = 0; i < 20; i++)
-        assert_ok(sb_mem_gpu_data_on(mem, i % 2 ? own : NULL, &in, &err));
+        assert_ok(sb_mem_gpu_on(mem, i % 2 ? own : NULL, &in, &err));
     assert_int_equal(rig_stats(&rig).host_bytes, bytes);
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, named, &out, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, named, &out, &err));
     struct tally before = rig_tally(&rig);
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu(mem, &in, &err));
     struct tally since = rig_since(&rig, &before);
     assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
     assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 1);
@@ -348,17 +349,17 @@ static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
     const void *in;
     void *out;
     if (past == PULLED)
-        assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     if (past == WRITTEN || past == WRITTEN_AND_PULLED)
-        assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
+        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
     if (past == PULLED || past == WRITTEN_AND_PULLED)
         assert_ok(sb_mem_prefetch_cpu(data_of(blob), stream, &err));
     if (past == SCALED || past == SCALED_AND_READ)
-        assert_ok(sb_blob_scale_data(blob, 2, &err));
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
     if (past == SCALED)
-        assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     else
-        assert_ok(sb_blob_cpu_data(blob, &in, &err));
+        assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
 }
 
 TEST(what_was_waited_for_once_is_not_waited_for_again) {
@@ -373,9 +374,9 @@ TEST(what_was_waited_for_once_is_not_waited_for_again) {
         come_to_pass(past, blob, stream);
         struct tally before = rig_tally(&rig);
         if (past == PULLED || past == SCALED)
-            assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
         else
-            assert_ok(sb_blob_gpu_data(blob, &in, &err));
+            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         struct tally since = rig_since(&rig, &before);
         assert_no_work(&since);
         sb_blob_destroy(blob);
@@ -399,15 +400,15 @@ TEST(a_plain_pointer_waits_for_the_last_writer) {
         rig_schedule(&rig, SB_SIM_LAZY, 0);
         if (way == LEGACY) {
             struct look data = {.context = rig.context, .bytes = BYTES};
-            assert_ok(sb_blob_mutable_gpu_data_on(blob, NULL, &out, &err));
+            assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, NULL, &out, &err));
             data.ptr = out;
             assert_ok(sb_sim_launch(rig.context, NULL, write_nines, &data, &err));
-            assert_ok(sb_blob_gpu_data(blob, &in, &err));
+            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         } else {
-            assert_ok(sb_blob_scale_data(blob, 3, &err));
+            assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
             assert_ok(way == EVICTED ? sb_mem_evict_cpu(data_of(blob), &err)
                                      : sb_mem_prefetch_cpu(data_of(blob), stream, &err));
-            assert_ok(sb_blob_gpu_data(blob, &in, &err));
+            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         }
         assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
         assert_true(first == 9);
@@ -427,7 +428,7 @@ TEST(a_second_prefetch_does_not_wait_for_the_first) {
     rig_open(&rig, "sim:0", 0);
     sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
         struct tally before = rig_tally(&rig);
@@ -439,7 +440,7 @@ TEST(a_second_prefetch_does_not_wait_for_the_first) {
         if (i)
             assert_no_work(&since);
     }
-    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, 0));
     sb_mem_release(mem);
     rig_end_stream(&rig, stream);
@@ -460,12 +461,12 @@ TEST(a_copy_that_fails_keeps_the_writer) {
     sb_blob *blob = kept_on_device(&rig, 4, 1);
     sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
     rig_schedule(&rig, SB_SIM_LAZY, 0);
-    assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
+    assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
     data = (struct look){.context = rig.context, .ptr = out, .bytes = BYTES};
     assert_ok(sb_sim_launch(rig.context, stream, write_nines, &data, &err));
     device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data(blob, &in, &err));
-    assert_ok(sb_blob_gpu_data_on(blob, other, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_gpu_on(blob, SB_DATA, other, &in, &err));
     assert_ok(sb_context_forget_stream(rig.context, other, &err));
     assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
     assert_true(first == 9);
@@ -482,9 +483,10 @@ TEST(a_move_that_fails_is_told) {
     rig_open(&rig, "sim:0", 0);
     struct lent lent = lend_device(rig.context, BYTES, 0x11);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_set_gpu_data(blob, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
+    assert_ok(
+        sb_blob_set_gpu(blob, SB_DATA, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
     device_fail(rig.context, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_GPU), SB_STORAGE_BORROWED_READ_ONLY);
     sb_blob_destroy(blob);
     assert_true(lent_holds(&lent, 0x11));
@@ -530,9 +532,9 @@ TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
         if (queued)
             assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_cpu(mem, stream, &err));
         else
-            assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+            assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(bytes_are(in, BYTES, 0));
         sb_mem_release(mem);
         ignore(sb_context_forget_stream(rig.context, stream, NULL));
@@ -552,14 +554,14 @@ TEST(a_failure_that_is_not_of_arithmetic_leaves_the_device) {
         rig_open(&rig, "sim:0", 0);
         sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig);
-        assert_ok(named ? sb_blob_scale_data_on(blob, 2, stream, &err)
-                        : sb_blob_scale_data(blob, 2, &err));
+        assert_ok(named ? sb_blob_scale_on(blob, SB_DATA, 2, stream, &err)
+                        : sb_blob_scale(blob, SB_DATA, 2, &err));
         if (!named)
             assert_ok(sb_context_synchronize(rig.context, &err));
         device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_LATER);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data(blob, &in, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
         device_fail(rig.context, SB_SIM_SUMSQ, 1, SB_SIM_FAIL_NOW);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_sumsq_data(blob, &sum, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
         assert_true(sum == -1);
         assert_int_equal(sb_context_device_status(rig.context), SB_OK);
         sb_blob_destroy(blob);
@@ -581,11 +583,11 @@ static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, boo
     struct lent lent = lend_host(BYTES, 0x11);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     device_fail(rig.context, op, nth, SB_SIM_FAIL_NOW);
     sb_status status =
-        queued ? sb_mem_async_cpu_pull(mem, stream, NULL) : sb_mem_cpu_data(mem, &in, NULL);
+        queued ? sb_mem_async_cpu_pull(mem, stream, NULL) : sb_mem_cpu(mem, &in, NULL);
     device_fail(rig.context, op, 0, SB_SIM_FAIL_NOW);
     *fired = status == SB_ERR_DEVICE_FAILURE;
     assert_true(*fired || status == SB_OK);

@@ -47,7 +47,7 @@ static sb_status tiny_alloc(void *device, size_t bytes, sb_stream stream, void *
     *out = test_aligned_alloc(64, bytes);
     if (*out)
         return SB_OK;
-    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
 }
 
 static void tiny_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
@@ -112,7 +112,7 @@ static sb_status tiny_event_wait(void *device, void *event, sb_error *err) {
     struct tiny *tiny = tiny_enter(device);
     (void)event;
     sb_status status = tiny->on_event_wait ? tiny->on_event_wait(tiny->user) : SB_OK;
-    return status == SB_OK ? SB_OK : sb_backend_fail(err, status, 0, "asked to");
+    return status == SB_OK ? SB_OK : sb_error_fill(err, status, 0, "asked to");
 }
 
 static void tiny_event_destroy(void *device, void *event) {
@@ -131,7 +131,7 @@ static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double al
     (void)tiny_enter(device);
     (void)stream;
     if (dtype != SB_DTYPE_F32)
-        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
     const float *from = x;
     float *to = y;
     for (int64_t i = 0; i < count; i++)
@@ -144,7 +144,7 @@ static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double a
     float *to = x;
     (void)stream;
     if (tiny_enter(device)->fails_scale || dtype != SB_DTYPE_F32)
-        return sb_backend_fail(err, SB_ERR_DEVICE_FAILURE, 0, "asked to, or not f32");
+        return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "asked to, or not f32");
     for (int64_t i = 0; i < count; i++)
         to[i] *= (float)alpha;
     return SB_OK;
@@ -155,7 +155,7 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
     (void)tiny_enter(device);
     (void)stream;
     if (dtype != SB_DTYPE_F32)
-        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
     *out = 0;
     for (int64_t i = 0; i < count; i++)
         *out += (double)((const float *)x)[i]; /* of values that are not negative */

@@ -30,8 +30,8 @@ static void print_state(const char *step, const sb_blob *blob) {
     const sb_mem *data = NULL;
     double asum = 0;
     CHECK(sb_context_stats(sb_blob_context(blob), &stats, &err));
-    CHECK(sb_blob_data(blob, &data, &err));
-    CHECK(sb_blob_asum_data(blob, &asum, &err));
+    CHECK(sb_blob_mem(blob, SB_DATA, &data, &err));
+    CHECK(sb_blob_asum(blob, SB_DATA, &asum, &err));
     printf("  %-28s head %-11s  sum of |x| %.6f  copies up %llu, down %llu\n", step,
            heads[sb_mem_head(data)], asum, (unsigned long long)stats.uploads,
            (unsigned long long)stats.downloads);
@@ -50,8 +50,8 @@ static int64_t first_layer_with_blobs(const sb_model *model) {
 static void update(sb_blob *blob) {
     const float *data = NULL;
     float *diff = NULL;
-    CHECK(sb_blob_cpu_data_f32(blob, &data, &err));
-    CHECK(sb_blob_overwrite_cpu_diff_f32(blob, &diff, &err));
+    CHECK(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
+    CHECK(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &diff, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         diff[i] = 0.1F * data[i];
     CHECK(sb_blob_update(blob, &err));
@@ -59,8 +59,8 @@ static void update(sb_blob *blob) {
 
 static void compare(const sb_blob *a, const sb_blob *b) {
     const float *x = NULL, *y = NULL;
-    CHECK(sb_blob_cpu_data_f32(a, &x, &err));
-    CHECK(sb_blob_cpu_data_f32(b, &y, &err));
+    CHECK(sb_blob_cpu_f32(a, SB_DATA, &x, &err));
+    CHECK(sb_blob_cpu_f32(b, SB_DATA, &y, &err));
     if (!sb_blob_shape_equals(a, b) || memcmp(x, y, (size_t)sb_blob_count(a) * sizeof *x) != 0) {
         fprintf(stderr, "the saved blob differs\n");
         exit(1);
@@ -85,24 +85,24 @@ int main(int argc, char **argv) {
     CHECK(sb_context_create(&options, &context, &err));
     CHECK(sb_model_open_file(context, SB_FORMAT_CAFFEMODEL, argv[1], 0, NULL, &model, &err));
     int64_t layer = first_layer_with_blobs(model);
-    CHECK(sb_model_layer(model, layer, &info, &err));
+    CHECK(sb_model_layer_info(model, layer, &info, &err));
 
     CHECK(sb_blob_create(context, SB_DTYPE_F32, &blob, &err));
     CHECK(sb_model_load_blob(model, layer, 0, blob, &err));
     CHECK(sb_blob_shape_string(blob, shape, sizeof shape, NULL, &err));
     printf("%.*s, blob 0: %s\n", (int)info.name.size, info.name.bytes, shape);
-    CHECK(sb_blob_asum_data(blob, &before, &err));
+    CHECK(sb_blob_asum(blob, SB_DATA, &before, &err));
     print_state("loaded", blob);
 
     const float *device = NULL;
-    CHECK(sb_blob_gpu_data_f32(blob, &device, &err));
+    CHECK(sb_blob_gpu_f32(blob, SB_DATA, &device, &err));
     print_state("read on the device", blob);
-    CHECK(sb_blob_gpu_data_f32(blob, &device, &err));
+    CHECK(sb_blob_gpu_f32(blob, SB_DATA, &device, &err));
     print_state("read there again: no copy", blob);
     update(blob);
     print_state("Update, where the head is", blob);
     const float *host = NULL;
-    CHECK(sb_blob_cpu_data_f32(blob, &host, &err));
+    CHECK(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
     print_state("read on the host", blob);
 
     CHECK(sb_model_set_blob(model, layer, 0, blob, 0, &err));
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
     CHECK(sb_model_open_file(NULL, SB_FORMAT_AUTO, saved, 0, NULL, &again, &err));
     CHECK(sb_blob_create(NULL, SB_DTYPE_F32, &reread, &err));
     CHECK(sb_model_load_blob(again, layer, 0, reread, &err));
-    CHECK(sb_blob_asum_data(reread, &after, &err));
+    CHECK(sb_blob_asum(reread, SB_DATA, &after, &err));
     compare(blob, reread);
     printf("saved and read again: the same %lld values, %.6f times the old sum\n",
            (long long)sb_blob_count(reread), after / before);

@@ -65,15 +65,15 @@ class Blob:
     def data(self):
         """All elements, to be read and written; not to be kept longer than the blob."""
         data = ctypes.c_void_p()
-        self.library.call("sb_blob_mutable_cpu_data", self.handle, ctypes.byref(data))
+        self.library.call("sb_blob_mutable_cpu", self.handle, 0, ctypes.byref(data))
         count = self.library.functions.sb_blob_count(self.handle)
         return (ctypes.c_float * count).from_address(data.value)
 
     def write(self, path):
-        self.library.call("sb_blob_write_file", self.handle, os.fsencode(path), 0)
+        self.library.call("sb_blob_save_file", self.handle, os.fsencode(path), 0)
 
     def read(self, path):
-        self.library.call("sb_blob_read_file", self.handle, os.fsencode(path), RESHAPE, None)
+        self.library.call("sb_blob_load_file", self.handle, os.fsencode(path), RESHAPE, None)
 
 
 def main():

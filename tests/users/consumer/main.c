@@ -23,13 +23,13 @@ static int shared_and_saved(sb_context *context) {
 
     CHECK(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 2, &blob, &err) == SB_OK);
     CHECK(sb_blob_create(context, SB_DTYPE_F32, &copy, NULL) == SB_OK);
-    CHECK(sb_blob_mutable_cpu_data_t(blob, &x, &err) == SB_OK);
+    CHECK(sb_blob_mutable_cpu_t(blob, SB_DATA, &x, &err) == SB_OK);
     for (int i = 0; i < 6; i++)
         x[i] = (float)i;
-    CHECK(sb_blob_write_file(blob, "blob.binaryproto", 0, &err) == SB_OK);
-    CHECK(sb_blob_read_file(copy, "blob.binaryproto", SB_PROTO_RESHAPE, NULL, &err) == SB_OK);
+    CHECK(sb_blob_save_file(blob, "blob.binaryproto", 0, &err) == SB_OK);
+    CHECK(sb_blob_load_file(copy, "blob.binaryproto", SB_PROTO_RESHAPE, NULL, &err) == SB_OK);
     CHECK(sb_blob_shape_equals(blob, copy));
-    CHECK(sb_blob_cpu_data_t(copy, &y, &err) == SB_OK);
+    CHECK(sb_blob_cpu_t(copy, SB_DATA, &y, &err) == SB_OK);
     CHECK(memcmp(x, y, 6 * sizeof *x) == 0);
     sb_blob_destroy(copy);
     sb_blob_destroy(blob);

@@ -36,7 +36,7 @@ std::string through_syncblob(const std::string &bytes) {
     CHECK(sb_blob_from_proto(blob, bytes.data(), bytes.size(), SB_PROTO_RESHAPE, nullptr,
                              nullptr) == SB_OK);
     CHECK(sb_blob_count(blob) == 6);
-    CHECK(sb_blob_cpu_data_f32(blob, &data, nullptr) == SB_OK && data[5] == 5);
+    CHECK(sb_blob_cpu_f32(blob, SB_DATA, &data, nullptr) == SB_OK && data[5] == 5);
     CHECK(sb_blob_to_proto_new(blob, 0, &packed, &size, nullptr) == SB_OK);
     const std::string out(static_cast<const char *>(packed), size);
     sb_bytes_free(packed);

@@ -79,12 +79,12 @@ template <class T> class Blob {
     // Of a file that is one BlobProto, such as mean.binaryproto.
     static Blob read(const std::string &path, const Context &context = Context()) {
         Blob blob({0}, context);
-        call(sb_blob_read_file, blob.get(), path.c_str(), std::uint32_t{SB_PROTO_RESHAPE}, nullptr);
+        call(sb_blob_load_file, blob.get(), path.c_str(), std::uint32_t{SB_PROTO_RESHAPE}, nullptr);
         return blob;
     }
 
     void write(const std::string &path, std::uint32_t flags = 0) const {
-        call(sb_blob_write_file, get(), path.c_str(), flags);
+        call(sb_blob_save_file, get(), path.c_str(), flags);
     }
 
     std::vector<std::int64_t> shape() const {
@@ -97,16 +97,16 @@ template <class T> class Blob {
     }
 
     const T *data() const {
-        return bytes(sb_blob_cpu_data);
+        return bytes(sb_blob_cpu, SB_DATA);
     }
     const T *diff() const {
-        return bytes(sb_blob_cpu_diff);
+        return bytes(sb_blob_cpu, SB_DIFF);
     }
     T *mutable_data() {
-        return bytes(sb_blob_mutable_cpu_data);
+        return bytes(sb_blob_mutable_cpu, SB_DATA);
     }
     T *mutable_diff() {
-        return bytes(sb_blob_mutable_cpu_diff);
+        return bytes(sb_blob_mutable_cpu, SB_DIFF);
     }
 
     void update() { // data -= diff
@@ -115,7 +115,7 @@ template <class T> class Blob {
 
     double asum() const {
         double sum = 0;
-        call(sb_blob_asum_data, get(), &sum);
+        call(sb_blob_asum, get(), SB_DATA, &sum);
         return sum;
     }
 
@@ -124,15 +124,16 @@ template <class T> class Blob {
     }
 
   private:
-    const T *bytes(sb_status (*function)(const sb_blob *, const void **, sb_error *)) const {
+    const T *bytes(sb_status (*function)(const sb_blob *, sb_part, const void **, sb_error *),
+                   sb_part part) const {
         const void *out = nullptr;
-        call(function, get(), &out);
+        call(function, get(), part, &out);
         return static_cast<const T *>(out);
     }
 
-    T *bytes(sb_status (*function)(sb_blob *, void **, sb_error *)) {
+    T *bytes(sb_status (*function)(sb_blob *, sb_part, void **, sb_error *), sb_part part) {
         void *out = nullptr;
-        call(function, get(), &out);
+        call(function, get(), part, &out);
         return static_cast<T *>(out);
     }
 

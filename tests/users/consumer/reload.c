@@ -71,8 +71,8 @@ static struct usage measure(void) {
 /* Sums, messages and memory that the context's cache keeps. */
 static void work(void *library, sb_context *context) {
     LOAD(sb_blob_create_shaped);
-    LOAD(sb_blob_mutable_cpu_data);
-    LOAD(sb_blob_asum_data);
+    LOAD(sb_blob_mutable_cpu);
+    LOAD(sb_blob_asum);
     LOAD(sb_blob_to_proto_new);
     LOAD(sb_bytes_free);
     LOAD(sb_blob_destroy);
@@ -83,10 +83,10 @@ static void work(void *library, sb_context *context) {
     double sum = 0;
 
     CHECK(sb_blob_create_shaped_(context, SB_DTYPE_F32, shape, 1, &blob, NULL) == SB_OK);
-    CHECK(sb_blob_mutable_cpu_data_(blob, &data, NULL) == SB_OK);
+    CHECK(sb_blob_mutable_cpu_(blob, SB_DATA, &data, NULL) == SB_OK);
     for (int i = 0; i < 1 << 18; i += 1 << 10)
         ((float *)data)[i] = -1.0F;
-    CHECK(sb_blob_asum_data_(blob, &sum, NULL) == SB_OK && sum == 256);
+    CHECK(sb_blob_asum_(blob, SB_DATA, &sum, NULL) == SB_OK && sum == 256);
     CHECK(sb_blob_to_proto_new_(blob, 0, &bytes, &size, NULL) == SB_OK && size > 1 << 20);
     sb_bytes_free_(bytes);
     sb_blob_destroy_(blob);

@@ -48,33 +48,33 @@ static void shape_to(sb_blob *blob, int64_t count) {
 
 static const float *data_of(const sb_blob *blob) {
     const float *data;
-    must(sb_blob_cpu_data_f32(blob, &data, &err));
+    must(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     return data;
 }
 
 static const float *diff_of(const sb_blob *blob) {
     const float *diff;
-    must(sb_blob_cpu_diff_f32(blob, &diff, &err));
+    must(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
     return diff;
 }
 
 static sb_mem *memory_of(sb_blob *blob) {
     sb_mem *memory;
-    must(sb_blob_mutable_data(blob, &memory, &err));
+    must(sb_blob_mutable_mem(blob, SB_DATA, &memory, &err));
     return memory;
 }
 
 /* 1, 2, 3, ... */
 static void write_data(sb_blob *blob) {
     float *data;
-    must(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    must(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         data[i] = (float)(i + 1);
 }
 
 static void write_diff(sb_blob *blob, int64_t at, float value) {
     float *diff;
-    must(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    must(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
     diff[at] = value;
 }
 
@@ -98,12 +98,12 @@ static void shapes(void) {
     must(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     must(sb_blob_reshape_like(blob, never, NULL, &err));
     show_shape("ReshapeLike a blob without a shape", blob);
-    must(sb_blob_copy_from(blob, never, SB_COPY_RESHAPE, &err));
+    must(sb_blob_copy_from(blob, SB_DATA, never, SB_COPY_RESHAPE, &err));
     show("CopyFrom a blob without a shape, with its shape",
          sb_blob_is_shaped(blob) ? "shaped" : "without a shape");
-    must(sb_blob_cpu_data_f32(never, &data, &err));
+    must(sb_blob_cpu_f32(never, SB_DATA, &data, &err));
     show("cpu_data of a blob without a shape", data ? "no elements" : "NULL");
-    must(sb_blob_cpu_data_f32(hollow, &data, &err));
+    must(sb_blob_cpu_f32(hollow, SB_DATA, &data, &err));
     show("cpu_data of a blob without elements", data ? "no elements" : "NULL");
     sb_blob_destroy(never);
     sb_blob_destroy(blob);
@@ -128,7 +128,7 @@ static void capacity(void) {
 static void lent_room(void) {
     static float lent[20];
     sb_blob *blob = of(10);
-    must(sb_blob_set_cpu_data(blob, lent, sizeof lent, 0, NULL, NULL, &err));
+    must(sb_blob_set_cpu(blob, SB_DATA, lent, sizeof lent, 0, NULL, NULL, &err));
     write_diff(blob, 4, 5);
     shape_to(blob, 20);
     show("data of a blob of 10 that was lent 20, shaped to 20",
@@ -140,19 +140,19 @@ static void lent_room(void) {
 static void growth(void) {
     sb_blob *owner = of(10), *sharer = of(10), *large = of(20), *wide = of(20), *narrow = of(10);
     write_data(owner);
-    must(sb_blob_share_data(sharer, owner, &err));
+    must(sb_blob_share(sharer, SB_DATA, owner, &err));
     shape_to(owner, 40);
     show_number("element 4 of a sharer, the other one shaped to more", (double)data_of(sharer)[4]);
     show("does the other one still share", memory_of(owner) == memory_of(sharer) ? "yes" : "no");
     write_data(large);
     shape_to(large, 10);
-    must(sb_blob_share_data(narrow, large, &err));
+    must(sb_blob_share(narrow, SB_DATA, large, &err));
     shape_to(narrow, 20);
     show("a blob of 10 shares a memory for 20, is shaped to 20, shares",
          memory_of(narrow) == memory_of(large) ? "yes" : "no");
     write_data(wide);
     shape_to(wide, 10);
-    must(sb_blob_share_data(wide, sharer, &err));
+    must(sb_blob_share(wide, SB_DATA, sharer, &err));
     shape_to(wide, 20);
     show_number("a blob of 20, shaped to 10, shares a memory for 10, is shaped to 20: elements in "
                 "its memory",
@@ -169,17 +169,17 @@ static void lending(void) {
     static _Alignas(8) char bytes[44];
     sb_blob *owner = of(10), *sharer = of(10), *odd = of(10);
     write_data(owner);
-    must(sb_blob_share_data(sharer, owner, &err));
+    must(sb_blob_share(sharer, SB_DATA, owner, &err));
     lent[4] = 50;
-    must(sb_blob_set_cpu_data(owner, lent, sizeof lent, 0, NULL, NULL, &err));
+    must(sb_blob_set_cpu(owner, SB_DATA, lent, sizeof lent, 0, NULL, NULL, &err));
     show_number("element 4 of a sharer, the other one's set_cpu_data has 50",
                 (double)data_of(sharer)[4]);
-    must(sb_blob_share_data(owner, sharer, &err));
+    must(sb_blob_share(owner, SB_DATA, sharer, &err));
     lent[4] = 60;
     must(sb_mem_set_cpu(memory_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
     show_number("the same by the memory's set_cpu_data, with 60", (double)data_of(sharer)[4]);
     show_status("set_cpu_data between two floats",
-                sb_blob_set_cpu_data(odd, bytes + 1, 40, 0, NULL, NULL, &err));
+                sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     must(sb_mem_set_cpu(memory_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));
     show("the memory's set_cpu_data between two floats", "taken");
     sb_blob_destroy(owner);
@@ -189,7 +189,7 @@ static void lending(void) {
 
 static void copies(void) {
     sb_blob *from = of(2), *to = of(2), *never = of(2);
-    must(sb_blob_copy_from(to, from, 0, &err));
+    must(sb_blob_copy_from(to, SB_DATA, from, 0, &err));
     show("the head of a source that was never written, after CopyFrom",
          sb_mem_head(memory_of(from)) == SB_HEAD_UNINITIALIZED ? "UNINITIALIZED" : "another");
     write_diff(to, 1, 3);
@@ -204,9 +204,9 @@ static void copies(void) {
 static void arithmetic(void) {
     sb_blob *blob = of(1);
     float *data;
-    must(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    must(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[0] = NAN;
-    must(sb_blob_scale_data(blob, 0, &err));
+    must(sb_blob_scale(blob, SB_DATA, 0, &err));
     show("NaN after scale_data(0)", isnan(data_of(blob)[0]) ? "NaN" : "0");
     sb_blob_destroy(blob);
 }

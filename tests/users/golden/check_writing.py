@@ -80,9 +80,8 @@ class Blob:
     def in_library(self, library):
         dims = (ctypes.c_int64 * len(self.dims))(*self.dims)
         blob = library.made("sb_blob_create_shaped", None, DTYPES[self.code], dims, len(self.dims))
-        for function, values in (("sb_blob_mutable_cpu_data", self.values),
-                                 ("sb_blob_mutable_cpu_diff", self.diff)):
-            to = library.made(function, blob)
+        for part, values in enumerate((self.values, self.diff)):
+            to = library.made("sb_blob_mutable_cpu", blob, part)
             packed = struct.pack(f"={len(values)}{self.code}", *values)
             ctypes.memmove(to, packed, len(packed))
         return blob
@@ -139,7 +138,7 @@ class Checker(Tally):
         path = self.folder / "blob"
         for number, blob in enumerate(blobs()):
             made = blob.in_library(self.library)
-            self.library.sb_blob_write_file(made, str(path).encode(), blob.flags())
+            self.library.sb_blob_save_file(made, str(path).encode(), blob.flags())
             self.library.end("sb_blob_destroy", made)
             self.check(f"blob {number}", path.read_bytes(), blob.as_message(self.messages))
 

@@ -95,9 +95,9 @@ class Checks:
 
     def check_diff_is_another_memory(self):
         blob = self.blob()
-        blob.flags = dlpack.DIFF
+        blob.part = dlpack.DIFF
         array = self.arrays.exchange(blob)
-        assert self.arrays.pointer(array) == blob.pointer("sb_blob_cpu_diff")
+        assert self.arrays.pointer(array) == blob.pointer(dlpack.DIFF)
         assert self.arrays.pointer(array) != blob.pointer()
 
     def check_an_array_outlives_its_blob(self):

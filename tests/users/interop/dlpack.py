@@ -11,7 +11,7 @@ import ctypes
 
 F32, F64, I32, U32, F16, BF16, I8, U8 = range(1, 9)
 CPU, GPU = 0, 1  # SB_SIDE_*
-DIFF, RESHAPE = 1 << 5, 1 << 6  # SB_DLPACK_*
+DATA, DIFF = 0, 1  # SB_DATA, SB_DIFF
 OLD, NEW = b"dltensor", b"dltensor_versioned"  # names of capsules
 USED = {OLD: b"used_dltensor", NEW: b"used_dltensor_versioned"}
 
@@ -62,11 +62,11 @@ def end_capsule(capsule):
 # --- blobs ------------------------------------------------------------------------
 
 class Blob:
-    """Owns an sb_blob. `side`, `flags` and `readonly` say what is exported."""
+    """Owns an sb_blob. `part`, `side` and `readonly` say what is exported."""
 
     def __init__(self, library, handle):
         self.library, self.handle = library, handle
-        self.side, self.flags, self.readonly = CPU, 0, False
+        self.part, self.side, self.readonly = DATA, CPU, False
 
     def __del__(self):
         self.library.c.sb_blob_destroy(self.handle)
@@ -82,7 +82,7 @@ class Blob:
             raise BufferError("the consumer does not know of read-only tensors")
         call = "sb_blob_to_dlpack" if self.readonly else \
             "sb_blob_to_mutable_dlpack" if versioned else "sb_blob_to_legacy_dlpack"
-        tensor = self.library.get(call, self.handle, self.side, self.flags)
+        tensor = self.library.get(call, self.handle, self.part, self.side)
         return new_capsule(tensor, NEW if versioned else OLD, end_capsule)
 
     def shape(self):
@@ -92,16 +92,16 @@ class Blob:
     def dtype(self):
         return self.library.c.sb_blob_dtype(self.handle)
 
-    def pointer(self, name="sb_blob_cpu_data"):
-        return self.library.get(name, self.handle).value
+    def pointer(self, part=DATA):
+        return self.library.get("sb_blob_cpu", self.handle, part).value
 
     def asum(self):
         out = ctypes.c_double()
-        self.library.call("sb_blob_asum_data", self.handle, ctypes.byref(out))
+        self.library.call("sb_blob_asum", self.handle, DATA, ctypes.byref(out))
         return out.value
 
     def scale(self, factor):
-        self.library.call("sb_blob_scale_data", self.handle, ctypes.c_double(factor))
+        self.library.call("sb_blob_scale", self.handle, DATA, ctypes.c_double(factor))
 
 
 class Library:

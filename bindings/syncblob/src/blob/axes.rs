@@ -56,14 +56,14 @@ impl<T: Element> Blob<T> {
     /// keeps it. 0 while there is none: it was never needed, or outgrown.
     pub fn data_capacity(&self) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_data_capacity(self.raw()) })
+        to_usize(unsafe { sys::sb_blob_capacity(self.raw(), sys::SB_DATA) })
     }
 
     /// The elements that the diff memory has room for; see
     /// [`data_capacity`](Blob::data_capacity).
     pub fn diff_capacity(&self) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_diff_capacity(self.raw()) })
+        to_usize(unsafe { sys::sb_blob_capacity(self.raw(), sys::SB_DIFF) })
     }
 
     /// One dimension; a negative axis counts from the end.

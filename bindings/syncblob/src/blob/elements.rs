@@ -16,7 +16,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "cpu_data")]
     #[inline]
     pub fn data(&self) -> Result<&[T]> {
-        self.host(sys::sb_blob_cpu_data)
+        self.host(Part::Data)
     }
 
     /// The diff on the host, for reading.
@@ -26,7 +26,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "cpu_diff")]
     #[inline]
     pub fn diff(&self) -> Result<&[T]> {
-        self.host(sys::sb_blob_cpu_diff)
+        self.host(Part::Diff)
     }
 
     /// The data on the host, for writing; the head moves to the host.
@@ -37,7 +37,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "mutable_cpu_data")]
     #[inline]
     pub fn data_mut(&mut self) -> Result<&mut [T]> {
-        self.host_mut(Part::Data, sys::sb_blob_mutable_cpu_data)
+        self.host_mut(Part::Data)
     }
 
     /// The diff on the host, for writing; see [`data_mut`](Blob::data_mut).
@@ -47,7 +47,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "mutable_cpu_diff")]
     #[inline]
     pub fn diff_mut(&mut self) -> Result<&mut [T]> {
-        self.host_mut(Part::Diff, sys::sb_blob_mutable_cpu_diff)
+        self.host_mut(Part::Diff)
     }
 
     /// Data and diff on the host at once, both for writing.
@@ -66,8 +66,8 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`data_mut`](Blob::data_mut), for either.
     pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
-        let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu_data)?;
-        let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu_diff)?;
+        let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu)?;
+        let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
         // SAFETY: each as in `host_mut`. They are different memories: data is
         // shared with data alone and diff with diff, and access to one leaves
@@ -88,7 +88,7 @@ impl<T: Element> Blob<T> {
     pub unsafe fn data_shared_mut(&mut self) -> Result<&mut [T]> {
         // SAFETY: as in `host_mut`, but that the caller promises what
         // uniqueness would show.
-        unsafe { self.host_shared_mut(sys::sb_blob_mutable_cpu_data) }
+        unsafe { self.host_shared_mut(Part::Data) }
     }
 
     /// The diff on the host, for writing though others share it.
@@ -100,7 +100,7 @@ impl<T: Element> Blob<T> {
     /// As for [`data_shared_mut`](Blob::data_shared_mut).
     pub unsafe fn diff_shared_mut(&mut self) -> Result<&mut [T]> {
         // SAFETY: as in `data_shared_mut`.
-        unsafe { self.host_shared_mut(sys::sb_blob_mutable_cpu_diff) }
+        unsafe { self.host_shared_mut(Part::Diff) }
     }
 
     /// The data on the device, for reading: a device pointer to
@@ -113,7 +113,7 @@ impl<T: Element> Blob<T> {
     /// a device that fails.
     #[doc(alias = "gpu_data")]
     pub fn gpu_data_ptr(&self) -> Result<*const T> {
-        self.pointer(sys::sb_blob_gpu_data)
+        self.pointer(Part::Data, sys::sb_blob_gpu)
     }
 
     /// The diff on the device; see [`gpu_data_ptr`](Blob::gpu_data_ptr).
@@ -122,7 +122,7 @@ impl<T: Element> Blob<T> {
     /// As there.
     #[doc(alias = "gpu_diff")]
     pub fn gpu_diff_ptr(&self) -> Result<*const T> {
-        self.pointer(sys::sb_blob_gpu_diff)
+        self.pointer(Part::Diff, sys::sb_blob_gpu)
     }
 
     /// The data on the device, for writing; the head moves to the device. The
@@ -133,7 +133,7 @@ impl<T: Element> Blob<T> {
     /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_data_ptr`](Blob::gpu_data_ptr).
     #[doc(alias = "mutable_gpu_data")]
     pub fn gpu_data_mut_ptr(&mut self) -> Result<*mut T> {
-        self.pointer_mut(Part::Data, sys::sb_blob_mutable_gpu_data)
+        self.pointer_mut(Part::Data, sys::sb_blob_mutable_gpu)
     }
 
     /// The diff on the device, for writing; see
@@ -143,19 +143,19 @@ impl<T: Element> Blob<T> {
     /// As there.
     #[doc(alias = "mutable_gpu_diff")]
     pub fn gpu_diff_mut_ptr(&mut self) -> Result<*mut T> {
-        self.pointer_mut(Part::Diff, sys::sb_blob_mutable_gpu_diff)
+        self.pointer_mut(Part::Diff, sys::sb_blob_mutable_gpu)
     }
 
-    fn host(&self, call: ConstAccess) -> Result<&[T]> {
-        let elements = self.pointer(call)?;
+    fn host(&self, part: Part) -> Result<&[T]> {
+        let elements = self.pointer(part, sys::sb_blob_cpu)?;
         // SAFETY: a host pointer, aligned, not null, to at least `count`
         // elements, zero-filled or written, that stays valid and unchanged while
         // the blob is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
 
-    fn host_mut(&mut self, part: Part, call: MutAccess) -> Result<&mut [T]> {
-        let elements = self.pointer_mut(part, call)?;
+    fn host_mut(&mut self, part: Part) -> Result<&mut [T]> {
+        let elements = self.pointer_mut(part, sys::sb_blob_mutable_cpu)?;
         // SAFETY: as in `host`; and the memory has one owner, this blob, which
         // is mutably borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(elements, self.count()) })
@@ -163,17 +163,18 @@ impl<T: Element> Blob<T> {
 
     /// # Safety
     /// Nobody else uses the memory while the slice lives.
-    unsafe fn host_shared_mut(&mut self, call: MutAccess) -> Result<&mut [T]> {
-        // SAFETY: `call` is an access of the library, and the caller has the
-        // memory to itself.
-        let elements = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+    unsafe fn host_shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
+        // SAFETY: the blob is live, and the caller has the memory to itself.
+        let elements = get(|out, err| unsafe {
+            sys::sb_blob_mutable_cpu(self.as_ptr(), part.code(), out, err)
+        })?;
         // SAFETY: as in `host_mut`.
         Ok(unsafe { slice::from_raw_parts_mut(elements.cast(), self.count()) })
     }
 
-    fn pointer(&self, call: ConstAccess) -> Result<*const T> {
+    fn pointer(&self, part: Part, call: ConstAccess) -> Result<*const T> {
         // SAFETY: `call` is an access of the library, and the blob is live.
-        let elements = get(|out, err| unsafe { call(self.raw(), out, err) })?;
+        let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
 
@@ -181,7 +182,7 @@ impl<T: Element> Blob<T> {
         self.need_unique(part)?;
         // SAFETY: `call` is an access of the library; the blob is live and
         // mutably borrowed.
-        let elements = get(|out, err| unsafe { call(self.raw(), out, err) })?;
+        let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
 
@@ -273,20 +274,20 @@ impl<T: Element> Blob<T> {
     #[inline]
     fn raw_memory(&self, blob: *mut sys::sb_blob, part: Part) -> Result<*mut sys::sb_mem> {
         // SAFETY: the blob is live; the call itself is one that may run beside const ones.
-        get(|out, err| unsafe {
-            match part {
-                Part::Data => sys::sb_blob_mutable_data(blob, out, err),
-                Part::Diff => sys::sb_blob_mutable_diff(blob, out, err),
-            }
-        })
+        get(|out, err| unsafe { sys::sb_blob_mutable_mem(blob, part.code(), out, err) })
     }
 }
 
 pub(super) type ConstAccess = unsafe extern "C" fn(
     *const sys::sb_blob,
+    sys::sb_part,
     *mut *const c_void,
     *mut sys::sb_error,
 ) -> sys::sb_status;
 
-pub(super) type MutAccess =
-    unsafe extern "C" fn(*mut sys::sb_blob, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
+pub(super) type MutAccess = unsafe extern "C" fn(
+    *mut sys::sb_blob,
+    sys::sb_part,
+    *mut *mut c_void,
+    *mut sys::sb_error,
+) -> sys::sb_status;

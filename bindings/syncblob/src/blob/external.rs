@@ -201,7 +201,9 @@ impl<T: Element> Blob<T> {
         // SAFETY: the blob is live, and its only user keeps no slice of it.
         let owner = unsafe {
             reclaim(|deleter| {
-                get(|out, err| sys::sb_blob_reclaim_cpu_data(self.as_ptr(), deleter, out, err))
+                get(|out, err| {
+                    sys::sb_blob_reclaim_cpu(self.as_ptr(), sys::SB_DATA, deleter, out, err)
+                })
             })
         };
         match owner.map(|owner| owner.downcast::<Vec<T>>()) {
@@ -246,7 +248,16 @@ impl<T: Element> Blob<T> {
         let (start, bytes) = (values.cast::<c_void>().cast_mut(), values.len() * size_of::<T>());
         // SAFETY: the caller's promise.
         check(|err| unsafe {
-            sys::sb_blob_set_cpu_data(self.as_ptr(), start, bytes, flags, deleter, user, err)
+            sys::sb_blob_set_cpu(
+                self.as_ptr(),
+                sys::SB_DATA,
+                start,
+                bytes,
+                flags,
+                deleter,
+                user,
+                err,
+            )
         })
     }
 
@@ -279,7 +290,16 @@ impl<T: Element> Blob<T> {
             let (ptr, flags) = (ptr.cast(), access.flags());
             // SAFETY: the caller's promise.
             check(|err| unsafe {
-                sys::sb_blob_set_gpu_data(self.as_ptr(), ptr, bytes, flags, deleter, user, err)
+                sys::sb_blob_set_gpu(
+                    self.as_ptr(),
+                    sys::SB_DATA,
+                    ptr,
+                    bytes,
+                    flags,
+                    deleter,
+                    user,
+                    err,
+                )
             })
         })
     }

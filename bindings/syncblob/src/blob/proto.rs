@@ -125,7 +125,7 @@ impl<T: Readable> Blob<T> {
             // SAFETY: `path` ends in NUL; the blob is fresh.
             check(|err| unsafe {
                 let (blob, path) = (blob.raw(), path.as_ptr());
-                sys::sb_blob_read_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
+                sys::sb_blob_load_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
             })
         })?;
         Ok(blob)
@@ -166,7 +166,7 @@ impl<T: Readable> Blob<T> {
             // SAFETY: the source is borrowed; the blob is fresh.
             check(|err| unsafe {
                 let flags = sys::SB_PROTO_RESHAPE;
-                sys::sb_blob_read_source(blob.raw(), source, flags, limits, progress, err)
+                sys::sb_blob_load_source(blob.raw(), source, flags, limits, progress, err)
             })
         });
         // While the blob is not yet the result: rustc leaks a result if what is dropped after
@@ -219,7 +219,7 @@ impl<T: Float> Blob<T> {
         with_path(path.as_ref(), |path| {
             // SAFETY: `path` ends in NUL.
             check(|err| unsafe {
-                sys::sb_blob_write_file(self.raw(), path.as_ptr(), payload.flags(), err)
+                sys::sb_blob_save_file(self.raw(), path.as_ptr(), payload.flags(), err)
             })
         })
     }
@@ -237,7 +237,7 @@ impl<T: Float> Blob<T> {
             // SAFETY: the sink is borrowed.
             check(|err| unsafe {
                 let flags = payload.flags();
-                sys::sb_blob_write_sink(self.raw(), sink, flags, ptr::null(), err)
+                sys::sb_blob_save_sink(self.raw(), sink, flags, ptr::null(), err)
             })
         })
     }

@@ -28,7 +28,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "ShareData")]
     pub fn share_data(&mut self, other: &Self) -> Result<()> {
         // SAFETY: both blobs are live.
-        check(|err| unsafe { sys::sb_blob_share_data(self.as_ptr(), other.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), sys::SB_DATA, other.as_ptr(), err) })
     }
 
     /// Uses the diff memory of `other` from now on; see
@@ -39,7 +39,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "ShareDiff")]
     pub fn share_diff(&mut self, other: &Self) -> Result<()> {
         // SAFETY: both blobs are live.
-        check(|err| unsafe { sys::sb_blob_share_diff(self.as_ptr(), other.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), sys::SB_DIFF, other.as_ptr(), err) })
     }
 
     /// Uses a memory that was there before as data or diff from now on: one that was
@@ -63,15 +63,13 @@ impl<T: Element> Blob<T> {
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small,
     /// or whose lent bytes are not aligned for `T`;
     /// [`WrongDevice`](ErrorKind::WrongDevice) for one of another context.
-    #[doc(alias("sb_blob_set_data", "sb_blob_set_diff"))]
+    #[doc(alias = "sb_blob_set_mem")]
     pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
-        let set = match part {
-            Part::Data => sys::sb_blob_set_data,
-            Part::Diff => sys::sb_blob_set_diff,
-        };
         // SAFETY: blob and memory are live; the blob becomes one more owner. The library
         // checks that the bytes are enough, and aligned for the blob's elements.
-        check(|err| unsafe { set(self.as_ptr(), memory.as_ptr(), err) })
+        check(|err| unsafe {
+            sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
+        })
     }
 
     /// Gives the diff's memory back, as for a net that is no longer trained; those who
@@ -89,7 +87,7 @@ impl<T: Element> Blob<T> {
     /// ```
     pub fn drop_diff(&mut self) {
         // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
-        unsafe { sys::sb_blob_drop_diff(self.as_ptr()) }
+        unsafe { sys::sb_blob_drop(self.as_ptr(), sys::SB_DIFF) }
     }
 
     /// Whether a memory is this blob's alone, so that it may be written. Where

@@ -16,7 +16,7 @@ impl<T: Element> Blob<T> {
     pub fn clear_data(&mut self) -> Result<()> {
         self.need_unique(Part::Data)?;
         // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_clear_data(self.raw(), err) })
+        check(|err| unsafe { sys::sb_blob_clear(self.raw(), sys::SB_DATA, err) })
     }
 
     /// Sets the diff to zeros.
@@ -26,7 +26,7 @@ impl<T: Element> Blob<T> {
     pub fn clear_diff(&mut self) -> Result<()> {
         self.need_unique(Part::Diff)?;
         // SAFETY: the blob is live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_clear_diff(self.raw(), err) })
+        check(|err| unsafe { sys::sb_blob_clear(self.raw(), sys::SB_DIFF, err) })
     }
 
     /// Copies data or diff of a blob of the same shape, through the host if its
@@ -53,13 +53,10 @@ impl<T: Element> Blob<T> {
 
     fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
         self.need_unique(part)?;
-        let flags = flags
-            | match part {
-                Part::Data => 0,
-                Part::Diff => sys::SB_COPY_DIFF,
-            };
         // SAFETY: both blobs are live; what is written is unique.
-        check(|err| unsafe { sys::sb_blob_copy_from(self.raw(), source.raw(), flags, err) })
+        check(|err| unsafe {
+            sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
+        })
     }
 
     /// Sets every element of data on the host, without bringing old ones there.
@@ -94,7 +91,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not
     /// [`count`](Blob::count) values; else as [`fill_data`](Blob::fill_data).
-    #[doc(alias = "sb_blob_overwrite_cpu_data")]
+    #[doc(alias = "sb_blob_overwrite_cpu")]
     pub fn overwrite_data(&mut self, values: &[T]) -> Result<()> {
         self.overwrite(Part::Data, values)
     }
@@ -103,7 +100,6 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// As [`overwrite_data`](Blob::overwrite_data).
-    #[doc(alias = "sb_blob_overwrite_cpu_diff")]
     pub fn overwrite_diff(&mut self, values: &[T]) -> Result<()> {
         self.overwrite(Part::Diff, values)
     }
@@ -121,12 +117,8 @@ impl<T: Element> Blob<T> {
     /// more than those has to keep the rest, as for any write.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
-        let call: MutAccess = match (part, is_whole) {
-            (Part::Data, true) => sys::sb_blob_overwrite_cpu_data,
-            (Part::Data, false) => sys::sb_blob_mutable_cpu_data,
-            (Part::Diff, true) => sys::sb_blob_overwrite_cpu_diff,
-            (Part::Diff, false) => sys::sb_blob_mutable_cpu_diff,
-        };
+        let call: MutAccess =
+            if is_whole { sys::sb_blob_overwrite_cpu } else { sys::sb_blob_mutable_cpu };
         self.pointer_mut(part, call)
     }
 }
@@ -139,7 +131,7 @@ impl<T: Float> Blob<T> {
     /// Out of memory, a device that fails.
     pub fn asum_data(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum_data(self.raw(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), sys::SB_DATA, out, err) })
     }
 
     /// The sum of the absolute values of diff.
@@ -148,7 +140,7 @@ impl<T: Float> Blob<T> {
     /// As [`asum_data`](Blob::asum_data).
     pub fn asum_diff(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum_diff(self.raw(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), sys::SB_DIFF, out, err) })
     }
 
     /// The sum of the squares of data.
@@ -157,7 +149,7 @@ impl<T: Float> Blob<T> {
     /// As [`asum_data`](Blob::asum_data).
     pub fn sumsq_data(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq_data(self.raw(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), sys::SB_DATA, out, err) })
     }
 
     /// The sum of the squares of diff.
@@ -166,7 +158,7 @@ impl<T: Float> Blob<T> {
     /// As [`asum_data`](Blob::asum_data).
     pub fn sumsq_diff(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq_diff(self.raw(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), sys::SB_DIFF, out, err) })
     }
 
     /// Multiplies data by a factor.
@@ -176,7 +168,7 @@ impl<T: Float> Blob<T> {
     pub fn scale_data(&mut self, factor: f64) -> Result<()> {
         self.need_unique(Part::Data)?;
         // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_scale_data(self.raw(), factor, err) })
+        check(|err| unsafe { sys::sb_blob_scale(self.raw(), sys::SB_DATA, factor, err) })
     }
 
     /// The same; on a device it is queued on `stream`, and what is done later comes after it.
@@ -189,7 +181,7 @@ impl<T: Float> Blob<T> {
         self.need_unique(Part::Data)?;
         let stream = stream.for_use_in(&self.context())?;
         // SAFETY: the blob and the stream are live, its data unique.
-        check(|err| unsafe { sys::sb_blob_scale_data_on(self.raw(), factor, stream, err) })
+        check(|err| unsafe { sys::sb_blob_scale_on(self.raw(), sys::SB_DATA, factor, stream, err) })
     }
 
     /// Multiplies diff by a factor.
@@ -199,7 +191,7 @@ impl<T: Float> Blob<T> {
     pub fn scale_diff(&mut self, factor: f64) -> Result<()> {
         self.need_unique(Part::Diff)?;
         // SAFETY: the blob is live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_scale_diff(self.raw(), factor, err) })
+        check(|err| unsafe { sys::sb_blob_scale(self.raw(), sys::SB_DIFF, factor, err) })
     }
 
     /// The same; on a device it is queued on `stream`, and what is done later comes after it.
@@ -212,7 +204,7 @@ impl<T: Float> Blob<T> {
         self.need_unique(Part::Diff)?;
         let stream = stream.for_use_in(&self.context())?;
         // SAFETY: the blob and the stream are live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_scale_diff_on(self.raw(), factor, stream, err) })
+        check(|err| unsafe { sys::sb_blob_scale_on(self.raw(), sys::SB_DIFF, factor, stream, err) })
     }
 
     /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 3; i++) { /* its owners would be none after the first */
         sb_blob *sharer = NULL;
         CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
-        CHECK(sb_blob_mutable_data(blob, &mem, NULL) == SB_OK);
+        CHECK(sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL) == SB_OK);
         CHECK(!sb_blob_context_(blob) && !sb_mem_context_(mem));
         CHECK(sb_blob_create_shaped_(NULL, SB_DTYPE_F32, shape, 2, &sharer, NULL) == SB_OK);
         sb_blob_destroy_(sharer);

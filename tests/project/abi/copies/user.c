@@ -35,10 +35,10 @@ static void begin(void) {
     CHECK(sb_context_create(&options, &device, NULL) == SB_OK);
     CHECK(sb_blob_create_shaped(device, SB_DTYPE_F32, shape, 2, &on_device, NULL) == SB_OK);
     CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &on_host, NULL) == SB_OK);
-    CHECK(sb_blob_mutable_cpu_data_f32(on_host, &data, NULL) == SB_OK);
+    CHECK(sb_blob_mutable_cpu_f32(on_host, SB_DATA, &data, NULL) == SB_OK);
     for (int i = 0; data && i < 6; i++)
         data[i] = (float)i;
-    CHECK(sb_blob_mutable_data(on_host, &shared, NULL) == SB_OK);
+    CHECK(sb_blob_mutable_mem(on_host, SB_DATA, &shared, NULL) == SB_OK);
     shared = sb_mem_retain(shared);
 }
 
@@ -48,8 +48,8 @@ static void replace_memory(void) {
     sb_blob *blob = NULL;
     float *data = NULL;
     CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
-    CHECK(sb_blob_mutable_cpu_data_f32(blob, &data, NULL) == SB_OK);
-    CHECK(sb_blob_share_data(blob, on_host, NULL) == SB_OK);
+    CHECK(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, NULL) == SB_OK);
+    CHECK(sb_blob_share(blob, SB_DATA, on_host, NULL) == SB_OK);
     sb_blob_destroy(blob);
 }
 
@@ -62,12 +62,12 @@ static void use(void) {
     CHECK(sb_blob_context(on_device) == device && sb_context_has_device(device));
     CHECK(!sb_context_retain(NULL));
     sb_context_release(sb_context_retain(device));
-    CHECK(sb_blob_copy_from(on_device, on_host, 0, NULL) == SB_OK);
-    CHECK(sb_blob_gpu_data(on_device, &there, NULL) == SB_OK && there);
+    CHECK(sb_blob_copy_from(on_device, SB_DATA, on_host, 0, NULL) == SB_OK);
+    CHECK(sb_blob_gpu(on_device, SB_DATA, &there, NULL) == SB_OK && there);
     CHECK(sb_blob_to_proto_new(on_device, 0, &bytes, &size, NULL) == SB_OK);
     CHECK(sb_blob_from_proto(on_host, bytes, size, SB_PROTO_RESHAPE, NULL, NULL) == SB_OK);
     sb_bytes_free(bytes);
-    CHECK(sb_blob_asum_data(on_host, &sum, NULL) == SB_OK && sum == 15);
+    CHECK(sb_blob_asum(on_host, SB_DATA, &sum, NULL) == SB_OK && sum == 15);
     for (int i = 0; i < 3; i++)
         replace_memory();
 }

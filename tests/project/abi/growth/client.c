@@ -169,7 +169,7 @@ static sb_status fill(const sb_filler *filler, float *out) {
     if (sb_blob_create_shaped(NULL, SB_DTYPE_F32, &one, 1, &blob, NULL))
         abort();
     const sb_status status = sb_blob_fill(blob, filler, 1, NULL);
-    if (status == SB_OK && sb_blob_cpu_data_f32(blob, &values, NULL) == SB_OK)
+    if (status == SB_OK && sb_blob_cpu_f32(blob, SB_DATA, &values, NULL) == SB_OK)
         *out = *values;
     sb_blob_destroy(blob);
     return status;
@@ -232,12 +232,12 @@ static void layer_info(void) {
         abort();
     for (int i = 0; i < 2; i++) {
         sb_layer_info *info = to_fill(sizes[i]);
-        CHECK(sb_model_layer(net, 0, info, NULL) == SB_OK);
+        CHECK(sb_model_layer_info(net, 0, info, NULL) == SB_OK);
         CHECK(info->struct_size == sizes[i] && strcmp(info->name.bytes, "conv") == 0);
         CHECK(info->generation == SB_LAYER_CURRENT);
         CHECK(is_zero(info, offsetof(sb_layer_info, reserved), sizes[i]));
     }
-    CHECK(sb_model_layer(net, 0, to_fill(FIRST_LAYER_INFO - 8), NULL) == SB_ERR_ABI_MISMATCH);
+    CHECK(sb_model_layer_info(net, 0, to_fill(FIRST_LAYER_INFO - 8), NULL) == SB_ERR_ABI_MISMATCH);
     sb_model_destroy(net);
 }
 
@@ -313,9 +313,9 @@ static sb_status copy(const sb_source *source, const sb_sink *sink, const sb_pro
     sb_blob *blob = NULL;
     if (sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL))
         abort();
-    sb_status status = sb_blob_read_source(blob, source, SB_PROTO_RESHAPE, NULL, progress, NULL);
+    sb_status status = sb_blob_load_source(blob, source, SB_PROTO_RESHAPE, NULL, progress, NULL);
     if (status == SB_OK)
-        status = sb_blob_write_sink(blob, sink, 0, progress, NULL);
+        status = sb_blob_save_sink(blob, sink, 0, progress, NULL);
     sb_blob_destroy(blob);
     return status;
 }
@@ -383,7 +383,7 @@ static sb_status device_alloc(void *device, size_t bytes, sb_stream stream, void
                               sb_error *err) {
     (void)device, (void)stream;
     *out = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    return *out ? SB_OK : sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+    return *out ? SB_OK : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
 }
 
 static void device_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
@@ -419,8 +419,8 @@ static sb_status use(const sb_backend *table, sb_status *tensors) {
     if (status != SB_OK)
         return status;
     CHECK(sb_blob_create_shaped(context, SB_DTYPE_F32, &one, 1, &blob, NULL) == SB_OK);
-    CHECK(sb_blob_gpu_data(blob, &data, NULL) == SB_OK && data);
-    *tensors = sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, NULL);
+    CHECK(sb_blob_gpu(blob, SB_DATA, &data, NULL) == SB_OK && data);
+    *tensors = sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, NULL);
     if (tensor)
         tensor->deleter(tensor);
     sb_blob_destroy(blob);
@@ -555,7 +555,7 @@ static void sim_calls(void) {
     const void *data = NULL;
     options.device = "sim:0";
     if (sb_context_create(&options, &context, NULL) || sb_mem_create(context, 8, &memory, NULL) ||
-        sb_mem_gpu_data(memory, &data, NULL))
+        sb_mem_gpu(memory, &data, NULL))
         abort();
     for (int i = 0; i < 3; i++) {
         const size_t bytes = (size_t)counts[i] * sizeof(int64_t);
