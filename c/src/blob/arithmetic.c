@@ -6,10 +6,14 @@
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
+static bool has_arithmetic(sb_dtype dtype) {
+    return dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64;
+}
+
 static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
     if (!blob)
         return sb__fail_null(err, "blob");
-    if (blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64)
+    if (has_arithmetic(blob->dtype))
         return SB_OK;
     return sb__fail(err, SB_ERR_UNSUPPORTED, "there is no arithmetic on %s",
                     sb_dtype_name(blob->dtype));
@@ -17,7 +21,7 @@ static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
 
 static sb_status check_operand(const sb_blob *blob, sb_part part, sb_error *err) {
     sb_status st = check_arithmetic(blob, err);
-    return st == SB_OK ? sb__check_part(part, err) : st;
+    return st != SB_OK || sb__is_part(part) ? st : sb__check_part(part, err);
 }
 
 static int32_t head_of(const sb_mem *mem) {
@@ -228,12 +232,16 @@ sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err) {
     return update(blob, &stream, err);
 }
 
-__attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_mem *mem, double factor,
+__attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part part, double factor,
                                                         const sb_stream *stream, sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};
+    sb_status st = check_operand(blob, part, err);
+    if (st != SB_OK || blob->shape.count == 0)
+        return st;
+    sb_mem *mem = sb__blob_peek(blob, part);
     if (head_of(mem) == SB_HEAD_UNINITIALIZED)
         return SB_OK;
-    sb_status st = begin(&work, mem, stream, err);
+    st = begin(&work, mem, stream, err);
     if (st != SB_OK)
         return st;
     sb_context *context = blob->context;
@@ -252,12 +260,9 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_mem *m
 
 static sb_status scale(sb_blob *blob, sb_part part, double factor, const sb_stream *stream,
                        sb_error *err) {
-    sb_status st = check_operand(blob, part, err);
-    if (st != SB_OK || blob->shape.count == 0)
-        return st;
-    sb_mem *mem = sb__blob_peek(blob, part);
-    if (!mem || !sb__is_written_at_host(mem))
-        return scale_memory(blob, mem, factor, stream, err);
+    const sb_mem *mem = blob ? sb__blob_peek(blob, part) : NULL;
+    if (!mem || !has_arithmetic(blob->dtype) || !sb__is_written_at_host(mem))
+        return scale_memory(blob, part, factor, stream, err);
     sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
                    sb__host_bytes(mem));
     return SB_OK;

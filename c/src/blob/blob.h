@@ -33,8 +33,11 @@ static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     return atomic_load_explicit(memory, memory_order_acquire);
 }
 
+/* Branches, which cost less than a computed index; NULL also for a number that is no part. */
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
-    return sb__peek(&blob->memory[part]);
+    if (__builtin_expect(part == SB_DATA, 1))
+        return sb__peek(&blob->memory[SB_DATA]);
+    return part == SB_DIFF ? sb__peek(&blob->memory[SB_DIFF]) : NULL;
 }
 
 /* The memory, made now if need be. */

@@ -34,7 +34,7 @@ static sb_status memory_for(const sb_blob *blob, sb_part part, const void *out, 
     __attribute__((noinline)) static ACCESS(function##_anyhow, blob_type, out_type, call)          \
         sb_status                                                                                  \
         function(blob_type *blob, sb_part part, out_type *out, sb_error *err) {                    \
-        const sb_mem *mem = blob && out && sb__is_part(part) ? sb__blob_peek(blob, part) : NULL;   \
+        const sb_mem *mem = blob && out ? sb__blob_peek(blob, part) : NULL;                        \
         if (!mem || !in_place(mem))                                                                \
             return function##_anyhow(blob, part, out, err);                                        \
         *out = mem->side[SB_SIDE_CPU].ptr;                                                         \
@@ -64,7 +64,7 @@ sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out, sb_erro
 }
 
 int64_t sb_blob_capacity(const sb_blob *blob, sb_part part) {
-    const sb_mem *mem = blob && sb__is_part(part) ? sb__blob_peek(blob, part) : NULL;
+    const sb_mem *mem = blob ? sb__blob_peek(blob, part) : NULL;
     return mem ? (int64_t)(mem->bytes / blob->element_size) : 0;
 }
 
