@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-struct state {
+struct siphash {
     uint64_t a, b, c, d;
 };
 
@@ -10,7 +10,7 @@ static inline uint64_t turn(uint64_t word, int bits) {
     return word << bits | word >> (64 - bits);
 }
 
-static inline void mix(struct state *s) {
+static inline void mix(struct siphash *s) {
     s->a += s->b;
     s->c += s->d;
     s->b = turn(s->b, 13) ^ s->a;
@@ -22,15 +22,16 @@ static inline void mix(struct state *s) {
     s->c = turn(s->c, 32);
 }
 
-static inline void take(struct state *s, uint64_t word) {
+static inline void take(struct siphash *s, uint64_t word) {
     s->d ^= word;
     mix(s);
     s->a ^= word;
 }
 
 uint64_t sb__hash(const uint64_t key[2], const void *bytes, size_t size) {
-    struct state s = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
-                      key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
+    struct siphash s = {
+        key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
+        key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
     const unsigned char *at = bytes;
     uint64_t word, last = (uint64_t)size << 56;
     for (; size >= sizeof word; size -= sizeof word, at += sizeof word) {

@@ -205,7 +205,7 @@ INLINE AVX2 __m256 square_avx2(const float *x) {
 }
 
 /* Adds the halves of a row. */
-INLINE AVX2 void widen_avx2(__m256d sums[4], __m256 a, __m256 b) {
+INLINE AVX2 void add_as_doubles_avx2(__m256d sums[4], __m256 a, __m256 b) {
     sums[0] += _mm256_cvtps_pd(_mm256_castps256_ps128(a));
     sums[1] += _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
     sums[2] += _mm256_cvtps_pd(_mm256_castps256_ps128(b));
@@ -266,7 +266,8 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
                 a[i] = lower(x + i * GROUP);                                                       \
                 b[i] = upper(x + i * GROUP + LANES / 2);                                           \
             }                                                                                      \
-            widen_avx2(sums, (a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3]));        \
+            add_as_doubles_avx2(sums, (a[0] + a[1]) + (a[2] + a[3]),                               \
+                                (b[0] + b[1]) + (b[2] + b[3]));                                    \
         }                                                                                          \
         return sum_avx2(sums);                                                                     \
     }
@@ -280,7 +281,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),          \
                            _mm256_setzero_pd()};                                                   \
         for (; groups > 0; groups--, x += GROUP)                                                   \
-            widen_avx2(sums, name##_half(x), name##_half(x + LANES / 2));                          \
+            add_as_doubles_avx2(sums, name##_half(x), name##_half(x + LANES / 2));                 \
         return sum_avx2(sums);                                                                     \
     }
 
@@ -318,7 +319,7 @@ INLINE AVX512 __m512 square_avx512(const float *x) {
     return _mm512_mul_ps(v, v);
 }
 
-INLINE AVX512 void widen_avx512(__m512d sums[2], __m512 row) {
+INLINE AVX512 void add_as_doubles_avx512(__m512d sums[2], __m512 row) {
     const __m256d upper = _mm512_extractf64x4_pd(_mm512_castps_pd(row), 1);
     sums[0] += _mm512_cvtps_pd(_mm512_castps512_ps256(row));
     sums[1] += _mm512_cvtps_pd(_mm256_castpd_ps(upper));
@@ -336,7 +337,7 @@ INLINE AVX512 double sum_avx512(const __m512d sums[2]) {
         for (; blocks > 0; blocks--, x += BLOCK * GROUP) {                                         \
             const __m512 a = row(x), b = row(x + GROUP);                                           \
             const __m512 c = row(x + 2 * GROUP), d = row(x + 3 * GROUP);                           \
-            widen_avx512(sums, (a + b) + (c + d));                                                 \
+            add_as_doubles_avx512(sums, (a + b) + (c + d));                                        \
         }                                                                                          \
         return sum_avx512(sums);                                                                   \
     }
@@ -349,7 +350,7 @@ INLINE AVX512 double sum_avx512(const __m512d sums[2]) {
     AVX512 static double name##_groups_avx512(const float *x, int64_t groups) {                    \
         __m512d sums[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};                              \
         for (; groups > 0; groups--, x += GROUP)                                                   \
-            widen_avx512(sums, name##_row(x));                                                     \
+            add_as_doubles_avx512(sums, name##_row(x));                                            \
         return sum_avx512(sums);                                                                   \
     }
 
