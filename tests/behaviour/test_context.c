@@ -2,7 +2,7 @@
    backend table of the caller's own. */
 #include "aligned.h"
 #include "context/context.h"
-#include "format/bytes.h"
+#include "proto/bytes.h"
 #include "rig.h"
 
 #include <stdio.h>

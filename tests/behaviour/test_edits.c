@@ -1,6 +1,6 @@
 /* The edits of a model, in every order: found, walked through and taken out as in a sorted list,
    and no path through their tree is long. */
-#include "format/edits.h"
+#include "model/edits.h"
 #include "support.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Layers by name: what a search through all of them finds, whatever the names. */
 #include "support.h"
 
-#include "format/model_index.h"
+#include "model/index.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* protobuf-c's packer and ours write the same bytes, whatever the fields hold. */
 #include "support.h"
 
-#include "format/pack.h"
+#include "proto/pack.h"
 
 #include <stdlib.h>
 #include <string.h>

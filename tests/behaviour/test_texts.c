@@ -2,7 +2,7 @@
  */
 #include "rig.h"
 
-#include "format/texts.h"
+#include "model/texts.h"
 
 #include <string.h>
 

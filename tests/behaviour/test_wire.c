@@ -2,7 +2,7 @@
    from a file alike. */
 #include "support.h"
 
-#include "format/wire.h"
+#include "wire/wire.h"
 #include "wire_builder.h"
 
 #include <stdlib.h>

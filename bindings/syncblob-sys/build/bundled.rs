@@ -19,9 +19,9 @@ const HARDENING: &str = "c/hardening.txt";
 /// without it.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
-    &[MESSAGES, "c/src/format/pack_protobuf_c.c"]
+    &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
-    &["c/src/format/pack_plain.c"]
+    &["c/src/proto/pack_plain.c"]
 };
 
 pub fn build() -> Result<Linked, String> {

@@ -3,7 +3,7 @@
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H
 
-#include "format/wire.h"
+#include "wire/wire.h"
 
 enum {
     SB__BLOB_NUM = 1,

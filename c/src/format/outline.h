@@ -3,7 +3,7 @@
 #ifndef SB_FORMAT_OUTLINE_H
 #define SB_FORMAT_OUTLINE_H
 
-#include "format/wire.h"
+#include "wire/wire.h"
 
 #define SB__OUTLINE_FIELDS 15     /* 1 to 13 and, at 14, a net's layer */
 #define SB__OUTLINE_MANY   100000 /* fields: a bound for the time that they take, not for files */

@@ -2,7 +2,7 @@
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
-#include "format/blob_index.h"
+#include "proto/blob_index.h"
 
 /* Appends "; this is ..." to the message of a reader that refused all of `reader`'s source as
    `wanted` (SB_FORMAT_*), if it is certain what the bytes are. Nothing else changes; a failure

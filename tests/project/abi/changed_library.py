@@ -41,7 +41,7 @@ class ChangedLibrary:
 
     def objects(self, jobs, kind, *flags):
         sources = [line for line in (ROOT / "c/sources.txt").read_text().splitlines()
-                   if line and not line.startswith("#")] + ["c/src/format/pack_plain.c"]
+                   if line and not line.startswith("#")] + ["c/src/proto/pack_plain.c"]
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             return list(pool.map(lambda source: self.compile(source, kind, *flags), sources))
 

@@ -72,7 +72,7 @@ class Tree:
 
     def commands(self):
         """(path, words that compile it without input and output) of the library's own sources."""
-        listed = {"c/src/format/pack_protobuf_c.c", "c/src/format/pack_plain.c"}
+        listed = {"c/src/proto/pack_protobuf_c.c", "c/src/proto/pack_plain.c"}
         for text in ("c/sources.txt", "cuda/sources.txt"):
             listed.update((self.root / text).read_text().split("\n"))
         for entry in self.database():

@@ -4,7 +4,7 @@
    --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike */
 #include "proof.h"
 
-#include "format/blob_index.h"
+#include "proto/blob_index.h"
 
 const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
 static uint32_t begin, taken; /* of the part; its bytes that were read */
@@ -57,7 +57,7 @@ size_t sb_dtype_size(int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
 
-#include "format/payload.c"
+#include "proto/payload.c"
 
 static unsigned char *first;
 static size_t size, size_in_bytes;

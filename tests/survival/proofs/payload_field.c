@@ -3,7 +3,7 @@
    --unwind 1: there is no loop */
 #include "proof.h"
 
-#include "format/blob_index.h"
+#include "proto/blob_index.h"
 
 const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
 
@@ -50,7 +50,7 @@ static size_t copied;
 struct copy;
 static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t count);
 #define copy_values(copy, offset, count) CONTRACT(copy_values, copy, offset, count)
-#include "format/payload.c"
+#include "proto/payload.c"
 
 static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t count) {
     (void)copy;

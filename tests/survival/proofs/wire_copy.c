@@ -3,7 +3,7 @@
    --unwind 13: a window of twelve bytes, of which all, some or none are copied */
 #include "proof.h"
 
-#include "format/wire.h"
+#include "wire/wire.h"
 
 #include <string.h>
 
@@ -44,7 +44,7 @@ sb_status sb__progress_walked(struct sb__progress *progress, uint32_t at, size_t
     return told = SB_ERR_CANCELLED;
 }
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 int main(void) {
     reader.source = &source;

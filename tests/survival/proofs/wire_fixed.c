@@ -5,7 +5,7 @@
 #define fetch(...)         CONTRACT(fetch, __VA_ARGS__)
 #define sb__wire_fail(...) CONTRACT(sb__wire_fail, __VA_ARGS__)
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 int main(void) {
     const uint32_t end = any_reader(), at = reader.at, size = any_bool() ? 4 : 8;

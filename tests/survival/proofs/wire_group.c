@@ -32,7 +32,7 @@ static sb_status next_tag(struct sb__reader *of, uint32_t end, struct sb__field 
 #define read_value(...)                                  CONTRACT(read_value, __VA_ARGS__)
 #define sb__wire_fail(...)                               CONTRACT(sb__wire_fail, __VA_ARGS__)
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 int main(void) {
     struct sb__field field;

@@ -5,7 +5,7 @@
 #define sb__wire_varint(...) CONTRACT(sb__wire_varint, __VA_ARGS__)
 #define sb__wire_fail(...)   CONTRACT(sb__wire_fail, __VA_ARGS__)
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 int main(void) {
     struct sb__field field;

@@ -2,7 +2,7 @@
    --unwind 5: a table of four and its end; each entry is looked at alone */
 #include "proof.h"
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 extern struct sb__field_name fields[5];
 

@@ -19,7 +19,7 @@ static sb_status skip_group_contract(struct sb__reader *of, const struct sb__pat
 #define skip_group(...)    CONTRACT(skip_group, __VA_ARGS__)
 #define sb__wire_fail(...) CONTRACT(sb__wire_fail, __VA_ARGS__)
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 int main(void) {
     const uint32_t end = any_reader(), at = reader.at;

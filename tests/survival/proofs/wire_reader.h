@@ -8,7 +8,7 @@
 
 #include "proof.h"
 
-#include "format/wire.h"
+#include "wire/wire.h"
 
 #define NEAR 24
 

@@ -25,7 +25,7 @@ static int write_text(char *to, size_t size) {
 #undef va_end
 #define va_end(args) ((void)(args))
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 static bool is_kept(const struct text *text) {
     return text->used < sizeof text->bytes;

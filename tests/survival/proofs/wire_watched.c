@@ -3,7 +3,7 @@
    --unwind 5: three pieces and what is left; each is treated alike */
 #include "proof.h"
 
-#include "format/wire.h"
+#include "wire/wire.h"
 
 static struct sb__source source;
 static struct sb__progress progress;
@@ -32,7 +32,7 @@ sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size,
     return has_failed ? (told = SB_ERR_CANCELLED) : SB_OK;
 }
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 int main(void) {
     const size_t size = any_size();

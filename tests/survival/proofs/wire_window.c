@@ -4,7 +4,7 @@
    --unwind 13: a window of twelve bytes */
 #include "proof.h"
 
-#include "format/wire.h"
+#include "wire/wire.h"
 
 #undef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 12
@@ -32,7 +32,7 @@ sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size,
     return progress && any_bool() ? (told = SB_ERR_CANCELLED) : SB_OK;
 }
 
-#include "format/wire.c"
+#include "wire/wire.c"
 
 /* What reader.bytes[0] is: the source's byte at reader.begin. */
 static bool is_window(void) {

@@ -7,8 +7,8 @@
 
 #include "blob/blob.h"
 #include "context/context.h"
-#include "format/model_index.h"
 #include "memory/mem.h"
+#include "model/index.h"
 #include "sim/device.h"
 
 #include <syncblob/dlpack.h>

@@ -1,0 +1,154 @@
+#include "base/error.h"
+#include "base/options.h"
+#include "model/model.h"
+#include "proto/read_blob.h"
+
+#include <string.h>
+
+/* The announced blob at a place, or NULL. */
+static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
+    const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
+    return edit ? edit->announced : NULL;
+}
+
+/* One blob of a model: where its message is. */
+struct located {
+    struct sb__source source; /* the model's, or an edit's bytes */
+    uint32_t begin, end;
+    bool edited;
+    struct sb__path file, layer, blob; /* each inside the one before */
+};
+
+static const struct sb__field_name *layer_fields(const sb_model *model, int64_t layer) {
+    const struct sb__layout *v1 = sb__format_layout(SB_FORMAT_CAFFEMODEL)->children[1].layout;
+    int32_t generation = (int32_t)model->index.layers[layer].generation;
+    return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
+}
+
+/* Only bytes that were indexed can be wrong, so an edit needs no path. */
+static const struct sb__path *locate_path(const sb_model *model, int64_t layer, int64_t index,
+                                          struct located *at) {
+    const struct sb__layout *layout = sb__format_layout(model->format);
+    at->blob = (struct sb__path){NULL, "", -1, sb__blob_fields};
+    if (!layout || at->edited)
+        return &at->blob;
+    at->file = (struct sb__path){NULL, "", -1, layout->fields};
+    at->blob.parent = &at->file;
+    at->blob.index = index;
+    at->blob.name = sb__field_name(layout->fields, layout->blobs);
+    if (layer == SB_NO_LAYER)
+        return &at->blob;
+    at->layer = (struct sb__path){&at->file, "layer", layer, layer_fields(model, layer)};
+    at->blob.parent = &at->layer;
+    at->blob.name = "blobs";
+    return &at->blob;
+}
+
+static sb_status locate_indexed(const sb_model *model, int64_t index, struct sb__reader *reader,
+                                struct located *at, sb_error *err) {
+    at->begin = 0;
+    at->end = model->source.size;
+    if (model->format == SB_FORMAT_BLOB)
+        return SB_OK;
+    struct sb__field field = {.end = model->index.blobs[index]};
+    sb_status st = sb__wire_next(reader, at->blob.parent, model->source.size, &field, err);
+    if (st != SB_OK)
+        return st;
+    if (field.type != SB__WIRE_BYTES)
+        return sb__source_changed(err);
+    at->begin = field.begin;
+    at->end = field.end;
+    return SB_OK;
+}
+
+static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
+                        struct sb__reader *reader, struct located *at, sb_error *err) {
+    int64_t first, blobs = sb_model_num_blobs(model, layer);
+    if (index < 0 || index >= blobs)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
+                        (long long)index, (long long)blobs, (long long)layer);
+    const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
+    at->edited = edit != NULL;
+    (void)locate_path(model, layer, index, at);
+    if (edit) {
+        at->begin = 0;
+        at->end = (uint32_t)edit->size;
+        (void)sb__source_of_bytes(&at->source, edit->bytes, edit->size, err); /* as they fit */
+        sb__reader_init(reader, &at->source);
+        return SB_OK;
+    }
+    (void)sb__model_index_blobs(&model->index, model->format, layer, &first);
+    sb__reader_init(reader, &model->source);
+    return locate_indexed(model, first + index, reader, at, err);
+}
+
+static void describe(const struct sb__blob_index *blob, const struct located *at,
+                     sb_blob_info *out) {
+    *out = (sb_blob_info){.count = blob->shape.count,
+                          .data_count = blob->data.count,
+                          .diff_count = blob->diff.count,
+                          .offset = at->edited ? -1 : (int64_t)at->begin,
+                          .size = at->edited ? 0 : at->end - at->begin,
+                          .dtype = sb__blob_index_dtype(blob),
+                          .legacy = blob->legacy,
+                          .num_axes = blob->shape.num_axes};
+    out->diff_dtype = blob->diff.count > 0 ? blob->diff.dtype : out->dtype;
+    memcpy(out->shape, blob->shape.dims, (size_t)out->num_axes * sizeof *out->shape);
+}
+
+static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
+    *out = (sb_blob_info){.count = sb_blob_count(blob),
+                          .offset = -1,
+                          .dtype = sb_blob_dtype(blob),
+                          .num_axes = sb_blob_num_axes(blob)};
+    memcpy(out->shape, sb__blob_shape(blob)->dims, (size_t)out->num_axes * sizeof *out->shape);
+}
+
+#define FIRST_INFO_SIZE (offsetof(sb_blob_info, shape) + SB_MAX_AXES * sizeof(int64_t))
+
+sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index, sb_blob_info *out,
+                             sb_error *err) {
+    struct sb__reader reader;
+    struct located at;
+    struct sb__blob_index blob;
+    sb_blob_info info;
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    sb_status st = sb__check_struct(out->struct_size, FIRST_INFO_SIZE, "sb_blob_info", err);
+    if (st != SB_OK)
+        return st;
+    if (announced(model, layer, index)) {
+        describe_announced(announced(model, layer, index), &info);
+    } else {
+        st = locate(model, layer, index, &reader, &at, err);
+        if (st == SB_OK)
+            st = sb__blob_index(&reader, &at.blob, at.begin, at.end, &model->limits, &blob, err);
+        if (st != SB_OK)
+            return st;
+        describe(&blob, &at, &info);
+    }
+    sb__give_struct(out, out->struct_size, &info, sizeof info);
+    return SB_OK;
+}
+
+sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index, sb_blob *blob,
+                             sb_error *err) {
+    struct sb__reader reader;
+    struct sb__progress progress;
+    struct located at;
+    if (!model || !blob)
+        return sb__fail_null(err, model ? "blob" : "model");
+    const struct sb__read_blob how = {true, false, sizeof *model + model->index.block_bytes,
+                                      &model->limits};
+    if (announced(model, layer, index))
+        return sb__fail(err, SB_ERR_UNSUPPORTED,
+                        "blob %lld of layer %lld was announced: its values are not here",
+                        (long long)index, (long long)layer);
+    sb_status st = sb__check_read_dtype(blob, err);
+    if (st == SB_OK)
+        st = locate(model, layer, index, &reader, &at, err);
+    if (st != SB_OK)
+        return st;
+    sb__reader_watch(&reader, sb__progress_begin(&progress, &model->progress, at.end - at.begin));
+    return sb__read_blob(blob, &reader, &at.blob, at.begin, at.end, &how, err);
+}

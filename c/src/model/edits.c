@@ -1,0 +1,159 @@
+/* A treap: a tree by place, and a heap by priority. The priority is a hash of
+   the place, so that the tree is as one whose edits came in random order. */
+#include "model/edits.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+static struct sb__edit *at(const struct sb__edits *edits, size_t link) {
+    return link ? &edits->items[link - 1] : NULL;
+}
+
+static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index) {
+    return edit->layer < layer || (edit->layer == layer && edit->index < index);
+}
+
+/* The end of splitmix64, which gives each place another number. */
+static uint64_t priority_of(const struct sb__edit *edit) {
+    uint64_t z = (uint64_t)edit->layer * 0x9e3779b97f4a7c15u + (uint64_t)edit->index;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* --- room --------------------------------------------------------------------------- */
+
+sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_error *err) {
+    void *items = edits->items;
+    size_t more, bytes;
+    if (edits->count < edits->room)
+        return SB_OK;
+    if (!sb__mul_size(edits->room, 2, &more) || !sb__add_size(more, 4, &more) ||
+        !sb__mul_size(more, sizeof *edits->items, &bytes))
+        return sb__fail_memory(err, SIZE_MAX);
+    sb_status st = sb__object_grow(context, &items, edits->room * sizeof *edits->items, bytes, err);
+    if (st != SB_OK)
+        return st;
+    edits->items = items;
+    edits->room = more;
+    return SB_OK;
+}
+
+void sb__edits_free(struct sb__edits *edits, sb_context *context) {
+    sb__object_free(context, edits->items, edits->room * sizeof *edits->items);
+}
+
+/* --- looking ------------------------------------------------------------------------- */
+
+struct sb__edit *sb__edits_last(const struct sb__edits *edits) {
+    return at(edits, edits->last);
+}
+
+struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, int64_t index) {
+    struct sb__edit *found = NULL, *edit = sb__edits_last(edits);
+    if (!edit || is_before(edit, layer, index))
+        return NULL; /* as of a net that is built in its order */
+    edit = at(edits, edits->root);
+    while (edit) {
+        if (is_before(edit, layer, index)) {
+            edit = at(edits, edit->behind);
+        } else {
+            found = edit;
+            edit = at(edits, edit->before);
+        }
+    }
+    return found;
+}
+
+struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index) {
+    struct sb__edit *edit = sb__edits_from(edits, layer, index);
+    return edit && edit->layer == layer && edit->index == index ? edit : NULL;
+}
+
+struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer) {
+    struct sb__edit *found = sb__edits_last(edits), *edit = at(edits, edits->root);
+    if (!found || found->layer <= layer) /* as above */
+        return found && found->layer == layer ? found : NULL;
+    found = NULL;
+    while (edit) {
+        if (edit->layer <= layer) {
+            found = edit;
+            edit = at(edits, edit->behind);
+        } else {
+            edit = at(edits, edit->before);
+        }
+    }
+    return found && found->layer == layer ? found : NULL;
+}
+
+/* --- changing ------------------------------------------------------------------------ */
+
+/* Hangs what is before an edit, and what is behind it, below it. */
+static void split(struct sb__edits *edits, size_t tree, struct sb__edit *edit) {
+    size_t *before = &edit->before, *behind = &edit->behind;
+    while (tree) {
+        struct sb__edit *top = at(edits, tree);
+        if (is_before(top, edit->layer, edit->index)) {
+            *before = tree;
+            before = &top->behind;
+            tree = top->behind;
+        } else {
+            *behind = tree;
+            behind = &top->before;
+            tree = top->before;
+        }
+    }
+    *before = *behind = 0;
+}
+
+void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
+    struct sb__edit *put = &edits->items[edits->count++], *last = sb__edits_last(edits);
+    size_t *link = &edits->root;
+    const uint64_t priority = priority_of(edit);
+    *put = *edit;
+    if (!last || is_before(last, edit->layer, edit->index))
+        edits->last = edits->count;
+    for (struct sb__edit *top; (top = at(edits, *link)) && priority_of(top) >= priority;)
+        link = is_before(top, edit->layer, edit->index) ? &top->behind : &top->before;
+    split(edits, *link, put);
+    *link = edits->count;
+}
+
+/* What leads to the last one; `*out`: to the last but one, or 0. */
+static size_t *last_link(struct sb__edits *edits, size_t *out) {
+    size_t *link = &edits->root;
+    *out = 0;
+    while (at(edits, *link)->behind) {
+        *out = *link;
+        link = &at(edits, *link)->behind;
+    }
+    for (size_t below = at(edits, *link)->before; below; below = at(edits, below)->behind)
+        *out = below;
+    return link;
+}
+
+static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
+    size_t *link = &edits->root;
+    while (at(edits, *link) != edit) {
+        struct sb__edit *top = at(edits, *link);
+        link = is_before(top, edit->layer, edit->index) ? &top->behind : &top->before;
+    }
+    return link;
+}
+
+/* The item at the end of the array moves to where the edit was. */
+struct sb__edit sb__edits_pop(struct sb__edits *edits) {
+    size_t last;
+    size_t *link = last_link(edits, &last);
+    struct sb__edit *hole = at(edits, *link);
+    const struct sb__edit popped = *hole, *end = &edits->items[edits->count - 1];
+    *link = popped.before; /* nothing is behind it */
+    if (hole != end) {
+        *link_to(edits, end) = (size_t)(hole - edits->items) + 1;
+        last = last == edits->count ? (size_t)(hole - edits->items) + 1 : last;
+        *hole = *end;
+    }
+    edits->count--;
+    edits->last = last;
+    return popped;
+}

@@ -1,0 +1,48 @@
+/* What an opened file holds: where its layers and blobs begin, and its texts.
+   One allocation, of exactly what is needed. */
+#ifndef SB_MODEL_INDEX_H
+#define SB_MODEL_INDEX_H
+
+#include "context/context.h"
+#include "format/layout.h"
+#include "model/names.h"
+
+#include <syncblob/model.h>
+
+struct sb__layer {
+    const char *name, *type; /* NUL-terminated; of a file in the index's block or static */
+    uint32_t name_size, type_size;
+    uint32_t offset;          /* of the layer's tag */
+    uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has room for fewer than 2^30 */
+    uint32_t generation : 2;  /* SB_LAYER_* */
+};
+
+struct sb__model_index {
+    void *block;
+    size_t block_bytes;
+    struct sb__layer *layers; /* in file order */
+    struct sb__names names;
+    int64_t num_layers;
+    uint32_t *blobs; /* offsets of their tags, in file order; a blob file has 1 blob and no tag */
+    int64_t num_blobs;
+    sb_text name;
+    sb_solver_info solver;
+    bool recognised; /* some field belongs to the format */
+};
+
+/* Asked once the source is counted, before anything is allocated: an error ends the building. */
+typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
+                                  sb_error *err);
+
+/* Checks the whole source and indexes it. `held` bytes count against limits->max_memory too. */
+sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
+                                struct sb__reader *reader, const sb_limits *limits, size_t held,
+                                sb__index_check *check, const void *user, sb_error *err);
+void sb__model_index_free(struct sb__model_index *index, sb_context *context);
+
+/* Blobs of a layer or of SB_NO_LAYER are [*first, *first + returned) of index->blobs; 0 for a
+   layer that is not there. */
+int64_t sb__model_index_blobs(const struct sb__model_index *index, int32_t format, int64_t layer,
+                              int64_t *first);
+
+#endif

@@ -1,0 +1,121 @@
+#include "model/names.h"
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "model/index.h"
+#include "port/random.h"
+#include "port/threads.h"
+
+#include <string.h>
+
+/* --- the key, another one in each process --------------------------------------------------- */
+
+static struct {
+    sb__once once;
+    uint64_t words[2];
+} key = {.once = SB__ONCE_INIT};
+
+/* Where the system has no random numbers, what others can hardly know. */
+static void draw_key(void) {
+    for (int i = 0; i < 2; i++)
+        if (!sb__random_number(&key.words[i]))
+            key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i ^ (uint64_t)sb__process() << 40;
+}
+
+/* --- the table: each name in the first free slot from home, that of its hash ---------------- */
+
+/* Four in five are taken at most, so a search ends, and soon. */
+static bool slots_for(int64_t layers, int64_t *out) {
+    *out = layers > 0 ? layers + layers / 4 + 1 : 0;
+    return layers < UINT32_MAX / 2;
+}
+
+bool sb__names_bytes(int64_t layers, size_t *out) {
+    int64_t slots;
+    return slots_for(layers, &slots) && sb__bytes_of(slots, sizeof(struct sb__named), out);
+}
+
+void sb__names_begin(struct sb__names *names, void *slots, int64_t layers) {
+    int64_t room;
+    (void)slots_for(layers, &room);
+    *names = (struct sb__names){room > 0 ? slots : NULL, (uint64_t)room};
+    if (room > 0)
+        sb__run_once(&key.once, draw_key);
+}
+
+static struct sb__named *home_of(const struct sb__names *names, uint32_t hash) {
+    return names->slots + (hash * names->room >> 32);
+}
+
+static struct sb__named *next_to(const struct sb__names *names, struct sb__named *slot) {
+    return slot + 1 < names->slots + names->room ? slot + 1 : names->slots;
+}
+
+/* The slot of that name, or the free one where it belongs, with its hash. */
+static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
+                                 const char *name, size_t size, uint32_t *hash) {
+    *hash = (uint32_t)sb__hash(key.words, name, size);
+    struct sb__named *slot = home_of(names, *hash);
+    for (; slot->place != 0; slot = next_to(names, slot)) {
+        if (slot->hash != *hash)
+            continue;
+        const struct sb__layer *layer = &layers[slot->place - 1];
+        if (layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0))
+            break;
+    }
+    return slot;
+}
+
+void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
+    uint32_t hash;
+    struct sb__named *slot =
+        slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
+    if (slot->place == 0)
+        *slot = (struct sb__named){hash, layer + 1};
+}
+
+/* In the order of their slots, which is nearly that of the new ones. */
+void sb__names_move(struct sb__names *to, const struct sb__names *from) {
+    for (uint64_t i = 0; i < from->room; i++) {
+        struct sb__named *slot;
+        if (from->slots[i].place == 0)
+            continue;
+        for (slot = home_of(to, from->slots[i].hash); slot->place != 0; slot = next_to(to, slot))
+            ;
+        *slot = from->slots[i];
+    }
+}
+
+/* How many slots after `from` the slot comes, round the end. */
+static uint64_t distance(const struct sb__names *names, const struct sb__named *from,
+                         const struct sb__named *slot) {
+    return slot >= from ? (uint64_t)(slot - from) : names->room - (uint64_t)(from - slot);
+}
+
+/* Those that went past it, which are further from home than from it, move up. */
+static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
+    struct sb__named *later = next_to(names, slot);
+    for (; later->place != 0; later = next_to(names, later)) {
+        if (distance(names, home_of(names, later->hash), later) < distance(names, slot, later))
+            continue;
+        *slot = *later;
+        slot = later;
+    }
+    *slot = (struct sb__named){0, 0};
+}
+
+void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
+    uint32_t hash;
+    struct sb__named *slot =
+        slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
+    if (slot->place == layer + 1)
+        clear_slot(names, slot);
+}
+
+int64_t sb__names_find(const struct sb__names *names, const struct sb__layer *layers,
+                       const char *name, size_t size) {
+    uint32_t hash;
+    if (!names->slots)
+        return -1;
+    return (int64_t)slot_of(names, layers, name, size, &hash)->place - 1;
+}

@@ -1,0 +1,213 @@
+#include "proto/payload.h"
+
+#include "base/half.h"
+#include "host/convert.h"
+
+#include <string.h>
+
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+#define CHUNK_BYTES     4096
+
+typedef size_t whole_fn(const double *src, unsigned char *dst, size_t count);
+
+struct copy {
+    struct sb__reader *reader;
+    const struct sb__path *path;
+    const struct sb__payload *payload;
+    int32_t dtype;
+    size_t wire_size, size; /* of a value in the bytes and of one in memory */
+    sb__convert *convert;   /* NULL: they are the same */
+    whole_fn *whole;        /* of integers: convert gives doubles */
+    unsigned char *begin, *dst;
+    int64_t left;
+    sb_error *err;
+};
+
+/* The wire is little-endian. */
+static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
+    if (!BIG_ENDIAN_HOST)
+        return;
+    for (unsigned char *value = bytes; count > 0; count--, value += size) {
+        for (size_t i = 0; i < size / 2; i++) {
+            unsigned char swapped = value[i];
+            value[i] = value[size - 1 - i];
+            value[size - 1 - i] = swapped;
+        }
+    }
+}
+
+/* --- conversions ---------------------------------------------------------------------- */
+
+#define DEFINE_CONVERT(name, from, to, of)                                                         \
+    static void name(const unsigned char *src, unsigned char *dst, size_t count) {                 \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            from stored;                                                                           \
+            memcpy(&stored, src + i * sizeof stored, sizeof stored);                               \
+            to value = (to)of(stored);                                                             \
+            memcpy(dst + i * sizeof value, &value, sizeof value);                                  \
+        }                                                                                          \
+    }
+
+DEFINE_CONVERT(half_to_float, uint16_t, float, sb__float_of_f16)
+DEFINE_CONVERT(half_to_double, uint16_t, double, sb__float_of_f16)
+DEFINE_CONVERT(int_to_float, int32_t, float, )
+DEFINE_CONVERT(int_to_double, int32_t, double, )
+DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
+DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
+DEFINE_CONVERT(double_to_double, double, double, )
+
+/* NULL: values of that type stay as they are. */
+static sb__convert *conversion(int32_t stored, int32_t dtype) {
+    const bool wide = dtype == SB_DTYPE_F64;
+    if (stored == dtype)
+        return NULL;
+    switch (stored) {
+    case SB_DTYPE_F64:
+        return sb__narrow;
+    case SB_DTYPE_F16:
+        return wide ? half_to_double : half_to_float;
+    case SB_DTYPE_I32:
+        return wide ? int_to_double : int_to_float;
+    case SB_DTYPE_U32:
+        return wide ? unsigned_to_double : unsigned_to_float;
+    default:
+        return sb__widen;
+    }
+}
+
+static sb__convert *widening(int32_t stored) {
+    return stored == SB_DTYPE_F64 ? double_to_double : conversion(stored, SB_DTYPE_F64);
+}
+
+/* How many values come before the first that the type does not hold: one with a fraction, one
+   beyond its range, NaN. */
+#define DEFINE_WHOLE(name, to, least, most)                                                        \
+    static size_t name(const double *src, unsigned char *dst, size_t count) {                      \
+        size_t i = 0;                                                                              \
+        for (; i < count && src[i] >= (least) && src[i] <= (most); i++) {                          \
+            const to value = (to)src[i];                                                           \
+            if (value != src[i])                                                                   \
+                break;                                                                             \
+            memcpy(dst + i * sizeof value, &value, sizeof value);                                  \
+        }                                                                                          \
+        return i;                                                                                  \
+    }
+
+DEFINE_WHOLE(whole_to_int, int32_t, INT32_MIN, INT32_MAX)
+DEFINE_WHOLE(whole_to_unsigned, uint32_t, 0, UINT32_MAX)
+
+/* --- copies ----------------------------------------------------------------------------- */
+
+/* To integers, by way of double, which holds every value of every type. */
+static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t offset,
+                       size_t count) {
+    double wide[CHUNK_BYTES / sizeof(double)];
+    copy->convert(chunk, (unsigned char *)wide, count);
+    const size_t fit = copy->whole(wide, copy->dst, count);
+    if (fit == count)
+        return SB_OK;
+    const size_t element = (size_t)(copy->dst - copy->begin) / copy->size + fit;
+    const int digits = copy->wire_size == sizeof(double) ? 17 : 10;
+    return sb__wire_fail(copy->path, copy->payload->field, SB_ERR_DATA_OVERFLOW,
+                         offset + (uint32_t)(fit * copy->wire_size), copy->err,
+                         "element %zu is %.*g, which %s does not hold", element, digits, wide[fit],
+                         sb_dtype_name(copy->dtype));
+}
+
+/* In one pass where the bytes are at hand, and in their order: false where they are not. */
+static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
+    const unsigned char *bytes = NULL;
+    if (!BIG_ENDIAN_HOST && !copy->whole)
+        bytes = sb__reader_peek(copy->reader, offset, count * copy->wire_size);
+    if (!bytes)
+        return false;
+    copy->convert(bytes, copy->dst, count);
+    copy->dst += count * copy->size;
+    return true;
+}
+
+static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
+    unsigned char chunk[CHUNK_BYTES];
+    const size_t room = CHUNK_BYTES / (copy->whole ? sizeof(double) : copy->wire_size);
+    while (count > 0) {
+        size_t n = room < count ? room : count;
+        size_t bytes = n * copy->wire_size;
+        sb_status st = sb__reader_copy(copy->reader, offset, chunk, bytes, copy->err);
+        if (st != SB_OK)
+            return st;
+        to_host_order(chunk, n, copy->wire_size);
+        if (copy->whole)
+            st = whole(copy, chunk, offset, n);
+        else
+            copy->convert(chunk, copy->dst, n);
+        if (st != SB_OK)
+            return st;
+        copy->dst += n * copy->size;
+        offset += (uint32_t)bytes;
+        count -= n;
+    }
+    return SB_OK;
+}
+
+static sb_status copy_values(struct copy *copy, uint32_t offset, size_t count) {
+    if (copy->convert)
+        return convert_in_place(copy, offset, count) ? SB_OK : convert(copy, offset, count);
+    sb_status st = sb__reader_copy(copy->reader, offset, copy->dst, count * copy->size, copy->err);
+    if (st != SB_OK)
+        return st;
+    to_host_order(copy->dst, count, copy->size);
+    copy->dst += count * copy->size;
+    return SB_OK;
+}
+
+static bool is_part(const struct sb__payload *payload, const struct sb__field *field) {
+    if (field->number != payload->field)
+        return false;
+    const uint32_t single = payload->dtype == SB_DTYPE_F64 ? SB__WIRE_FIXED64 : SB__WIRE_FIXED32;
+    return field->type == SB__WIRE_BYTES ||
+           (field->type == single && payload->field < SB__BLOB_RAW_DATA);
+}
+
+/* Bytes that change under us may hold more values now: the bound is looked at each time. */
+static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
+    if (!is_part(copy->payload, field))
+        return SB_OK;
+    size_t count = (field->end - field->begin) / copy->wire_size;
+    if ((int64_t)count > copy->left)
+        return sb__source_changed(copy->err);
+    copy->left -= (int64_t)count;
+    return copy_values(copy, field->begin, count);
+}
+
+sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
+                           const struct sb__blob_index *index, const struct sb__payload *payload,
+                           int32_t dtype, void *dst, sb_error *err) {
+    const bool is_integer = sb__is_integer(dtype);
+    struct copy copy = {.reader = reader,
+                        .path = path,
+                        .payload = payload,
+                        .dtype = dtype,
+                        .wire_size = sb_dtype_size(payload->dtype),
+                        .size = sb_dtype_size(dtype),
+                        .convert = is_integer ? widening(payload->dtype)
+                                              : conversion(payload->dtype, dtype),
+                        .whole = !is_integer             ? NULL
+                                 : dtype == SB_DTYPE_I32 ? whole_to_int
+                                                         : whole_to_unsigned,
+                        .begin = dst,
+                        .dst = dst,
+                        .left = payload->count,
+                        .err = err};
+    struct sb__field field = {.end = payload->offset};
+    sb_status st = SB_OK;
+    while (copy.left > 0 && /* what comes before the first and after the last was checked before */
+           (st = sb__wire_next(reader, path, index->end, &field, err)) == SB_OK &&
+           field.number != 0) {
+        st = copy_field(&copy, &field);
+        if (st != SB_OK)
+            return st;
+    }
+    if (st == SB_OK && copy.left > 0)
+        return sb__source_changed(err);
+    return st;
+}

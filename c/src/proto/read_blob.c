@@ -1,0 +1,159 @@
+#include "proto/read_blob.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/refusal.h"
+#include "proto/payload.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- shapes -------------------------------------------------------------------- */
+
+bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index) {
+    if (index->legacy)
+        return sb__shape_is_legacy(shape, index->shape.dims);
+    return sb__shape_is(shape, index->shape.dims, index->shape.num_axes);
+}
+
+#define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
+
+/* Dimensions that do not fit are left out, the count is not. */
+static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
+    size_t used = 0, room = capacity - COUNT_BYTES;
+    for (int32_t i = 0; i < shape->num_axes; i++) {
+        int n = snprintf(out + used, room - used, "%lld ", (long long)shape->dims[i]);
+        if ((size_t)n >= room - used) {
+            memcpy(out + used, "... ", 4);
+            used += 4;
+            break;
+        }
+        used += (size_t)n;
+    }
+    (void)snprintf(out + used, capacity - used, "(%lld)", (long long)shape->count);
+    return out;
+}
+
+static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *index, bool reshape,
+                              const struct sb__path *path, struct sb__shape *out, sb_error *err) {
+    char have[72], given[72];
+    size_t bytes;
+    if (!reshape) {
+        *out = *sb__blob_shape(blob);
+        if (sb__shape_equals_index(out, index))
+            return SB_OK;
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "the blob is %s, the message %s",
+                        shape_text(out, have, sizeof have),
+                        shape_text(&index->shape, given, sizeof given));
+    }
+    if (!sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes))
+        return sb__wire_fail(path, 0, SB_ERR_DATA_OVERFLOW, index->begin, err,
+                             "the shape's bytes do not fit; the message begins");
+    sb__shape_copy(out, &index->shape);
+    return SB_OK;
+}
+
+/* --- types ----------------------------------------------------------------------- */
+
+/* No value is rounded to a half: a blob of halves takes halves alone. */
+static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
+                              sb_error *err) {
+    if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)
+        return SB_OK;
+    return sb__wire_fail(path, payload->field, SB_ERR_DTYPE_MISMATCH, payload->offset, err,
+                         "values of %s for a blob of f16", sb_dtype_name(payload->dtype));
+}
+
+/* --- payload --------------------------------------------------------------------- */
+
+static bool within(const struct sb__blob_index *index, const struct sb__read_blob *how, size_t data,
+                   size_t diff) {
+    size_t total;
+    return sb__add_size(data, index->diff.count > 0 ? diff : 0, &total) &&
+           sb__add_size(total, how->held, &total) && total <= how->limits->max_memory;
+}
+
+static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *index,
+                              const struct sb__path *path, const struct sb__read_blob *how,
+                              sb_error *err) {
+    size_t bytes;
+    if (!sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes) ||
+        !within(index, how, bytes, bytes))
+        return sb__wire_fail(
+            path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
+            "%lld elements exceed the memory limit of %zu bytes; the message begins",
+            (long long)index->shape.count, how->limits->max_memory);
+    if (how->limits->max_memory == SIZE_MAX || /* none was given */
+        within(index, how, sb__load_size(blob, SB_DATA, bytes),
+               sb__load_size(blob, SB_DIFF, bytes)))
+        return SB_OK;
+    const size_t data = sb__load_room(blob, SB_DATA, bytes),
+                 diff = sb__load_room(blob, SB_DIFF, bytes), room = data > bytes ? data : diff;
+    if (room > bytes)
+        return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
+                             "the blob's room of %zu bytes must come to the host: more than the "
+                             "memory limit of %zu; the message begins",
+                             room, how->limits->max_memory);
+    return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
+                         "%lld elements, with the library's own objects and the rounding of "
+                         "page-locked memory, exceed the memory limit of %zu bytes; the message "
+                         "begins",
+                         (long long)index->shape.count, how->limits->max_memory);
+}
+
+static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
+                              const struct sb__blob_index *index, struct sb__load *load,
+                              sb_error *err) {
+    int32_t dtype = sb_blob_dtype(blob);
+    sb_status st = SB_OK;
+    if (reader->progress) {
+        reader->progress->begin = index->begin;
+        reader->progress->walks = 1;
+    }
+    if (index->data.count > 0)
+        st = sb__payload_copy(reader, path, index, &index->data, dtype, load->data.ptr, err);
+    if (st == SB_OK && index->diff.count > 0)
+        st = sb__payload_copy(reader, path, index, &index->diff, dtype, load->diff.ptr, err);
+    if (st == SB_OK)
+        st = sb__source_check(reader->source, err);
+    return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
+}
+
+/* Whether the copy may end half-way: a source may change or fail, an integer type may not hold a
+   value. */
+static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
+    return reader->progress || sb__source_may_change(reader->source) ||
+           sb__is_integer(sb_blob_dtype(blob));
+}
+
+sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
+                        uint32_t begin, uint32_t end, const struct sb__read_blob *how,
+                        sb_error *err) {
+    struct sb__blob_index index;
+    struct sb__shape shape;
+    struct sb__load load;
+    sb_status st = sb__blob_index(reader, path, begin, end, how->limits, &index, err);
+    if (st == SB_OK && how->is_whole)
+        st = sb__refusal_check_blob(reader->source, &index, err);
+    if (st == SB_OK)
+        st = target_shape(blob, &index, how->reshape, path, &shape, err);
+    if (st == SB_OK)
+        st = sb__blob_index_check(&index, path, true, err);
+    if (st == SB_OK && sb_blob_dtype(blob) == SB_DTYPE_F16) {
+        st = check_halves(path, &index.data, err);
+        if (st == SB_OK)
+            st = check_halves(path, &index.diff, err);
+    }
+    if (st == SB_OK)
+        st = check_memory(blob, &index, path, how, err);
+    if (st == SB_OK)
+        st = sb__load_begin(&load, blob, &shape, index.diff.count > 0, may_fail(blob, reader), err);
+    if (st != SB_OK)
+        return st;
+    st = copy_payload(blob, reader, path, &index, &load, err);
+    if (st == SB_OK)
+        sb__load_commit(&load);
+    else
+        sb__load_cancel(&load);
+    return st;
+}

@@ -1,0 +1,90 @@
+/* A bounded reader of protobuf's wire format: fields of a message, one after
+   the other, each checked to lie inside it. Reads the source through a window,
+   each byte once. */
+#ifndef SB_WIRE_WIRE_H
+#define SB_WIRE_WIRE_H
+
+#include "port/text.h"
+#include "wire/progress.h"
+#include "wire/source.h"
+
+/* What is read, and gathered before it is written, at once. It lies on the stack, of which io.h
+   promises a figure. Fuzzers, whose inputs are small, are built with less. */
+#ifndef SB__WINDOW_BYTES
+#define SB__WINDOW_BYTES 4096
+#endif
+#define SB__MAX_GROUP_DEPTH 100
+
+enum sb__wire_type {
+    SB__WIRE_VARINT = 0,
+    SB__WIRE_FIXED64 = 1,
+    SB__WIRE_BYTES = 2,
+    SB__WIRE_GROUP_BEGIN = 3,
+    SB__WIRE_GROUP_END = 4,
+    SB__WIRE_FIXED32 = 5
+};
+
+/* Names of a message's fields, ended by number 0. */
+struct sb__field_name {
+    uint32_t number;
+    const char *name;
+};
+
+/* NULL for a number that is not among them. */
+const char *sb__field_name(const struct sb__field_name *fields, uint32_t number);
+
+/* Where the reader is, for errors: "layer[3].blobs[1]". */
+struct sb__path {
+    const struct sb__path *parent; /* NULL: the outermost message */
+    const char *name;
+    int64_t index;                       /* -1: not repeated */
+    const struct sb__field_name *fields; /* of the message here */
+};
+
+struct sb__reader {
+    const struct sb__source *source;
+    const unsigned char *bytes; /* [begin, end) of the source */
+    uint32_t begin, end;
+    uint32_t at;
+    struct sb__progress *progress; /* of the call; NULL: nobody asked */
+    unsigned char window[SB__WINDOW_BYTES];
+};
+
+struct sb__field {
+    uint32_t number; /* 0: the message has ended */
+    uint32_t type;   /* enum sb__wire_type */
+    uint32_t offset; /* of the tag */
+    uint32_t begin;  /* of the value, after a length prefix */
+    uint32_t end;
+    uint64_t value; /* of VARINT, FIXED32 and FIXED64 */
+};
+
+/* A loop over a message is
+
+       struct sb__field field = {.end = begin};
+       while ((st = sb__wire_next(&reader, &path, end, &field, err)) == SB_OK && field.number != 0)
+
+   and may move the reader in between. A group is one field, its inside checked and skipped. */
+void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
+/* What is read from now on is told to `progress`, which may be NULL, and cancelled by it. */
+void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
+sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                        struct sb__field *field, sb_error *err);
+
+/* A varint at reader->at. Bits beyond 64, which Google's readers drop, are MALFORMED: no writer
+   makes them, and a size or shape would be another one. `field` names it in errors. */
+sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                          uint32_t field, uint64_t *out, sb_error *err);
+
+/* Bytes that lie inside the source, where they stand; NULL: only a copy is to be had. */
+const unsigned char *sb__reader_peek(const struct sb__reader *reader, uint32_t offset, size_t size);
+
+/* Copies bytes that lie inside the source, from the window when they are there. */
+sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
+                          sb_error *err);
+
+/* Fails with "PATH.FIELD: text at offset N"; field 0: the message itself. */
+sb_status sb__wire_fail(const struct sb__path *path, uint32_t field, sb_status status,
+                        uint32_t offset, sb_error *err, const char *format, ...) SB__PRINTF(6, 7);
+
+#endif
