@@ -2,6 +2,7 @@
    from a file alike. */
 #include "support.h"
 
+#include "format/open.h"
 #include "wire/wire.h"
 #include "wire_builder.h"
 

@@ -6,23 +6,27 @@ from svg import Picture
 
 # The folder's column, place and what it says.
 FOLDERS = {
-    "format": (1, 150, 150, ["reads: index, check,", "copy once;", "writes: atomically"]),
-    "dlpack": (1, 150, 30, ["tensors of", "other programs"]),
-    "filler": (1, 150, 270, ["a blob's", "first values"]),
-    "comm": (1, 150, 390, ["blobs of all ranks:", "sums, broadcasts"]),
-    "blob": (2, 340, 150, ["shape, element type,", "data and diff"]),
-    "memory": (3, 530, 150,
+    "model": (1, 150, 150, ["layers of a file:", "opened, edited,", "saved atomically"]),
+    "dlpack": (2, 340, 30, ["tensors of", "other programs"]),
+    "proto": (2, 340, 150, ["a blob as a message:", "index, check, copy", "once; encode"]),
+    "filler": (2, 340, 270, ["a blob's", "first values"]),
+    "comm": (2, 340, 390, ["blobs of all ranks:", "sums, broadcasts"]),
+    "blob": (3, 530, 150, ["shape, element type,", "data and diff"]),
+    "format": (3, 530, 270, ["Caffe's fields; which", "format bytes have"]),
+    "memory": (4, 720, 150,
                ["one buffer, two sides:", "which is current, and", "what is copied when"]),
-    "context": (4, 720, 150, ["allocator, limits,", "streams,", "at most one device"]),
-    "host": (5, 910, 30, ["OpenBLAS, or", "plain loops"]),
-    "sim": (5, 910, 150, ["a device made", "of host memory"]),
-    "cuda": (5, 910, 270, ["driver API,", "cuBLAS"]),
+    "wire": (4, 720, 270, ["sources, sinks, the", "bounded reader"]),
+    "context": (5, 910, 150, ["allocator, limits,", "streams,", "at most one device"]),
+    "host": (6, 1100, 30, ["OpenBLAS, or", "plain loops"]),
+    "sim": (6, 1100, 150, ["a device made", "of host memory"]),
+    "cuda": (6, 1100, 270, ["driver API,", "cuBLAS"]),
 }
 COMMON = {"base", "port"}
 WIDTH, HEIGHT = 160, 100
-ARROWS = [("format", "blob"), ("dlpack", "blob"), ("filler", "blob"), ("comm", "blob"),
-          ("blob", "memory"), ("memory", "context"), ("context", "sim"), ("context", "cuda"), ("blob", "host"),
-          ("memory", "host")]
+ARROWS = [("model", "proto"), ("proto", "blob"), ("proto", "format"), ("dlpack", "blob"),
+          ("filler", "blob"), ("filler", "format"), ("comm", "blob"), ("format", "wire"),
+          ("wire", "context"), ("blob", "memory"), ("memory", "context"), ("context", "sim"),
+          ("context", "cuda"), ("blob", "host"), ("memory", "host")]
 
 
 def includes(root):
@@ -35,19 +39,28 @@ def includes(root):
                     yield folder, other
 
 
+def below(folder):
+    """The folders that the arrows lead to, each to the right of the one before."""
+    for one, other in ARROWS:
+        if one == folder:
+            assert FOLDERS[one][0] < FOLDERS[other][0]
+            yield other
+            yield from below(other)
+
+
 def check(root):
     there = {path.name for path in (root / "c" / "src").iterdir()} - COMMON | {"cuda"}
     if there != set(FOLDERS):
         raise SystemExit(f"the folders are {sorted(there)}")
     for folder, other in includes(root):
-        # of the backends, those that come with the library take the context's own structs
-        if FOLDERS[other][0] < FOLDERS[folder][0] < 5:
+        # of the backends, those that come with the library use the context's own structs
+        if other not in below(folder) and FOLDERS[folder][0] < 6:
             raise SystemExit(f"{folder} includes {other}, against the arrows")
 
 
 def draw(root):
     check(root)
-    picture = Picture(1090, 510, "Where bytes go",
+    picture = Picture(1280, 510, "Where bytes go",
                       "; ".join(f"{one} calls {other}" for one, other in ARROWS))
     picture.lines(20, 190, ["files,", "bytes"], "title")
     picture.edge([(75, 192), (150, 192)])
@@ -55,18 +68,17 @@ def draw(root):
     for one, other in ARROWS:
         _, x, y, _ = FOLDERS[one]
         _, to_x, to_y, _ = FOLDERS[other]
-        bend = x + WIDTH + 15
+        bend = to_x - (10 if y < to_y else 20)
         if other == "host":  # over the heads of the others
             picture.edge([(x + WIDTH // 2, y), (x + WIDTH // 2, to_y + HEIGHT // 2),
                           (to_x, to_y + HEIGHT // 2)])
             continue
         end = to_y + HEIGHT // 2
-        if other == "blob":  # four arrows end there
-            end += round((y - to_y) / 120) * 15
+        end += (y - to_y) // 120 * 15  # several arrows may end there
         middle = y + HEIGHT // 2
         picture.edge([(x + WIDTH, middle), (bend, middle), (bend, end), (to_x, end)])
     for name, (_, x, y, lines) in FOLDERS.items():
         picture.box(x, y, WIDTH, HEIGHT, name, lines)
-    picture.lines(720, 275, ["calls a backend by", "its table, sb_backend"], "soft")
-    picture.lines(640, 70, ["arithmetic where the host is current"], "soft")
+    picture.lines(910, 275, ["calls a backend by", "its table, sb_backend"], "soft")
+    picture.lines(830, 70, ["arithmetic where the host is current"], "soft")
     return str(picture)

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "format/open.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -130,16 +130,15 @@ static sb_status check_format(const struct sb__source *source, sb_error *err) {
     return st;
 }
 
-sb_status sb__refusal_check_doubtful(const struct sb__source *source,
-                                     const struct sb__blob_index *index, sb_error *err) {
-    const bool has_values = index->data.count > 0 || index->diff.count > 0;
+sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
+                                 sb_error *err) {
     bool is_foreign = false;
     sb_status st = has_values ? (sb_status)SB_OK : sb__refusal_is_foreign(source, &is_foreign, err);
     if (st != SB_OK)
         return st;
     if (is_foreign)
         return sb__refusal_of_foreign(err);
-    return index->doubtful ? check_format(source, err) : (sb_status)SB_OK;
+    return is_doubtful ? check_format(source, err) : (sb_status)SB_OK;
 }
 
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,

@@ -2,7 +2,7 @@
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
-#include "proto/blob_index.h"
+#include "wire/wire.h"
 
 /* Appends "; this is ..." to the message of a reader that refused all of `reader`'s source as
    `wanted` (SB_FORMAT_*), if it is certain what the bytes are. Nothing else changes; a failure
@@ -18,17 +18,11 @@ void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb
    read as one of Caffe's. Fails only where the source does. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
-/* MALFORMED if a source that can be read as the blob `index` has fields of another of Caffe's
-   formats, for which it is taken where nobody says what it is, or has no values and is somebody
-   else's message. */
-sb_status sb__refusal_check_doubtful(const struct sb__source *source,
-                                     const struct sb__blob_index *index, sb_error *err);
-static inline sb_status sb__refusal_check_blob(const struct sb__source *source,
-                                               const struct sb__blob_index *index, sb_error *err) {
-    const bool has_values = index->data.count > 0 || index->diff.count > 0;
-    return has_values && !index->doubtful ? (sb_status)SB_OK
-                                          : sb__refusal_check_doubtful(source, index, err);
-}
+/* MALFORMED if a source that can be read as a blob is another message: with `is_doubtful` one of
+   another of Caffe's formats, for which it is taken where nobody says what it is; without values
+   somebody else's. */
+sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
+                                 sb_error *err);
 
 /* MALFORMED: of a source that is somebody else's message. */
 sb_status sb__refusal_of_foreign(sb_error *err);

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/options.h"
+#include "format/open.h"
 #include "model/model.h"
 #include "proto/read_blob.h"
 

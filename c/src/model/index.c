@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "format/refusal.h"
 #include "proto/blob_index.h"
 
 #include <stdio.h>
@@ -236,7 +235,7 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
         sb__blob_index(b->reader, &path, 0, b->reader->source->size, b->limits, &blob, err);
     b->index.num_blobs = 1;
     if (st == SB_OK)
-        st = sb__refusal_check_blob(b->reader->source, &blob, err);
+        st = sb__blob_index_check_source(&blob, b->reader->source, err);
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "format/detect.h"
+#include "format/open.h"
 #include "format/refusal.h"
 
 #include <string.h>

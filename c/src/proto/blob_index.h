@@ -5,6 +5,7 @@
 
 #include "blob/load.h"
 #include "format/layout.h"
+#include "format/refusal.h"
 
 struct sb__payload {
     uint32_t field;  /* SB__BLOB_DATA ... RAW_DIFF */
@@ -28,6 +29,15 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
 /* The payloads there are have as many values as the shape; with `whole`, data is there. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
+/* Of a message that is all of the source: MALFORMED if that is another message. */
+static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
+                                                    const struct sb__source *source,
+                                                    sb_error *err) {
+    const bool has_values = index->data.count > 0 || index->diff.count > 0;
+    return has_values && !index->doubtful
+               ? (sb_status)SB_OK
+               : sb__refusal_check_blob(source, has_values, index->doubtful, err);
+}
 /* What the values are stored as: those of data, or else of diff; F32 if there are none. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
 

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "context/context.h"
+#include "format/open.h"
 #include "format/refusal.h"
 #include "proto/read_blob.h"
 
@@ -95,7 +96,7 @@ sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, siz
     sb__reader_init(&reader, &source);
     st = sb__blob_index(&reader, &blob_path, 0, source.size, limits, &index, err);
     if (st == SB_OK)
-        st = sb__refusal_check_blob(&source, &index, err);
+        st = sb__blob_index_check_source(&index, &source, err);
     if (st == SB_OK)
         *out = sb__shape_equals_index(sb__blob_shape(blob), &index);
     sb__refusal_explain(st, SB_FORMAT_BLOB, &reader, err);

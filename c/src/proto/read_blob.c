@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "format/refusal.h"
 #include "proto/payload.h"
 
 #include <stdio.h>
@@ -134,7 +133,7 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
     struct sb__load load;
     sb_status st = sb__blob_index(reader, path, begin, end, how->limits, &index, err);
     if (st == SB_OK && how->is_whole)
-        st = sb__refusal_check_blob(reader->source, &index, err);
+        st = sb__blob_index_check_source(&index, reader->source, err);
     if (st == SB_OK)
         st = target_shape(blob, &index, how->reshape, path, &shape, err);
     if (st == SB_OK)

@@ -27,14 +27,6 @@ struct sb__source {
     struct sb__stamp stamp; /* when it was opened */
 };
 
-/* `bytes` may be NULL when size is 0. INVALID_ARGUMENT, DATA_LIMIT. */
-sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t size,
-                              sb_error *err);
-/* A caller's, which stays the caller's until somebody else closes it. INVALID_ARGUMENT,
-   UNSUPPORTED, ABI_MISMATCH, DATA_LIMIT, and what its slots return. */
-sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_error *err);
-/* A regular file. IO, DATA_LIMIT. */
-sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err);
 void sb__source_close(struct sb__source *source);
 
 /* What is asked for may fail to come, or be others the next time, and so may a mapped file; the
@@ -47,6 +39,8 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
  */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
+/* What the source's slots say of its bytes now; what `version` returns, IO. */
+sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err);
 /* IO if the bytes are not what they were when the source was opened; also what its slot returns. */
 sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);

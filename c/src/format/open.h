@@ -1,0 +1,17 @@
+/* Opens what is to be read as one of Caffe's messages. More bytes than a message can have are
+   refused, with what they are instead if that is certain. */
+#ifndef SB_FORMAT_OPEN_H
+#define SB_FORMAT_OPEN_H
+
+#include "wire/source.h"
+
+/* `bytes` may be NULL when size is 0. INVALID_ARGUMENT, DATA_LIMIT. */
+sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t size,
+                              sb_error *err);
+/* A caller's, which stays the caller's until somebody else closes it. INVALID_ARGUMENT,
+   UNSUPPORTED, ABI_MISMATCH, DATA_LIMIT, and what its slots return. */
+sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_error *err);
+/* A regular file. IO, DATA_LIMIT. */
+sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err);
+
+#endif
