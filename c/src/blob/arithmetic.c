@@ -48,8 +48,8 @@ static sb_status sum_on_device(const sb_blob *blob, enum sum kind, const void *x
     if (st != SB_OK)
         return st;
     int64_t count = blob->shape.count;
-    return kind == ASUM ? sb__device_asum(blob->context, blob->dtype, count, x, out, err)
-                        : sb__device_sumsq(blob->context, blob->dtype, count, x, out, err);
+    return kind == ASUM ? sb__own_asum(blob->context, blob->dtype, count, x, out, err)
+                        : sb__own_sumsq(blob->context, blob->dtype, count, x, out, err);
 }
 
 static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {

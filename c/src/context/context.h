@@ -25,7 +25,7 @@
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
-#include "base/counter.h"
+#include "context/account.h"
 #include "port/threads.h"
 
 #include <syncblob/backend.h>
@@ -33,12 +33,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-
-/* One figure of sb_stats that has a live and a peak part, under a cap. */
-struct sb__account {
-    sb__counter live, peak;
-    size_t cap; /* 0: none */
-};
 
 struct sb__parallel {
     sb_parallel_for run; /* NULL: in a plain loop */
@@ -148,16 +142,41 @@ struct sb_context {
 
 enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
+/* --- contexts (builtin.c, life.c, limits.c) ------------------------------------ */
+
+/* Of a built-in context; no flag of the caller's has its bit. The mark and not the address tells
+   it: objects of another copy of the library have a built-in context, too. */
+#define SB__CONTEXT_BUILT_IN 0x80000000u
+
+#define SB__DEFAULT_CACHE_CAP ((size_t)256 << 20)
+
+static inline bool sb__context_is_built_in(const sb_context *context) {
+    return context->flags & SB__CONTEXT_BUILT_IN;
+}
+
 /* `context`, or the built-in one for NULL. */
 sb_context *sb__context(const sb_context *context);
+/* What the caller gave: NULL for the built-in one. */
+sb_context *sb__context_public(sb_context *context);
 /* One owner less; the last one frees it. Returns how many are left. Unlike sb_context_release it
    asks no quarantine, so that nothing waits and no deleter runs. */
 int64_t sb__context_let_go(sb_context *context);
-/* What the caller gave: NULL for the built-in one. */
-sb_context *sb__context_public(sb_context *context);
 /* The limits of a read: `limits` (may be NULL) over the context's, every member filled in. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
+
+/* --- forks (fork.c) ------------------------------------------------------------- */
+
+/* Bumped in the child of every fork. */
+extern sb__counter sb__fork_generation;
+
+/* From now on forks are counted. */
+void sb__fork_watch(void);
+
+/* The context was made by this process and not by one that forked it. */
+static inline bool sb__context_is_ours(const sb_context *context) {
+    return context->fork_generation == sb__counter_read(&sb__fork_generation);
+}
 
 /* --- host memory (host_memory.c): accounted, capped ------------------------ */
 
@@ -168,11 +187,10 @@ void sb__object_free(sb_context *context, void *object, size_t bytes);
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
-/* Ordinary memory as it comes from the allocator; flags SB_ALLOC_*, the same for both calls. Where
-   there is none left, the cache is emptied for it. */
+/* Ordinary memory as it comes from the allocator; flags SB_ALLOC_*, the same for
+   sb__ordinary_free. Where there is none left, the cache is emptied for it. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
-void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags);
 
 /* What a new buffer holds. */
 enum sb__contents {
@@ -191,10 +209,9 @@ sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents co
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
 /* What such a buffer takes at most: a page-locked one has the size of its class. */
 size_t sb__host_size(const sb_context *context, size_t bytes);
-/* The same around the cache; page-locked memory of a class's size. */
-void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
+/* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* The cache of freed buffers (host_cache.c). False: there is none such, or it is not kept. */
+/* False: there is none such, or it is not kept. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 /* The size that page-locked buffers of about `bytes` share, at most an eighth above it, so that one
@@ -203,12 +220,22 @@ size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Drops the oldest until there are `most` bytes. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
 
-/* Takes from and gives back to an account; CAP_REACHED. */
-sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
-                           sb_error *err);
-/* What was taken is there: a peak, perhaps. */
-void sb__account_had(struct sb__account *account);
-void sb__account_give(struct sb__account *account, size_t bytes);
+/* --- host memory given back (host_release.c) -------------------------------------- */
+
+#define SB__BUFFER_ALIGNMENT 64
+
+static inline void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags) {
+    context->allocator.free(context->allocator.user, ptr, bytes, SB__BUFFER_ALIGNMENT, flags);
+    sb__account_give(&context->host, bytes);
+}
+
+/* A buffer to where it came from, without the cache; page-locked memory by its class's size. */
+void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
+
+extern const sb_allocator sb__default_allocator; /* default_allocator.c */
+
+/* --- the device (device.c): each checks that it can be used, makes a failure
+   that loses the device stick, and counts ------------------------------------- */
 
 /* Counts a copy. */
 static inline void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
@@ -216,21 +243,12 @@ static inline void sb__count_copy(sb_context *context, enum sb__direction direct
     (void)sb__counter_add(&context->copied_bytes[direction], bytes);
 }
 
-extern const sb_allocator sb__default_allocator; /* default_allocator.c */
-
-/* --- the device (device.c): each checks that it can be used, makes a failure
-   that loses the device stick, and counts ------------------------------------- */
-
-/* Bumped in the child of every fork. */
-extern sb__counter sb__fork_generation;
-
-/* The context was made by this process and not by one that forked it. */
-static inline bool sb__context_is_ours(const sb_context *context) {
-    return context->fork_generation == sb__counter_read(&sb__fork_generation);
-}
-
 /* SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
+/* For waits: SB_OK or FORKED. What was queued before the loss of the device has to end, too. */
+sb_status sb__device_check_process(const sb_context *context, sb_error *err);
+/* The device is lost, for good. */
+void sb__device_lose(sb_context *context);
 /* What the core goes on with after a slot returned a failure: DEVICE_LOST sticks, a status that no
    slot may return becomes DEVICE_FAILURE, and `err` is filled in from the slot's. */
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
@@ -257,21 +275,8 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; nothing to do for a backend without streams. This and sb__event_wait ask a
    lost device too: work that was queued before the loss may go on. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
-/* Waits for the library's own stream. A failure of which nobody knows that it was not of arithmetic
-   that is queued there loses the device, since that writes in place. Its waits come one after
-   another: a failure may be reported to one of them alone, and the others have to know of it.
-   DEVICE_LOST also of a device that was lost meanwhile. No lock of streams is held. */
-sb_status sb__own_wait(sb_context *context, sb_error *err);
-/* Waits for it, on a lost device too, and says whether its work is over. */
-bool sb__own_over(sb_context *context);
-/* What a failure `st` of work on that stream, which an event has reported, comes to. */
-sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
-/* `*out` stays NULL for a backend without events: its work is done already. */
-sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* The slot alone. */
+/* The slot alone: sb__event_record is for all else. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* A wait for the library's own stream has come to `st`. */
-void sb__own_lose(sb_context *context, sb_status st);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 /* `*out_done`: the work before the event has ended; never waits. The backend has this slot. */
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
@@ -283,13 +288,22 @@ sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, dou
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
                            sb_stream stream, sb_error *err);
-/* The sums wait for the library's own stream, as sb__own_wait does. */
+/* The slots alone, whose sums wait for the library's own stream: see sb__own_asum. */
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                            double *out, sb_error *err);
-/* A write in place failed on the way: the device is lost. Returns DEVICE_LOST, `err` reworded. */
-sb_status sb__device_spoiled(sb_context *context, sb_error *err);
+/* Whether `st`, what a wait for the library's own stream came to, may be of arithmetic there; then
+   the device is lost. */
+bool sb__own_may_have_failed(const sb_context *context, sb_status st);
+void sb__own_lose(sb_context *context, sb_status st);
+
+/* --- the device of a name (backends.c) -------------------------------------------- */
+
+/* Opens `device`, "NAME:N". INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH, NO_DEVICE, and what the
+   backend returns. */
+sb_status sb__device_open(sb_context *context, const sb_context_options *options,
+                          const char *device, sb_error *err);
 
 /* --- events of queued work that bytes come of (events.c) ------------------------- */
 
@@ -316,13 +330,17 @@ sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
-/* Waits for the event, twice where the first wait fails: SB_OK, or the failure of its work. */
-sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
-
-/* Asks all that nobody has had an answer of yet, those of `stream`, or for NULL of every stream;
-   the first failure. Their work is over. */
-sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
-
+/* Waits for the event `handle`, twice where the first wait fails. */
+sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
+/* Takes it out of the context's list: it has been asked. */
+void sb__event_delist(sb_context *context, struct sb__event *event);
+/* The first in the list behind `event`, or of all, of `stream` or for NULL of every one, up to the
+   number `last`; retained. */
+struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
+                                   const sb_stream *stream, uint64_t last);
+uint64_t sb__event_last_number(struct sb__event_list *list);
+/* `*out` stays NULL for a backend without events: its work is done already. */
+sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* Before an event is recorded on `stream`, which takes up the failure of the work before it and may
    be dropped unasked: the context keeps an event of arithmetic on its own stream that nobody has
    waited for. */
@@ -341,9 +359,6 @@ sb_status sb__events_add(sb_context *context, struct sb__events *events, struct 
                          sb_error *err);
 sb_status sb__events_share(sb_context *context, struct sb__events *events,
                            const struct sb__events *from, sb_error *err);
-/* Waits for the oldest `count` and drops them; the first failure. */
-sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
-                          sb_error *err);
 void sb__events_end(sb_context *context, struct sb__events *events);
 
 /* --- streams (streams.c) --------------------------------------------------------
@@ -373,15 +388,55 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 /* An event of the same work on each of them, to be asked for its failure. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
+/* Says of the work that was queued when `mark` was empty whether it is known to be over, and waits
+   for nothing. If not, `mark` may be left for the next time. */
+bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
+/* An event of the work queued so far on the next stream of `users` but `except` from `*slot` on;
+   `*slot` becomes its slot, or -1. `*event` stays NULL for a backend without events. */
+sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
+                                  int32_t *slot, void **event, sb_error *err);
+/* Waits for that work, on a lost device too: whether it is over. */
+bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
+/* An event of a stream that the caller named, if it can be had; the slot, or -1. */
+int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
+/* Waits for a stream that the caller named and empties its slot; what the wait returned. */
+sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err);
+void sb__streams_free(sb_context *context);
+
+/* --- waits (waits.c) --------------------------------------------------------------
+
+   All streams may be waited for where one has failed: no lock of streams is held. */
+
+/* Waits for the library's own stream. A failure of which nobody knows that it was not of arithmetic
+   that is queued there loses the device, since that writes in place. Its waits come one after
+   another: a failure may be reported to one of them alone, and the others have to know of it.
+   DEVICE_LOST also of a device that was lost meanwhile. */
+sb_status sb__own_wait(sb_context *context, sb_error *err);
+/* Waits for it, on a lost device too, and says whether its work is over. */
+bool sb__own_over(sb_context *context);
+/* What a failure `st` of work on that stream, which an event has reported, comes to. */
+sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
+/* The sums wait for the library's own stream, as sb__own_wait does. */
+sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                       double *out, sb_error *err);
+sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                        double *out, sb_error *err);
+/* A write in place failed on the way: the device is lost. Returns DEVICE_LOST, `err` reworded. */
+sb_status sb__device_spoiled(sb_context *context, sb_error *err);
+/* Waits for the event, twice where the first wait fails: SB_OK, or the failure of its work. */
+sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
+
+/* Asks all that nobody has had an answer of yet, those of `stream`, or for NULL of every stream;
+   the first failure. Their work is over. */
+sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
+/* Waits for the oldest `count` and drops them; the first failure. */
+sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
+                          sb_error *err);
 /* The host waits for the same work, for all of it also where a wait fails; the first failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the same work, on a lost device too, and says whether it is over: false if that cannot
    be told of a stream, since waits may fail without having waited. */
 bool sb__streams_over(sb_context *context, uint64_t users);
-/* Says of the work that was queued when `mark` was empty whether it is known to be over, and waits
-   for nothing. If not, `mark` may be left for the next time. */
-bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
-void sb__streams_free(sb_context *context);
 
 /* --- quarantine (quarantine.c) ---------------------------------------------------- */
 
@@ -404,8 +459,6 @@ void sb__quarantine_forked(void);
 
 /* --- backends ------------------------------------------------------------------ */
 
-extern const sb_backend sb__sim_backend; /* sim/sim.c */
-
-void sb__fork_watch(void);
+extern const sb_backend sb__sim_backend; /* sim/table.c */
 
 #endif

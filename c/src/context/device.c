@@ -6,22 +6,6 @@
 
 #include <string.h>
 
-sb__counter sb__fork_generation = 1;
-
-static void forked(void) {
-    (void)sb__counter_add(&sb__fork_generation, 1);
-    sb__quarantine_forked();
-}
-
-static void watch_once(void) {
-    sb__on_fork(forked);
-}
-
-void sb__fork_watch(void) {
-    static sb__once once = SB__ONCE_INIT;
-    sb__run_once(&once, watch_once);
-}
-
 static sb_status fail_unusable(const sb_context *context, sb_status st, sb_error *err) {
     switch (st) {
     case SB_ERR_NO_DEVICE:
@@ -49,7 +33,7 @@ sb_status sb__device_check(const sb_context *context, sb_error *err) {
     return st == SB_OK ? SB_OK : fail_unusable(context, st, err);
 }
 
-static void lose(sb_context *context) {
+void sb__device_lose(sb_context *context) {
     atomic_store_explicit(&context->device_lost, SB_ERR_DEVICE_LOST, memory_order_relaxed);
 }
 
@@ -57,7 +41,7 @@ static void lose(sb_context *context) {
 static sb_status known_status(sb_context *context, sb_status st) {
     switch (st) {
     case SB_ERR_DEVICE_LOST:
-        lose(context);
+        sb__device_lose(context);
         return st;
     case SB_OK:
     case SB_ERR_NO_DEVICE:
@@ -91,7 +75,7 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
 #define GUARDED(context, err, CALL) CHECKED(sb__device_check, context, err, CALL)
 
 /* For waits: what was queued before the loss of the device has to end, too. */
-static sb_status check_process(const sb_context *context, sb_error *err) {
+sb_status sb__device_check_process(const sb_context *context, sb_error *err) {
     return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
 }
 
@@ -176,13 +160,8 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err) {
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
     if (!context->backend.stream_synchronize)
         return SB_OK;
-    CHECKED(check_process, context, err,
+    CHECKED(sb__device_check_process, context, err,
             context->backend.stream_synchronize(context->device, stream, slot_err));
-}
-
-sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
-    sb_status st = sb__own_keep(context, stream, err);
-    return st == SB_OK ? sb__device_record(context, stream, out, err) : st;
 }
 
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
@@ -192,12 +171,12 @@ sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, s
 }
 
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
-    CHECKED(check_process, context, err,
+    CHECKED(sb__device_check_process, context, err,
             context->backend.event_wait(context->device, event, slot_err));
 }
 
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err) {
-    CHECKED(check_process, context, err,
+    CHECKED(sb__device_check_process, context, err,
             context->backend.event_query(context->device, event, out_done, slot_err));
 }
 
@@ -245,95 +224,28 @@ sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, do
     return note_queued(context, stream, scale_slot(context, dtype, count, alpha, x, stream, err));
 }
 
-static bool may_be_arithmetic(const sb_context *context, sb_status st) {
+bool sb__own_may_have_failed(const sb_context *context, sb_status st) {
     return st == SB_ERR_DEVICE_FAILURE && sb__counter_read(&context->arithmetic_over) <
                                               sb__counter_read(&context->arithmetic_queued);
 }
 
 void sb__own_lose(sb_context *context, sb_status st) {
-    if (may_be_arithmetic(context, st))
-        lose(context);
+    if (sb__own_may_have_failed(context, st))
+        sb__device_lose(context);
 }
 
-sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
-    return may_be_arithmetic(context, st) ? sb__device_spoiled(context, err) : st;
-}
-
-/* A wait for the own stream begins; what is queued now is over when it has succeeded. */
-static uint64_t begin_own_wait(sb_context *context) {
-    sb__mutex_lock(&context->own_lock);
-    return sb__counter_read(&context->arithmetic_queued);
-}
-
-/* The device is lost before the next wait begins: that one may not be told. */
-static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
-    if (st == SB_OK)
-        st = sb__own_kept(context, err);
-    if (st == SB_OK)
-        sb__counter_raise(&context->arithmetic_over, queued);
-    const bool is_spoiled = may_be_arithmetic(context, st);
-    if (is_spoiled)
-        lose(context);
-    sb__mutex_unlock(&context->own_lock);
-    if (is_spoiled)
-        return sb__device_spoiled(context, err);
-    return st == SB_OK ? sb__device_check(context, err) : st;
-}
-
-sb_status sb__own_wait(sb_context *context, sb_error *err) {
-    sb_status st = check_process(context, err); /* no lock is taken in a forked child */
-    if (st != SB_OK)
-        return st;
-    const uint64_t queued = begin_own_wait(context);
-    return end_own_wait(context, queued, sb__device_synchronize(context, context->stream, err),
-                        err);
-}
-
-/* Asked twice: a wait may fail without having waited. */
-bool sb__own_over(sb_context *context) {
-    sb_status st = SB_ERR_DEVICE_FAILURE;
-    for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
-        const bool was_lost = sb__device_check(context, NULL) != SB_OK;
-        const uint64_t queued = begin_own_wait(context);
-        st = sb__device_synchronize(context, context->stream, NULL);
-        if (!was_lost)
-            (void)end_own_wait(context, queued, st, NULL);
-        else
-            sb__mutex_unlock(&context->own_lock);
-    }
-    return st == SB_OK || st == SB_ERR_DEVICE_LOST;
-}
-
-static sb_status asum_slot(sb_context *context, int32_t dtype, int64_t count, const void *x,
-                           double *out, sb_error *err) {
+sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                          double *out, sb_error *err) {
     GUARDED(
         context, err,
         context->backend.asum(context->device, dtype, count, x, out, context->stream, slot_err));
 }
 
-static sb_status sumsq_slot(sb_context *context, int32_t dtype, int64_t count, const void *x,
-                            double *out, sb_error *err) {
+sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                           double *out, sb_error *err) {
     GUARDED(
         context, err,
         context->backend.sumsq(context->device, dtype, count, x, out, context->stream, slot_err));
-}
-
-sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
-                          double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
-    if (st != SB_OK)
-        return st;
-    const uint64_t queued = begin_own_wait(context);
-    return end_own_wait(context, queued, asum_slot(context, dtype, count, x, out, err), err);
-}
-
-sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
-                           double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
-    if (st != SB_OK)
-        return st;
-    const uint64_t queued = begin_own_wait(context);
-    return end_own_wait(context, queued, sumsq_slot(context, dtype, count, x, out, err), err);
 }
 
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err) {
@@ -347,18 +259,4 @@ sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_erro
 
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err) {
     GUARDED(context, err, context->backend.alloc_pinned(context->device, bytes, out, slot_err));
-}
-
-sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
-    char reason[sizeof err->message] = "";
-    lose(context); /* refuses new work; what is queued is waited for here, or by who needs it */
-    (void)sb__streams_over(context, SB__ALL_STREAMS);
-    if (!err)
-        return SB_ERR_DEVICE_LOST;
-    int32_t code = err->device_code;
-    memcpy(reason, err->message, sizeof reason);
-    (void)sb__fail(err, SB_ERR_DEVICE_LOST, "%s failed while it wrote: %.180s",
-                   context->device_name, reason);
-    err->device_code = code;
-    return SB_ERR_DEVICE_LOST;
 }

@@ -4,8 +4,6 @@
    asked yet, for calls that wait for a stream as a whole. */
 #include "context/context.h"
 
-#include <string.h>
-
 #define FIRST_CAPACITY 4
 
 sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err) {
@@ -44,7 +42,7 @@ static void unlink_event(struct sb__event_list *list, struct sb__event *event) {
 }
 
 /* Nobody asks in a forked child, where another thread may have left it locked. */
-static void delist(sb_context *context, struct sb__event *event) {
+void sb__event_delist(sb_context *context, struct sb__event *event) {
     struct sb__event_list *list = &context->events;
     if (!sb__context_is_ours(context))
         return;
@@ -67,8 +65,8 @@ static bool retain(struct sb__event *event) {
 }
 
 /* The first behind `event`, or of all, up to the number `last`, retained. */
-static struct sb__event *find_behind(struct sb__event_list *list, const struct sb__event *event,
-                                     const sb_stream *stream, uint64_t last) {
+struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
+                                   const sb_stream *stream, uint64_t last) {
     sb__mutex_lock(&list->lock);
     const uint64_t from = event ? event->number : 0;
     struct sb__event *next = event && event->is_listed ? event->after : list->first;
@@ -81,34 +79,17 @@ static struct sb__event *find_behind(struct sb__event_list *list, const struct s
     return next;
 }
 
-static uint64_t last_number(struct sb__event_list *list) {
+uint64_t sb__event_last_number(struct sb__event_list *list) {
     sb__mutex_lock(&list->lock);
     const uint64_t number = list->numbers;
     sb__mutex_unlock(&list->lock);
     return number;
 }
 
-sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err) {
-    sb_status first = sb__device_check(context, err); /* no lock is taken in a forked child */
-    if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
-        return first;
-    const uint64_t last = last_number(&context->events);
-    struct sb__event *event = find_behind(&context->events, NULL, stream, last);
-    while (event) { /* the next one is looked for while this one still has its place */
-        struct sb__event *next = find_behind(&context->events, event, stream, last);
-        sb_status st = sb__event_ask(context, event, first == SB_OK ? err : NULL);
-        if (first == SB_OK)
-            first = st;
-        sb__event_release(context, event);
-        event = next;
-    }
-    return first;
-}
-
 /* A wait may fail although the work did not: the answer of success is the one that proves
  * something.
  */
-static sb_status ask_twice(sb_context *context, void *handle, sb_error *err) {
+sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_status st = sb__event_wait(context, handle, err);
     const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;
     if (!is_final && sb__event_wait(context, handle, NULL) == SB_OK)
@@ -152,11 +133,11 @@ sb_status sb__own_kept(sb_context *context, sb_error *err) {
     struct sb__event *event;
     sb_status first = SB_OK;
     while (first != SB_ERR_FORKED && (event = first_kept(&context->events)) != NULL) {
-        sb_status st = ask_twice(context, event->handle, first == SB_OK ? err : NULL);
+        sb_status st = sb__event_ask_twice(context, event->handle, first == SB_OK ? err : NULL);
         if (first == SB_OK)
             first = st;
         sb__own_lose(context, st);
-        delist(context, event);
+        sb__event_delist(context, event);
         sb__event_release(context, event);
     }
     return first;
@@ -175,6 +156,11 @@ void sb__own_kept_end(sb_context *context) {
 
 /* --- one event --------------------------------------------------------------------- */
 
+sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
+    sb_status st = sb__own_keep(context, stream, err);
+    return st == SB_OK ? sb__device_record(context, stream, out, err) : st;
+}
+
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err) {
     sb_status st = sb__event_record(context, stream, &event->handle, err);
@@ -190,25 +176,9 @@ void sb__event_release(sb_context *context, struct sb__event *event) {
         return;
     if (atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel) != 1)
         return;
-    delist(context, event);
+    sb__event_delist(context, event);
     sb__event_destroy(context, event->handle);
     sb__object_free(context, event, sizeof *event);
-}
-
-sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
-    sb_error story = {.code = SB_OK};
-    if (atomic_load_explicit(&event->is_over, memory_order_acquire) && sb__context_is_ours(context))
-        return SB_OK;
-    const bool is_own = event->stream == context->stream;
-    sb_status st = ask_twice(context, event->handle, &story);
-    if (st == SB_OK && is_own)
-        st = sb__own_kept(context, &story);
-    if (st == SB_OK)
-        atomic_store_explicit(&event->is_over, true, memory_order_release);
-    else if (err)
-        *err = story;
-    delist(context, event); /* somebody knows now */
-    return is_own ? sb__own_failed(context, st, err) : st;
 }
 
 /* For `count` more. */
@@ -273,24 +243,6 @@ sb_status sb__events_share(sb_context *context, struct sb__events *events,
     for (int32_t i = 0; st == SB_OK && i < from->count; i++)
         st = sb__events_add(context, events, from->at[i], err);
     return st;
-}
-
-sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
-                          sb_error *err) {
-    sb_status first = SB_OK;
-    int32_t asked = 0;
-    while (asked < count && first != SB_ERR_FORKED) {
-        sb_status st = sb__event_ask(context, events->at[asked], first == SB_OK ? err : NULL);
-        if (first == SB_OK)
-            first = st;
-        if (st != SB_ERR_FORKED)
-            sb__event_release(context, events->at[asked++]);
-    }
-    events->count -= asked;
-    if (asked && events->count)
-        memmove((void *)events->at, (void *)(events->at + asked),
-                (size_t)events->count * sizeof(struct sb__event *));
-    return first;
 }
 
 void sb__events_end(sb_context *context, struct sb__events *events) {

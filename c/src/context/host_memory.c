@@ -4,35 +4,13 @@
 
 #include <string.h>
 
-#define BUFFER_ALIGNMENT 64
-
-static bool account_add(struct sb__account *account, size_t bytes) {
-    uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
-    return sb__counter_add_within(&account->live, bytes, limit, &live);
-}
-
-sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
-                           sb_error *err) {
-    if (account_add(account, bytes))
-        return SB_OK;
-    return sb__fail(err, SB_ERR_CAP_REACHED, "%zu more bytes of %s would exceed the cap of %zu",
-                    bytes, what, account->cap);
-}
-
-void sb__account_had(struct sb__account *account) {
-    sb__counter_raise(&account->peak, sb__counter_read(&account->live));
-}
-
-void sb__account_give(struct sb__account *account, size_t bytes) {
-    sb__counter_subtract(&account->live, bytes);
-}
-
 static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags, void **out,
                               sb_error *err) {
     sb_status st = sb__account_take(&context->host, bytes, "host memory", err);
     if (st != SB_OK)
         return st;
-    void *ptr = context->allocator.alloc(context->allocator.user, bytes, BUFFER_ALIGNMENT, flags);
+    void *ptr =
+        context->allocator.alloc(context->allocator.user, bytes, SB__BUFFER_ALIGNMENT, flags);
     if (!ptr) {
         sb__account_give(&context->host, bytes);
         return sb__fail_memory(err, bytes);
@@ -55,11 +33,6 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
     if (err)
         *err = first;
     return st;
-}
-
-void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags) {
-    context->allocator.free(context->allocator.user, ptr, bytes, BUFFER_ALIGNMENT, flags);
-    sb__account_give(&context->host, bytes);
 }
 
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err) {
@@ -95,13 +68,20 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
+/* malloc's memory may hold the bytes of another context. A caller's allocator knows no more than
+   the public flags. */
+static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
+    const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
+    return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
+}
+
 /* A failure here only means ordinary memory, so it is no error. What is behind `bytes` may be seen
    by a later buffer of the same class. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     const size_t size = sb__cache_class(context, bytes);
     const size_t kept = contents == SB__ANY_BYTES ? bytes : 0;
     void *ptr = NULL;
-    if (!account_add(&context->pinned, size))
+    if (!sb__account_add(&context->pinned, size))
         return NULL;
     if (sb__device_alloc_pinned(context, size, &ptr, NULL) != SB_OK) {
         sb__account_give(&context->pinned, size);
@@ -110,13 +90,6 @@ static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents c
     sb__account_had(&context->pinned);
     memset((char *)ptr + kept, 0, size - kept);
     return ptr;
-}
-
-/* malloc's memory may hold the bytes of another context. A caller's allocator knows no more than
-   the public flags. */
-static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
-    const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
-    return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
 }
 
 static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
@@ -181,15 +154,4 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
         fit_cache(context, 0);
     else
         sb__host_release(context, buffer, size, pinned);
-}
-
-void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
-    if (!pinned) {
-        sb__ordinary_free(context, buffer, bytes, SB_ALLOC_ZEROED);
-        return;
-    }
-    /* The driver's pinned memory is not ours to touch in a forked child. */
-    if (sb__context_is_ours(context))
-        context->backend.free_pinned(context->device, buffer, bytes);
-    sb__account_give(&context->pinned, bytes);
 }

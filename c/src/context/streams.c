@@ -98,8 +98,8 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
 /* An event of the work queued so far on the next user from `*slot` on; `*slot` becomes its slot, or
    -1. The lock keeps a stream from being forgotten and destroyed meanwhile; what has to wait does
    so without it. */
-static sb_status record_next(sb_context *context, uint64_t users, const sb_stream *except,
-                             int32_t *slot, void **event, sb_error *err) {
+sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
+                                  int32_t *slot, void **event, sb_error *err) {
     sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
     *event = NULL;
     if (st != SB_OK)
@@ -115,7 +115,7 @@ static sb_status record_next(sb_context *context, uint64_t users, const sb_strea
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err) {
     void *event;
     for (int32_t slot = 0;; slot++) {
-        sb_status st = record_next(context, users, &stream, &slot, &event, err);
+        sb_status st = sb__streams_record_next(context, users, &stream, &slot, &event, err);
         if (st == SB_OK && event)
             st = sb__stream_wait(context, stream, event, err);
         sb__event_destroy(context, event);
@@ -140,31 +140,6 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
-sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
-    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
-    sb_status first = sb__device_check(context, err);
-    void *event;
-    if (first != SB_OK)
-        return first;
-    if (users & own) /* it is not destroyed meanwhile: that needs no event */
-        first = sb__own_wait(context, err);
-    users &= ~own;
-    for (int32_t slot = 0;; slot++) {
-        sb_error *story = first == SB_OK ? err : NULL;
-        sb_status st = record_next(context, users, NULL, &slot, &event, story);
-        if (st == SB_OK && event)
-            st = sb__event_wait(context, event, story);
-        sb__event_destroy(context, event);
-        if (first == SB_OK)
-            first = st;
-        if (slot < 0)
-            return first;
-        st = sb__device_check(context, first == SB_OK ? err : NULL);
-        if (st != SB_OK) /* lost meanwhile: nobody waited for the rest */
-            return first == SB_OK ? st : first;
-    }
-}
-
 /* Asked twice: a wait may fail without having waited, and a failure of the work is told once.
    DEVICE_LOST says that the work has ended, too. */
 static bool is_over(sb_context *context, sb_stream stream) {
@@ -176,9 +151,9 @@ static bool is_over(sb_context *context, sb_stream stream) {
 
 /* By an event, so that other calls need not wait for the lock meanwhile; where that fails, under
    the lock. */
-static bool is_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
+bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     void *event;
-    sb_status st = record_next(context, users, NULL, slot, &event, NULL);
+    sb_status st = sb__streams_record_next(context, users, NULL, slot, &event, NULL);
     if (st == SB_OK && event)
         st = sb__event_wait(context, event, NULL);
     sb__event_destroy(context, event);
@@ -188,17 +163,6 @@ static bool is_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     *slot = next_user(context, users, *slot, NULL);
     bool over = *slot < 0 || is_over(context, stream_of(context, *slot));
     sb__mutex_unlock(&context->streams.lock);
-    return over;
-}
-
-bool sb__streams_over(sb_context *context, uint64_t users) {
-    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
-    if (!context->has_device || !sb__context_is_ours(context))
-        return true; /* nothing of a parent's work goes on in the memory of a forked child */
-    bool over = !(users & own) || sb__own_over(context);
-    users &= ~own;
-    for (int32_t slot = 0; slot >= 0; slot = slot < 0 ? slot : slot + 1)
-        over = is_slot_over(context, users, &slot) && over;
     return over;
 }
 
@@ -238,43 +202,23 @@ bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark
     return known;
 }
 
-/* Waits without the lock where it can. Two threads may forget the same stream, and one of them
-   destroy it meanwhile: then it takes an event, which the device may not have to give. */
-static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
-    void *event = NULL;
+int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event) {
     sb__mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
     if (slot >= SB__FIRST_NAMED)
-        (void)sb__event_record(context, stream, &event, NULL);
+        (void)sb__event_record(context, stream, event, NULL);
     sb__mutex_unlock(&context->streams.lock);
-    if (slot == SB__OWN_SLOT) /* nobody destroys it, nor the legacy one */
-        return sb__own_wait(context, err);
-    if (slot == SB__LEGACY_SLOT)
-        return sb__device_synchronize(context, stream, err);
-    sb_status st = event ? sb__event_wait(context, event, err) : (sb_status)SB_OK;
-    sb__event_destroy(context, event);
-    return st;
+    return slot;
 }
 
-/* On a lost device, too: whoever calls this goes on to destroy the stream. */
-sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
-    sb_status st = sb__device_check(context, err);
-    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
-        return st;
-    sb_status waited = wait_unlocked(context, stream, err);
-    if (waited == SB_OK && st == SB_OK)
-        waited = sb__events_check(context, &stream, err);
-    if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
-        return waited;
+sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err) {
+    sb_status st = SB_OK;
     sb__mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
-    sb_status rest = SB_OK; /* what was queued since, or all where there was no event */
     if (slot >= SB__FIRST_NAMED)
-        rest = sb__device_synchronize(context, stream, waited == SB_OK ? err : NULL);
-    if (slot >= SB__FIRST_NAMED && (rest == SB_OK || rest == SB_ERR_DEVICE_LOST))
+        st = sb__device_synchronize(context, stream, err);
+    if (slot >= SB__FIRST_NAMED && (st == SB_OK || st == SB_ERR_DEVICE_LOST))
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     sb__mutex_unlock(&context->streams.lock);
-    if (waited == SB_OK)
-        waited = rest;
-    return waited == SB_OK ? st : waited;
+    return st;
 }

@@ -1,0 +1,43 @@
+/* Figures of sb_stats that have a live and a peak part, under a cap. */
+#ifndef SB_CONTEXT_ACCOUNT_H
+#define SB_CONTEXT_ACCOUNT_H
+
+#include "base/counter.h"
+
+#include <syncblob/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sb__account {
+    sb__counter live, peak;
+    size_t cap; /* 0: none */
+};
+
+/* CAP_REACHED: of `bytes` more of `what`. */
+sb_status sb__account_fail(const struct sb__account *account, size_t bytes, const char *what,
+                           sb_error *err);
+
+/* Takes from an account; false: that would exceed its cap. */
+static inline bool sb__account_add(struct sb__account *account, size_t bytes) {
+    uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
+    return sb__counter_add_within(&account->live, bytes, limit, &live);
+}
+
+/* The same; CAP_REACHED. */
+static inline sb_status sb__account_take(struct sb__account *account, size_t bytes,
+                                         const char *what, sb_error *err) {
+    return sb__account_add(account, bytes) ? (sb_status)SB_OK
+                                           : sb__account_fail(account, bytes, what, err);
+}
+
+/* What was taken is there: a peak, perhaps. */
+static inline void sb__account_had(struct sb__account *account) {
+    sb__counter_raise(&account->peak, sb__counter_read(&account->live));
+}
+
+static inline void sb__account_give(struct sb__account *account, size_t bytes) {
+    sb__counter_subtract(&account->live, bytes);
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* Finds the backend of a device's name, checks its table and opens the device. */
+#include "context/context.h"
+
+#include "base/error.h"
+#include "base/options.h"
+#ifdef SYNCBLOB_CUDA
+#include "cuda/table.h"
+#endif
+
+#include <ctype.h>
+#include <string.h>
+
+/* What sb_backend may end with: it may lack DLPack's numbers. */
+#define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
+
+_Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
+
+static bool all_slots(const void *const *slots, size_t count, size_t *set) {
+    *set = 0;
+    for (size_t i = 0; i < count; i++)
+        *set += slots[i] != NULL;
+    return *set == count;
+}
+
+/* Flags are known, required groups whole, optional ones whole or absent. */
+static sb_status check_table(const sb_backend *b, sb_error *err) {
+    const char *first = (const char *)b;
+    size_t set;
+    if (b->flags & ~(uint32_t)SB_BACKEND_PINNED_NOT_IN_CHILD)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "the backend has unknown flags 0x%x", b->flags);
+#define GROUP(from, to)                                                                            \
+    (const void *const *)(const void *)(first + offsetof(sb_backend, from)),                       \
+        (offsetof(sb_backend, to) - offsetof(sb_backend, from)) / sizeof(void *) + 1
+    if (!all_slots(GROUP(open, copy), &set))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend lacks a required slot");
+    if (!all_slots(GROUP(alloc_pinned, free_pinned), &set) && set)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has half of pinned memory");
+    if (!all_slots(GROUP(own_stream, event_destroy), &set) && set)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has some stream slots of all");
+    if (!all_slots(GROUP(prepare_arithmetic, sumsq), &set) && set)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has some arithmetic of all");
+#undef GROUP
+    return SB_OK;
+}
+
+/* Before any other member of a caller's table is read. */
+static sb_status check_version(const sb_backend *table, sb_error *err) {
+    if (table->struct_size >= offsetof(sb_backend, flags) &&
+        table->abi_version != SB_BACKEND_ABI_VERSION)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "the backend table is version %u, not %u",
+                        table->abi_version, SB_BACKEND_ABI_VERSION);
+    return sb__check_struct(table->struct_size, FIRST_BACKEND_SIZE, "the backend table", err);
+}
+
+static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_error *err) {
+    sb_status st = sb__adopt_struct(out, sizeof *out, FIRST_BACKEND_SIZE, table, table->struct_size,
+                                    "the backend table", err);
+    return st == SB_OK ? check_table(out, err) : st;
+}
+
+/* Splits "NAME:N" at the colon; -1 if `device` has another form. */
+static int32_t parse_ordinal(const char *device, size_t *name_length) {
+    const char *colon = strchr(device, ':');
+    int64_t ordinal = 0;
+    if (!colon || colon == device || !colon[1] || (colon[1] == '0' && colon[2]))
+        return -1;
+    for (const char *p = device; p < colon; p++)
+        if (!isalnum((unsigned char)*p))
+            return -1;
+    for (const char *p = colon + 1; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return -1;
+        ordinal = ordinal * 10 + (*p - '0');
+        if (ordinal > INT32_MAX)
+            return -1;
+    }
+    *name_length = (size_t)(colon - device);
+    return (int32_t)ordinal;
+}
+
+static const struct {
+    const sb_backend *table;
+    sb__kept_bytes *kept_bytes;
+} builtin_backends[] = {
+    {&sb__sim_backend, NULL},
+#ifdef SYNCBLOB_CUDA
+    {&sb__cuda_backend, sb__cuda_kept_bytes},
+#endif
+};
+enum { BUILTIN_BACKENDS = sizeof builtin_backends / sizeof *builtin_backends };
+
+static const sb_backend *find_backend(const sb_context_options *o, const char *name,
+                                      size_t length) {
+    if (o->backend)
+        return o->backend->name && strlen(o->backend->name) == length &&
+                       memcmp(o->backend->name, name, length) == 0
+                   ? o->backend
+                   : NULL;
+    for (int i = 0; i < BUILTIN_BACKENDS; i++) {
+        const sb_backend *backend = builtin_backends[i].table;
+        if (strlen(backend->name) == length && memcmp(backend->name, name, length) == 0)
+            return backend;
+    }
+    return NULL;
+}
+
+static sb__kept_bytes *find_kept_bytes(const sb_backend *table) {
+    for (int i = 0; i < BUILTIN_BACKENDS; i++)
+        if (table == builtin_backends[i].table)
+            return builtin_backends[i].kept_bytes;
+    return NULL;
+}
+
+static sb_status fail_unknown(const sb_context_options *o, const char *device, size_t length,
+                              sb_error *err) {
+    char shown[64];
+#ifndef SYNCBLOB_CUDA
+    if (!o->backend && length == 4 && memcmp(device, "cuda", 4) == 0)
+        return sb__fail(err, SB_ERR_NO_DEVICE,
+                        "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
+#else
+    (void)o;
+#endif
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"", (int)length,
+                    sb__escape(device, strlen(device), shown, sizeof shown));
+}
+
+sb_status sb__device_open(sb_context *context, const sb_context_options *o, const char *device,
+                          sb_error *err) {
+    sb_error slot_err = {.code = SB_OK};
+    size_t length = 0;
+    char shown[64];
+    int32_t ordinal = parse_ordinal(device, &length);
+    if (ordinal < 0 || strlen(device) >= sizeof context->device_name)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "device \"%s\" is neither \"cpu\" nor NAME:N",
+                        sb__escape(device, strlen(device), shown, sizeof shown));
+    sb_status st = o->backend ? check_version(o->backend, err) : (sb_status)SB_OK;
+    if (st != SB_OK)
+        return st;
+    const sb_backend *table = find_backend(o, device, length);
+    if (!table)
+        return fail_unknown(o, device, length, err);
+    st = adopt_backend(&context->backend, table, err);
+    if (st != SB_OK)
+        return st;
+    memcpy(context->device_name, device, strlen(device) + 1);
+    st = context->backend.open(context->backend.user, ordinal, &context->device, &slot_err);
+    if (st != SB_OK)
+        return sb__device_failed(context, st, &slot_err, err);
+    context->has_device = true;
+    context->kept_bytes = find_kept_bytes(table);
+    context->ordinal = ordinal;
+    if (context->backend.own_stream)
+        context->stream = context->backend.own_stream(context->device);
+    return SB_OK;
+}

@@ -1,0 +1,214 @@
+/* Waits on the host for queued work, and what the failure of a wait means. Arithmetic on the
+   library's own stream writes in place: where a failure may be its, the device is lost, and all
+   that is queued is waited for. */
+#include "context/context.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+/* --- the library's own stream ------------------------------------------------------- */
+
+sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
+    return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, err) : st;
+}
+
+/* A wait for the own stream begins; what is queued now is over when it has succeeded. */
+static uint64_t begin_own_wait(sb_context *context) {
+    sb__mutex_lock(&context->own_lock);
+    return sb__counter_read(&context->arithmetic_queued);
+}
+
+/* The device is lost before the next wait begins: that one may not be told. */
+static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
+    if (st == SB_OK)
+        st = sb__own_kept(context, err);
+    if (st == SB_OK)
+        sb__counter_raise(&context->arithmetic_over, queued);
+    const bool is_spoiled = sb__own_may_have_failed(context, st);
+    if (is_spoiled)
+        sb__device_lose(context);
+    sb__mutex_unlock(&context->own_lock);
+    if (is_spoiled)
+        return sb__device_spoiled(context, err);
+    return st == SB_OK ? sb__device_check(context, err) : st;
+}
+
+sb_status sb__own_wait(sb_context *context, sb_error *err) {
+    sb_status st = sb__device_check_process(context, err); /* no lock is taken in a forked child */
+    if (st != SB_OK)
+        return st;
+    const uint64_t queued = begin_own_wait(context);
+    return end_own_wait(context, queued, sb__device_synchronize(context, context->stream, err),
+                        err);
+}
+
+/* Asked twice: a wait may fail without having waited. */
+bool sb__own_over(sb_context *context) {
+    sb_status st = SB_ERR_DEVICE_FAILURE;
+    for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
+        const bool was_lost = sb__device_check(context, NULL) != SB_OK;
+        const uint64_t queued = begin_own_wait(context);
+        st = sb__device_synchronize(context, context->stream, NULL);
+        if (!was_lost)
+            (void)end_own_wait(context, queued, st, NULL);
+        else
+            sb__mutex_unlock(&context->own_lock);
+    }
+    return st == SB_OK || st == SB_ERR_DEVICE_LOST;
+}
+
+sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                       double *out, sb_error *err) {
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    if (st != SB_OK)
+        return st;
+    const uint64_t queued = begin_own_wait(context);
+    return end_own_wait(context, queued, sb__device_asum(context, dtype, count, x, out, err), err);
+}
+
+sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                        double *out, sb_error *err) {
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    if (st != SB_OK)
+        return st;
+    const uint64_t queued = begin_own_wait(context);
+    return end_own_wait(context, queued, sb__device_sumsq(context, dtype, count, x, out, err), err);
+}
+
+sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
+    char reason[sizeof err->message] = "";
+    /* New work is refused. What is queued is waited for here, or by who needs it. */
+    sb__device_lose(context);
+    (void)sb__streams_over(context, SB__ALL_STREAMS);
+    if (!err)
+        return SB_ERR_DEVICE_LOST;
+    int32_t code = err->device_code;
+    memcpy(reason, err->message, sizeof reason);
+    (void)sb__fail(err, SB_ERR_DEVICE_LOST, "%s failed while it wrote: %.180s",
+                   context->device_name, reason);
+    err->device_code = code;
+    return SB_ERR_DEVICE_LOST;
+}
+
+/* --- events -------------------------------------------------------------------------- */
+
+sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
+    sb_error story = {.code = SB_OK};
+    if (atomic_load_explicit(&event->is_over, memory_order_acquire) && sb__context_is_ours(context))
+        return SB_OK;
+    const bool is_own = event->stream == context->stream;
+    sb_status st = sb__event_ask_twice(context, event->handle, &story);
+    if (st == SB_OK && is_own)
+        st = sb__own_kept(context, &story);
+    if (st == SB_OK)
+        atomic_store_explicit(&event->is_over, true, memory_order_release);
+    else if (err)
+        *err = story;
+    sb__event_delist(context, event); /* somebody knows now */
+    return is_own ? sb__own_failed(context, st, err) : st;
+}
+
+sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err) {
+    sb_status first = sb__device_check(context, err); /* no lock is taken in a forked child */
+    if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
+        return first;
+    const uint64_t last = sb__event_last_number(&context->events);
+    struct sb__event *event = sb__event_behind(&context->events, NULL, stream, last);
+    while (event) { /* the next one is looked for while this one still has its place */
+        struct sb__event *next = sb__event_behind(&context->events, event, stream, last);
+        sb_status st = sb__event_ask(context, event, first == SB_OK ? err : NULL);
+        if (first == SB_OK)
+            first = st;
+        sb__event_release(context, event);
+        event = next;
+    }
+    return first;
+}
+
+sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
+                          sb_error *err) {
+    sb_status first = SB_OK;
+    int32_t asked = 0;
+    while (asked < count && first != SB_ERR_FORKED) {
+        sb_status st = sb__event_ask(context, events->at[asked], first == SB_OK ? err : NULL);
+        if (first == SB_OK)
+            first = st;
+        if (st != SB_ERR_FORKED)
+            sb__event_release(context, events->at[asked++]);
+    }
+    events->count -= asked;
+    if (asked && events->count)
+        memmove((void *)events->at, (void *)(events->at + asked),
+                (size_t)events->count * sizeof(struct sb__event *));
+    return first;
+}
+
+/* --- streams ------------------------------------------------------------------------- */
+
+sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
+    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
+    sb_status first = sb__device_check(context, err);
+    void *event;
+    if (first != SB_OK)
+        return first;
+    if (users & own) /* it is not destroyed meanwhile: that needs no event */
+        first = sb__own_wait(context, err);
+    users &= ~own;
+    for (int32_t slot = 0;; slot++) {
+        sb_error *story = first == SB_OK ? err : NULL;
+        sb_status st = sb__streams_record_next(context, users, NULL, &slot, &event, story);
+        if (st == SB_OK && event)
+            st = sb__event_wait(context, event, story);
+        sb__event_destroy(context, event);
+        if (first == SB_OK)
+            first = st;
+        if (slot < 0)
+            return first;
+        st = sb__device_check(context, first == SB_OK ? err : NULL);
+        if (st != SB_OK) /* lost meanwhile: nobody waited for the rest */
+            return first == SB_OK ? st : first;
+    }
+}
+
+bool sb__streams_over(sb_context *context, uint64_t users) {
+    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
+    if (!context->has_device || !sb__context_is_ours(context))
+        return true; /* nothing of a parent's work goes on in the memory of a forked child */
+    bool over = !(users & own) || sb__own_over(context);
+    users &= ~own;
+    for (int32_t slot = 0; slot >= 0; slot = slot < 0 ? slot : slot + 1)
+        over = sb__streams_slot_over(context, users, &slot) && over;
+    return over;
+}
+
+/* Waits without the lock where it can. Two threads may forget the same stream, and one of them
+   destroy it meanwhile: then it takes an event, which the device may not have to give. */
+static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
+    void *event = NULL;
+    const int32_t slot = sb__stream_record(context, stream, &event);
+    if (slot == SB__OWN_SLOT) /* nobody destroys it, nor the legacy one */
+        return sb__own_wait(context, err);
+    if (slot == SB__LEGACY_SLOT)
+        return sb__device_synchronize(context, stream, err);
+    sb_status st = event ? sb__event_wait(context, event, err) : (sb_status)SB_OK;
+    sb__event_destroy(context, event);
+    return st;
+}
+
+/* On a lost device, too: whoever calls this goes on to destroy the stream. */
+sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
+    sb_status st = sb__device_check(context, err);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+        return st;
+    sb_status waited = wait_unlocked(context, stream, err);
+    if (waited == SB_OK && st == SB_OK)
+        waited = sb__events_check(context, &stream, err);
+    if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
+        return waited;
+    /* What was queued since, or all where there was no event. */
+    sb_status rest = sb__stream_forget(context, stream, waited == SB_OK ? err : NULL);
+    if (waited == SB_OK)
+        waited = rest;
+    return waited == SB_OK ? st : waited;
+}
