@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use program::{command, real_files, run, Files};
-use syncblob::Blob;
+use syncblob::{Blob, Part};
 
 fn show(options: &[&str], file: &Path) -> (i32, String, String) {
     run(command("show", options, &[file]))
@@ -45,7 +45,7 @@ fn a_mean_file_is_its_picture() {
         assert_eq!((w, h), (2 * width, 2 * height));
         for (index, pixel) in pixels.iter().enumerate() {
             let (x, y) = (index % w / 2, index / w / 2);
-            let value = |channel| blob.at([0, channel, y, x]).unwrap().round() as u8;
+            let value = |channel| blob.at(Part::Data, [0, channel, y, x]).unwrap().round() as u8;
             assert_eq!(*pixel, order.map(value), "{x}, {y}");
         }
     }

@@ -29,7 +29,7 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// >>> weights.data[...] = 1.0
 /// >>> weights.diff[...] = 0.25
 /// >>> weights.update()  # data -= diff
-/// >>> weights.asum_data()
+/// >>> weights.asum(Part::Data)
 /// 4.5
 ///
 /// NumPy takes it as an array of its data, in place; so do all programs that speak DLPack.
@@ -177,7 +177,7 @@ impl Blob {
         let dtype = dtype.map_or(Ok(Dtype::F32), arguments::dtype)?;
         let shape = shape.map(arguments::shape).transpose()?;
         detached(py, || {
-            let mut blob = BlobAny::new_in(&context(device)?, dtype)?;
+            let mut blob = BlobAny::new(&context(device)?, dtype)?;
             if let Some(shape) = shape {
                 blob.reshape(shape)?;
             }
@@ -350,9 +350,9 @@ impl Blob {
     /// of the same type, on the same device. The shapes may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
-    /// >>> second.share_data(first)
+    /// >>> second.share(Part::Data, first)
     /// >>> second.data[...] = 1.0
-    /// >>> first.asum_data()
+    /// >>> first.asum(Part::Data)
     /// 6.0
     fn share_data(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Data)
@@ -369,7 +369,7 @@ impl Blob {
         let target = device.map(|device| detached(py, || context(device))).transpose()?;
         self.read(py, |blob| {
             let context = target.unwrap_or_else(|| blob.context());
-            let mut copy = BlobAny::new_in(&context, blob.dtype())?;
+            let mut copy = BlobAny::new(&context, blob.dtype())?;
             if blob.is_shaped() {
                 copy.reshape(blob.shape())?;
             }
@@ -570,7 +570,7 @@ fn not_stored(blob: &BlobAny) -> Failure {
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")
 /// >>> blob = from_dlpack(array)
-/// >>> blob.scale_data(2.0)
+/// >>> blob.scale(Part::Data, 2.0)
 /// >>> float(array.sum())
 /// 12.0
 #[pyfunction]

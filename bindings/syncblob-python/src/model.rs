@@ -476,7 +476,7 @@ fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
     }
     let shape = arguments::shape(&array.getattr("shape")?)?;
     let blob = detached(py, || {
-        let mut blob = BlobAny::new_in(&Context::host(), dtype)?;
+        let mut blob = BlobAny::new(&Context::host(), dtype)?;
         blob.reshape(shape)?;
         Ok(Blob::new(blob))
     })?;
@@ -693,10 +693,12 @@ impl StoredBlob {
         self.model.get().read(py, |opened| {
             let (context, stored) = (context(device)?, opened.model.blob(at)?);
             let blob = match dtype.unwrap_or_else(|| loaded_as(stored.info().dtype())) {
-                Dtype::F32 => BlobAny::from(stored.load_in::<f32>(&context)?),
-                Dtype::F64 => stored.load_in::<f64>(&context)?.into(),
-                Dtype::I32 => stored.load_in::<i32>(&context)?.into(),
-                Dtype::U32 => stored.load_in::<u32>(&context)?.into(),
+                Dtype::F32 => {
+                    BlobAny::from(syncblob::Blob::<f32>::in_context(&context).load(&stored)?)
+                }
+                Dtype::F64 => syncblob::Blob::<f64>::in_context(&context).load(&stored)?.into(),
+                Dtype::I32 => syncblob::Blob::<i32>::in_context(&context).load(&stored)?.into(),
+                Dtype::U32 => syncblob::Blob::<u32>::in_context(&context).load(&stored)?.into(),
                 other => {
                     let text = format!("no file is loaded as {}", dtype_name(other));
                     return Err(Failure::Refused("DtypeError", text));

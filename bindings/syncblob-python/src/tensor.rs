@@ -272,7 +272,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
                     false => owner::versioned(tensor.get()),
                 }
             }?;
-            Ok(BlobAny::from_dlpack_in(context, tensor)?)
+            Ok(BlobAny::from_dlpack(context, tensor)?)
         });
     }
     // SAFETY: as above.
@@ -287,8 +287,8 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
             // SAFETY: as above.
             Ok(unsafe {
                 match is_own {
-                    true => BlobAny::from_dlpack_in(context, LegacyDlpack::from_raw(tensor.get())),
-                    false => BlobAny::from_dlpack_in(context, owner::legacy(tensor.get())?),
+                    true => BlobAny::from_dlpack(context, LegacyDlpack::from_raw(tensor.get())),
+                    false => BlobAny::from_dlpack(context, owner::legacy(tensor.get())?),
                 }
             }?)
         });

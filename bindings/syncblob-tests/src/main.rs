@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use syncblob::{Blob, Payload};
+use syncblob::{Blob, Part, Payload};
 use syncblob_sys::sb_blob;
 
 #[link(name = "loops", kind = "static")]
@@ -113,7 +113,8 @@ const CASES: [Case; 9] = [
         // SAFETY: see above.
         c: |blob, n| unsafe { loop_data_at(blob.as_ptr(), n) },
         rust: |blob, n| {
-            let element = |i| f64::from(blob.at(indices(i)).expect("indices of the shape"));
+            let element =
+                |i| f64::from(blob.at(Part::Data, indices(i)).expect("indices of the shape"));
             (0..n).map(element).sum()
         },
     },
@@ -123,7 +124,7 @@ const CASES: [Case; 9] = [
         calls: 20_000,
         // SAFETY: see above.
         c: |blob, n| unsafe { loop_asum_data(blob.as_ptr(), n) },
-        rust: |blob, n| (0..n).map(|_| blob.asum_data().expect("host memory")).sum(),
+        rust: |blob, n| (0..n).map(|_| blob.asum(Part::Data).expect("host memory")).sum(),
     },
     Case {
         name: "update",

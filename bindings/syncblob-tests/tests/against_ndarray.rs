@@ -145,7 +145,7 @@ fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
 impl Pair {
     fn new(context: Context) -> Self {
         let shapes = [&[2, 3][..], &[6], &[1, 2, 2]];
-        let blobs = shapes.map(|shape| Blob::zeros_in(&context, shape).unwrap());
+        let blobs = shapes.map(|shape| Blob::in_context(&context).zeros(shape).unwrap());
         let pair = Self { context, blobs: blobs.into(), models: shapes.map(Model::new).into() };
         pair.make_memories();
         pair
@@ -184,8 +184,8 @@ impl Pair {
 
     fn scale(&mut self, i: usize, part: Part, factor: f64) {
         let result = match part {
-            Part::Data => self.blobs[i].scale_data(factor),
-            Part::Diff => self.blobs[i].scale_diff(factor),
+            Part::Data => self.blobs[i].scale(Part::Data, factor),
+            Part::Diff => self.blobs[i].scale(Part::Diff, factor),
         };
         if self.expect(i, &[part], result) {
             let model = &mut self.models[i];
@@ -209,8 +209,8 @@ impl Pair {
     fn share(&mut self, i: usize, j: usize, part: Part) {
         let (blob, other) = two(&mut self.blobs, i, j);
         let result = match part {
-            Part::Data => blob.share_data(other),
-            Part::Diff => blob.share_diff(other),
+            Part::Data => blob.share(Part::Data, other),
+            Part::Diff => blob.share(Part::Diff, other),
         };
         let (model, other) = two(&mut self.models, i, j);
         match result {
@@ -227,7 +227,7 @@ impl Pair {
 
     fn copy_from(&mut self, i: usize, j: usize, part: Part) {
         let (blob, source) = two(&mut self.blobs, i, j);
-        let result = blob.copy_from(source, part);
+        let result = blob.copy_from(part, source);
         if self.models[i].shape != self.models[j].shape {
             assert!(result.is_err());
         } else if self.expect(i, &[part], result) {
@@ -276,15 +276,15 @@ impl Pair {
             Call::Write(i, part, value) => self.write(i, part, value),
             Call::Fill(i, part, value) => {
                 let result = match part {
-                    Part::Data => self.blobs[i].fill_data(value),
-                    Part::Diff => self.blobs[i].fill_diff(value),
+                    Part::Data => self.blobs[i].fill(Part::Data, value),
+                    Part::Diff => self.blobs[i].fill(Part::Diff, value),
                 };
                 self.set(i, part, value, result);
             }
             Call::Clear(i, part) => {
                 let result = match part {
-                    Part::Data => self.blobs[i].clear_data(),
-                    Part::Diff => self.blobs[i].clear_diff(),
+                    Part::Data => self.blobs[i].clear(Part::Data),
+                    Part::Diff => self.blobs[i].clear(Part::Diff),
                 };
                 self.set(i, part, 0.0, result);
             }
@@ -301,7 +301,7 @@ impl Pair {
             Call::ToDevice(i, part, for_writing) => self.access_device(i, part, for_writing),
             Call::ProtoInto(i, j, payload) if i != j => {
                 let bytes = self.blobs[j].to_proto(payload).unwrap();
-                self.blobs[i] = Blob::from_proto_in(&self.context, &bytes).unwrap();
+                self.blobs[i] = Blob::in_context(&self.context).from_proto(&bytes).unwrap();
                 self.models[i] = Model::new(&self.models[j].shape);
                 self.write_proto(i, j, payload);
             }
@@ -333,10 +333,10 @@ impl Pair {
         }
         let blob = &mut self.blobs[i];
         if for_writing {
-            let result = blob.memory_mut(part).unwrap().gpu_data_mut_ptr();
+            let result = blob.memory_mut(part).unwrap().gpu_mut_ptr();
             self.expect(i, &[part], result.map(|_| ())); // nothing is written
         } else {
-            blob.memory(part).unwrap().gpu_data_ptr().unwrap();
+            blob.memory(part).unwrap().gpu_ptr().unwrap();
         }
     }
 
@@ -345,11 +345,11 @@ impl Pair {
             let (data, diff) = (model.values(&model.data), model.values(&model.diff));
             if sums {
                 let expected: f64 = data.iter().map(|&value| f64::from(value.abs())).sum();
-                assert_eq!(blob.asum_data().unwrap(), expected);
+                assert_eq!(blob.asum(Part::Data).unwrap(), expected);
             }
             assert_eq!(blob.shape(), model.shape);
-            assert_eq!(blob.view().unwrap(), as_view(&data));
-            assert_eq!(blob.diff_view().unwrap(), as_view(&diff));
+            assert_eq!(blob.view(Part::Data).unwrap(), as_view(&data));
+            assert_eq!(blob.view(Part::Diff).unwrap(), as_view(&diff));
         }
     }
 }

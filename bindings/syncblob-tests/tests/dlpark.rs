@@ -6,7 +6,9 @@ use dlpark::ffi::Flags;
 use dlpark::prelude::{SafeManagedTensor, SafeManagedTensorVersioned};
 use syncblob::half::{bf16, f16};
 use syncblob::ndarray::{Array2, ArrayViewD};
-use syncblob::{Blob, BlobAny, Dlpack, Dtype, ErrorKind, LegacyDlpack, Part, Side, Storage};
+use syncblob::{
+    Blob, BlobAny, Context, Dlpack, Dtype, ErrorKind, LegacyDlpack, Part, Side, Storage,
+};
 
 /// dlpark's tensor as ours.
 fn given(tensor: SafeManagedTensorVersioned) -> Dlpack {
@@ -30,7 +32,10 @@ fn an_array_of_dlparks_is_a_blob_in_place() {
     let (start, copy) = (array.as_ptr(), array.clone().into_dyn());
     let tensor = SafeManagedTensorVersioned::with_flags(array, Flags::empty()).unwrap();
     let mut blob = Blob::<f32>::from_dlpack(given(tensor)).unwrap();
-    assert_eq!((blob.data().unwrap().as_ptr(), blob.view().unwrap()), (start, copy.view()));
+    assert_eq!(
+        (blob.data().unwrap().as_ptr(), blob.view(Part::Data).unwrap()),
+        (start, copy.view())
+    );
     blob.data_mut().unwrap()[0] = 5.0;
     assert_eq!(blob.data().unwrap().as_ptr(), start);
 }
@@ -51,7 +56,10 @@ fn a_blob_is_an_array_view_of_dlparks() {
     let blob = Blob::<f64>::from_fn([2, 3], |i| i as f64).unwrap();
     let tensor = taken(blob.to_dlpack(Part::Data, Side::Host).unwrap());
     let view = ArrayViewD::<f64>::try_from(&tensor).unwrap();
-    assert_eq!((view.as_ptr(), &view), (blob.data().unwrap().as_ptr(), &blob.view().unwrap()));
+    assert_eq!(
+        (view.as_ptr(), &view),
+        (blob.data().unwrap().as_ptr(), &blob.view(Part::Data).unwrap())
+    );
     drop(blob);
     assert_eq!(view[[1, 2]], 5.0); // the tensor keeps it
 }
@@ -62,7 +70,10 @@ fn what_no_blob_is_is_refused_and_ended() {
     let refused = Blob::<f32>::from_dlpack(given(transposed)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     let integers = SafeManagedTensorVersioned::new(vec![1_i64, 2]).unwrap();
-    assert_eq!(BlobAny::from_dlpack(given(integers)).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(
+        BlobAny::from_dlpack(&Context::host(), given(integers)).unwrap_err().kind(),
+        ErrorKind::Unsupported
+    );
 }
 
 #[test]
@@ -82,7 +93,7 @@ fn every_element_type_has_the_same_number() {
     same!(f16, f16::from_f32(1.5));
     same!(bf16, bf16::from_f32(1.5));
     let tensor = SafeManagedTensorVersioned::new(vec![0.5_f64]).unwrap();
-    assert_eq!(BlobAny::from_dlpack(given(tensor)).unwrap().dtype(), Dtype::F64);
+    assert_eq!(BlobAny::from_dlpack(&Context::host(), given(tensor)).unwrap().dtype(), Dtype::F64);
 }
 
 #[test]

@@ -26,9 +26,9 @@ fn a_mapped_file_is_read_in_place_and_never_written() {
     let map = unsafe { Mmap::map(file.as_file()) }.unwrap();
     let start = map.as_ptr();
     let context = Context::builder().device("sim:0").build().unwrap();
-    let mut blob = Blob::<f32>::from_ne_bytes_in(&context, [3], map).unwrap();
+    let mut blob = Blob::<f32>::in_context(&context).from_ne_bytes([3], map).unwrap();
     assert_eq!(blob.data().unwrap().as_ptr().cast(), start);
-    blob.gpu_data_mut_ptr().unwrap();
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]); // the map cannot be written: a copy
     assert_ne!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
 }

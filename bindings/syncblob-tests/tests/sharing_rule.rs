@@ -200,7 +200,7 @@ fn check_write(scene: &mut Scene, owner: usize, value: f32, result: syncblob::Re
 }
 
 fn write<const I: usize>(scene: &mut Scene, value: f32) {
-    let result = scene.blobs[I].fill_data(value);
+    let result = scene.blobs[I].fill(Part::Data, value);
     check_write(scene, I, value, result);
 }
 
@@ -214,12 +214,12 @@ fn write_handle(scene: &mut Scene, value: f32) {
 fn share<const TO: usize>(scene: &mut Scene, _: f32) {
     let [first, second] = &mut scene.blobs;
     let (to, from) = if TO == 0 { (first, second) } else { (second, first) };
-    to.share_data(from).unwrap();
+    to.share(Part::Data, from).unwrap();
     scene.memories[TO] = scene.memories[1 - TO];
 }
 
 fn keep<const I: usize>(scene: &mut Scene, _: f32) {
-    scene.handle = Some(scene.blobs[I].data_handle().unwrap());
+    scene.handle = Some(scene.blobs[I].handle(Part::Data).unwrap());
     scene.memories[2] = scene.memories[I];
 }
 
@@ -244,7 +244,7 @@ fn outgrow(scene: &mut Scene, _: f32) {
 }
 
 fn adopt(scene: &mut Scene, value: f32) {
-    scene.blobs[1].set_data(vec![value; 2]).unwrap();
+    scene.blobs[1].set(Part::Data, vec![value; 2]).unwrap();
     scene.fresh(1, value);
 }
 

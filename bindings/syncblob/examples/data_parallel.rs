@@ -6,7 +6,7 @@
 
 use std::thread;
 
-use syncblob::{Blob, ErrorKind, Result};
+use syncblob::{Blob, ErrorKind, Part, Result};
 
 const WORKERS: usize = 4;
 const STEPS: usize = 400;
@@ -46,7 +46,7 @@ fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32>
         loss += error * error / ys.len() as f32;
         gradient.iter_mut().zip(row).for_each(|(g, x)| *g += 2.0 * error * x / ys.len() as f32);
     }
-    worker.overwrite_diff(&gradient)?;
+    worker.overwrite(Part::Diff, &gradient)?;
     Ok(loss)
 }
 
@@ -55,7 +55,7 @@ fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32
     let shared: &Blob<f32> = weights;
     let work = |(rows, ys): &(Blob<f32>, Vec<f32>)| {
         let mut worker = Blob::zeros(shared.shape())?;
-        worker.share_data(shared)?;
+        worker.share(Part::Data, shared)?;
         let loss = backward(&mut worker, rows, ys)?;
         Ok((worker, loss))
     };
@@ -67,14 +67,14 @@ fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32
     // The workers' blobs still share the weights, which so cannot be written yet.
     assert_eq!(weights.update().unwrap_err().kind(), ErrorKind::Shared);
 
-    weights.clear_diff()?;
+    weights.clear(Part::Diff)?;
     let sum = weights.diff_mut()?;
     for (worker, _) in &done {
         sum.iter_mut().zip(worker.diff()?).for_each(|(sum, diff)| *sum += diff);
     }
     let loss = done.iter().map(|(_, loss)| loss).sum::<f32>() / done.len() as f32;
     drop(done);
-    weights.scale_diff(RATE / WORKERS as f64)?;
+    weights.scale(Part::Diff, RATE / WORKERS as f64)?;
     weights.update()?; // data -= diff
     Ok(loss)
 }

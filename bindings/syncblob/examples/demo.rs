@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::{env, fs, process};
 
-use syncblob::{Context, Model, OpenOptions, Payload};
+use syncblob::{Context, Model, OpenOptions, Part, Payload};
 
 fn main() {
     let Some(path) = env::args_os().nth(1) else {
@@ -31,18 +31,18 @@ fn run(path: &std::path::Path, saved: &std::path::Path) -> Result<(), Box<dyn Er
     let stored = layer.blob(0)?;
     let (name, at) = (layer.name().escape_default().to_string(), stored.at());
     let mut weights = stored.load::<f32>()?;
-    println!("loaded   {name}, shape {weights}, head {:?}", weights.data_head()?);
+    println!("loaded   {name}, shape {weights}, head {:?}", weights.head(Part::Data)?);
 
     let on_host: f64 = weights.data()?.iter().map(|value| f64::from(value.abs())).sum();
-    weights.gpu_data_ptr()?;
-    let on_device = weights.asum_data()?;
+    weights.gpu_ptr(Part::Data)?;
+    let on_device = weights.asum(Part::Data)?;
     println!("asum     {on_host:.4} on the host, {on_device:.4} on {}", context.device());
-    println!("copies   {} up, head {:?}", context.stats()?.uploads, weights.data_head()?);
+    println!("copies   {} up, head {:?}", context.stats()?.uploads, weights.head(Part::Data)?);
 
     let step: Vec<f32> = weights.data()?.iter().map(|value| value * 0.1).collect();
     weights.diff_mut()?.copy_from_slice(&step);
     weights.update()?;
-    println!("updated  asum {:.4} after data -= diff", weights.asum_data()?);
+    println!("updated  asum {:.4} after data -= diff", weights.asum(Part::Data)?);
 
     model.set_blob(at, &weights, Payload::Data)?;
     model.save(saved)?;

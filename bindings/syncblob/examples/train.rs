@@ -82,9 +82,11 @@ fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> 
             bias_sums[c] += score / BATCH as f64;
         }
     }
-    net.weights
-        .overwrite_diff(&sums.as_flattened().iter().map(|&x| x as f32).collect::<Vec<_>>())?;
-    net.bias.overwrite_diff(&bias_sums.map(|x| x as f32))?;
+    net.weights.overwrite(
+        Part::Diff,
+        &sums.as_flattened().iter().map(|&x| x as f32).collect::<Vec<_>>(),
+    )?;
+    net.bias.overwrite(Part::Diff, &bias_sums.map(|x| x as f32))?;
     Ok(loss)
 }
 

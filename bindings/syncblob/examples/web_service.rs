@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{env, process, thread};
 
-use syncblob::{Context, ErrorKind, Limits, Model, OpenOptions};
+use syncblob::{Context, ErrorKind, Limits, Model, OpenOptions, Part};
 
 const MAX_BODY: usize = 64 << 20;
 const MAX_CONNECTIONS: usize = 8;
@@ -105,7 +105,7 @@ fn describe(context: &Context, body: Vec<u8>) -> syncblob::Result<String> {
     for layer in model.layers() {
         for blob in layer.blobs() {
             let loaded = blob?.load::<f32>()?; // within the limits, or an error
-            let (name, sum) = (layer.name(), loaded.asum_data()?);
+            let (name, sum) = (layer.name(), loaded.asum(Part::Data)?);
             let _ = writeln!(text, "{} {loaded} asum {sum:.4}", name.escape_debug());
         }
     }

@@ -69,12 +69,12 @@ fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
 
 /// Making, for an element type that is known at run time.
 impl BlobAny {
-    /// An empty blob in a context; see [`Blob::new_in`].
+    /// An empty blob in a context; see [`Blob::new`].
     ///
     /// ```
     /// use syncblob::{BlobAny, Context, Dtype};
     /// # fn main() -> syncblob::Result<()> {
-    /// let mut blob = BlobAny::new_in(&Context::host(), Dtype::I32)?;
+    /// let mut blob = BlobAny::new(&Context::host(), Dtype::I32)?;
     /// blob.reshape([2, 3])?;
     /// assert_eq!((blob.dtype(), blob.count()), (Dtype::I32, 6));
     /// # Ok(())
@@ -82,9 +82,9 @@ impl BlobAny {
     /// ```
     ///
     /// # Errors
-    /// As [`Blob::new_in`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16`
+    /// As [`Blob::new`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16`
     /// without the feature `half`.
-    pub fn new_in(context: &Context, dtype: Dtype) -> Result<Self> {
+    pub fn new(context: &Context, dtype: Dtype) -> Result<Self> {
         // SAFETY: the context is live; the blob retains it.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_create(context.as_ptr(), dtype.code(), out, err)
@@ -182,29 +182,21 @@ impl BlobAny {
         each!(self, blob => blob.count())
     }
 
-    /// The data on the host as bytes, in this machine's order.
+    /// Data or diff on the host as bytes, in this machine's order.
     ///
     /// # Errors
     /// As [`Blob::data`].
-    pub fn data_bytes(&self) -> Result<&[u8]> {
-        each!(self, blob => Ok(bytes_of(blob.data()?)))
+    pub fn bytes(&self, part: Part) -> Result<&[u8]> {
+        each!(self, blob => Ok(bytes_of(blob.host(part)?)))
     }
 
-    /// The diff on the host as bytes, in this machine's order.
-    ///
-    /// # Errors
-    /// As [`Blob::data`].
-    pub fn diff_bytes(&self) -> Result<&[u8]> {
-        each!(self, blob => Ok(bytes_of(blob.diff()?)))
-    }
-
-    /// The data on the host as bytes, for writing; any bytes are elements.
+    /// Data or diff on the host as bytes, for writing; any bytes are elements.
     ///
     /// ```
-    /// use syncblob::{Blob, BlobAny};
+    /// use syncblob::{Blob, BlobAny, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// let mut blob = BlobAny::from(Blob::<i32>::zeros([2])?);
-    /// blob.data_bytes_mut()?[4..].copy_from_slice(&7_i32.to_ne_bytes());
+    /// blob.bytes_mut(Part::Data)?[4..].copy_from_slice(&7_i32.to_ne_bytes());
     /// assert_eq!(blob.downcast_ref::<i32>().unwrap().data()?, [0, 7]);
     /// # Ok(())
     /// # }
@@ -212,21 +204,13 @@ impl BlobAny {
     ///
     /// # Errors
     /// As [`Blob::data_mut`].
-    pub fn data_bytes_mut(&mut self) -> Result<&mut [u8]> {
-        each!(self, blob => Ok(bytes_of_mut(blob.data_mut()?)))
+    pub fn bytes_mut(&mut self, part: Part) -> Result<&mut [u8]> {
+        each!(self, blob => Ok(bytes_of_mut(blob.host_mut(part)?)))
     }
 
-    /// The diff on the host as bytes, for writing; any bytes are elements.
-    ///
-    /// # Errors
-    /// As [`Blob::data_mut`].
-    pub fn diff_bytes_mut(&mut self) -> Result<&mut [u8]> {
-        each!(self, blob => Ok(bytes_of_mut(blob.diff_mut()?)))
-    }
-
-    /// Lets go of the diff and its memory; see [`Blob::drop_diff`].
-    pub fn drop_diff(&mut self) {
-        each!(self, blob => blob.drop_diff());
+    /// Releases a memory; see [`Blob::release`].
+    pub fn release(&mut self, part: Part) {
+        each!(self, blob => blob.release(part));
     }
 
     /// Whether a memory is this blob's alone; see [`Blob::is_unique`].

@@ -94,27 +94,37 @@ impl Reallocated {
     }
 }
 
+/// Makes blobs in a context: see [`Blob::in_context`].
+#[derive(Clone, Copy, Debug)]
+pub struct BlobBuilder<'a, T> {
+    pub(crate) context: &'a Context,
+    elements: PhantomData<T>,
+}
+
 /// Making blobs. The short forms use the built-in host-only context.
 /// [`from_vec`](Blob::from_vec) and its kin use memory of the caller's in place.
 impl<T: Element> Blob<T> {
+    /// Makes the blob in a context.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Context};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let context = Context::builder().device("sim:0").build()?;
+    /// let blob = Blob::<f32>::in_context(&context).full([2, 3], 1.0)?;
+    /// assert_eq!(blob.context().device(), "sim:0");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_context(context: &Context) -> BlobBuilder<'_, T> {
+        BlobBuilder { context, elements: PhantomData }
+    }
+
     /// An empty blob: no shape yet, count 0.
     ///
     /// # Errors
     /// Out of memory.
     pub fn new() -> Result<Self> {
-        Self::new_in(&Context::host())
-    }
-
-    /// An empty blob in a context.
-    ///
-    /// # Errors
-    /// Out of memory, a cap that is reached.
-    pub fn new_in(context: &Context) -> Result<Self> {
-        // SAFETY: the context is live; the blob retains it.
-        let raw = get(|out, err| unsafe {
-            sys::sb_blob_create(context.as_ptr(), <T as Sealed>::CODE, out, err)
-        })?;
-        Ok(Self::fresh(raw))
+        Self::in_context(&Context::host()).new()
     }
 
     /// A blob of zeros. Nothing is allocated for them yet.
@@ -124,23 +134,7 @@ impl<T: Element> Blob<T> {
     /// dimension, [`OverLimit`](ErrorKind::OverLimit) for a 33rd axis,
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) when the bytes do not fit.
     pub fn zeros(shape: impl Into<Shape>) -> Result<Self> {
-        Self::zeros_in(&Context::host(), shape)
-    }
-
-    /// A blob of zeros in a context.
-    ///
-    /// # Errors
-    /// As [`zeros`](Blob::zeros).
-    pub fn zeros_in(context: &Context, shape: impl Into<Shape>) -> Result<Self> {
-        let shape = shape.into();
-        let dims = shape.dims()?;
-        // SAFETY: `dims` is valid for its length, at most 32.
-        let raw = get(|out, err| unsafe {
-            let (ptr, axes) = (dims.as_ptr(), dims.len() as i32);
-            let code = <T as Sealed>::CODE;
-            sys::sb_blob_create_shaped(context.as_ptr(), code, ptr, axes, out, err)
-        })?;
-        Ok(Self::fresh(raw))
+        Self::in_context(&Context::host()).zeros(shape)
     }
 
     /// A blob of one value.
@@ -148,24 +142,16 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`zeros`](Blob::zeros); out of memory.
     pub fn full(shape: impl Into<Shape>, value: T) -> Result<Self> {
-        Self::full_in(&Context::host(), shape, value)
-    }
-
-    /// A blob of one value in a context.
-    ///
-    /// # Errors
-    /// As [`full`](Blob::full).
-    pub fn full_in(context: &Context, shape: impl Into<Shape>, value: T) -> Result<Self> {
-        Self::from_fn_in(context, shape, |_| value)
+        Self::in_context(&Context::host()).full(shape, value)
     }
 
     /// A blob whose element at linear index `i` is `value(i)`.
     ///
     /// ```
-    /// use syncblob::Blob;
+    /// use syncblob::{Blob, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// let blob = Blob::<i32>::from_fn([2, 3], |i| i as i32 * 10)?;
-    /// assert_eq!(blob.at([1, 2])?, 50);
+    /// assert_eq!(blob.at(Part::Data, [1, 2])?, 50);
     /// # Ok(())
     /// # }
     /// ```
@@ -173,25 +159,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`full`](Blob::full).
     pub fn from_fn(shape: impl Into<Shape>, value: impl FnMut(usize) -> T) -> Result<Self> {
-        Self::from_fn_in(&Context::host(), shape, value)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`full`](Blob::full).
-    pub fn from_fn_in(
-        context: &Context,
-        shape: impl Into<Shape>,
-        mut value: impl FnMut(usize) -> T,
-    ) -> Result<Self> {
-        let blob = Self::zeros_in(context, shape)?;
-        let elements = blob.unfilled()?;
-        for i in 0..blob.count() {
-            // SAFETY: `unfilled` covers `count` elements.
-            unsafe { elements.add(i).write(value(i)) };
-        }
-        Ok(blob)
+        Self::in_context(&Context::host()).from_fn(shape, value)
     }
 
     /// A blob with a copy of the values.
@@ -200,21 +168,7 @@ impl<T: Element> Blob<T> {
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shape's count is
     /// not the slice's length; else as [`full`](Blob::full).
     pub fn from_slice(shape: impl Into<Shape>, values: &[T]) -> Result<Self> {
-        Self::from_slice_in(&Context::host(), shape, values)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
-    pub fn from_slice_in(context: &Context, shape: impl Into<Shape>, values: &[T]) -> Result<Self> {
-        let blob = Self::zeros_in(context, shape)?;
-        blob.need_count(values.len())?;
-        let elements = blob.unfilled()?;
-        // SAFETY: `unfilled` covers `count` elements, and they are of a fresh
-        // memory that `values` cannot be in.
-        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
-        Ok(blob)
+        Self::in_context(&Context::host()).from_slice(shape, values)
     }
 
     fn need_count(&self, values: usize) -> Result<()> {
@@ -241,7 +195,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
     pub fn try_clone(&self) -> Result<Self> {
-        let mut copy = Self::new_in(&self.context())?;
+        let mut copy = Self::in_context(&self.context()).new()?;
         copy.take_written(self, Part::Data)?;
         copy.take_written(self, Part::Diff)?;
         Ok(copy)
@@ -250,7 +204,7 @@ impl<T: Element> Blob<T> {
     /// Takes shape and bytes. Zeros that nobody wrote go on taking no memory.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
-            return self.copy_from_reshape(source, part);
+            return self.copy_from_reshape(part, source);
         }
         if source.is_shaped() {
             self.reshape_like(source)?;
@@ -374,5 +328,76 @@ impl<T: fmt::Debug> fmt::Debug for First<'_, T> {
             0..=SHOWN => list.finish(),
             _ => list.finish_non_exhaustive(),
         }
+    }
+}
+
+/// Making blobs in a context.
+impl<T: Element> BlobBuilder<'_, T> {
+    /// [`Blob::new`] in the context.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached.
+    pub fn new(self) -> Result<Blob<T>> {
+        // SAFETY: the self.context is live; the blob retains it.
+        let raw = get(|out, err| unsafe {
+            sys::sb_blob_create(self.context.as_ptr(), <T as Sealed>::CODE, out, err)
+        })?;
+        Ok(Blob::fresh(raw))
+    }
+
+    /// [`Blob::zeros`] in the context.
+    ///
+    /// # Errors
+    /// As [`zeros`](Blob::zeros).
+    pub fn zeros(self, shape: impl Into<Shape>) -> Result<Blob<T>> {
+        let shape = shape.into();
+        let dims = shape.dims()?;
+        // SAFETY: `dims` is valid for its length, at most 32.
+        let raw = get(|out, err| unsafe {
+            let (ptr, axes) = (dims.as_ptr(), dims.len() as i32);
+            let code = <T as Sealed>::CODE;
+            sys::sb_blob_create_shaped(self.context.as_ptr(), code, ptr, axes, out, err)
+        })?;
+        Ok(Blob::fresh(raw))
+    }
+
+    /// [`Blob::full`] in the context.
+    ///
+    /// # Errors
+    /// As [`full`](Blob::full).
+    pub fn full(self, shape: impl Into<Shape>, value: T) -> Result<Blob<T>> {
+        self.from_fn(shape, |_| value)
+    }
+
+    /// [`Blob::from_fn`] in the context.
+    ///
+    /// # Errors
+    /// As [`full`](Blob::full).
+    pub fn from_fn(
+        self,
+        shape: impl Into<Shape>,
+        mut value: impl FnMut(usize) -> T,
+    ) -> Result<Blob<T>> {
+        let blob = self.zeros(shape)?;
+        let elements = blob.unfilled()?;
+        for i in 0..blob.count() {
+            // SAFETY: `unfilled` covers `count` elements.
+            unsafe { elements.add(i).write(value(i)) };
+        }
+        Ok(blob)
+    }
+
+    /// [`Blob::from_slice`] in the context.
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_slice(self, shape: impl Into<Shape>, values: &[T]) -> Result<Blob<T>> {
+        let blob = self.zeros(shape)?;
+        blob.need_count(values.len())?;
+        let elements = blob.unfilled()?;
+        // SAFETY: `unfilled` covers `count` elements, and they are of a fresh
+        // memory that `values` cannot be in.
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
+        Ok(blob)
     }
 }

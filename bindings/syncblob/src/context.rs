@@ -202,7 +202,7 @@ impl fmt::Debug for Context {
 ///
 /// # fn main() -> syncblob::Result<()> {
 /// let small = Context::builder().max_host_bytes(1 << 20).build()?;
-/// let blob = Blob::<f32>::zeros_in(&small, [1 << 20])?; // nothing allocated yet
+/// let blob = Blob::<f32>::in_context(&small).zeros([1 << 20])?; // nothing allocated yet
 /// assert_eq!(blob.data().unwrap_err().kind(), ErrorKind::CapReached);
 /// # Ok(())
 /// # }
@@ -292,7 +292,7 @@ impl ContextBuilder {
     /// `LazyLock`'s, or leaked by [`Box::leak`].
     ///
     /// ```
-    /// use syncblob::{Blob, Context};
+    /// use syncblob::{Blob, Context, Part};
     ///
     /// # fn main() -> syncblob::Result<()> {
     /// let context = Context::builder()
@@ -304,8 +304,8 @@ impl ContextBuilder {
     ///         })
     ///     })
     ///     .build()?;
-    /// let blob = Blob::<f32>::from_fn_in(&context, [1 << 20], |_| 1.0)?;
-    /// assert_eq!(blob.asum_data()?, f64::from(1 << 20));
+    /// let blob = Blob::<f32>::in_context(&context).from_fn([1 << 20], |_| 1.0)?;
+    /// assert_eq!(blob.asum(Part::Data)?, f64::from(1 << 20));
     /// # Ok(())
     /// # }
     /// ```

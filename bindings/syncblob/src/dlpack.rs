@@ -8,7 +8,7 @@ use syncblob_sys as sys;
 
 use crate::any::BlobAny;
 use crate::ffi::{check, get};
-use crate::{Blob, Context, Element, Error, ErrorKind, Part, Result, Side};
+use crate::{Blob, BlobBuilder, Context, Element, Error, ErrorKind, Part, Result, Side};
 
 macro_rules! tensor {
     ($(#[$about:meta])* $name:ident, $raw:ident, $create:ident, $set:ident) => {
@@ -213,7 +213,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a blob without a shape;
     /// [`Unsupported`](ErrorKind::Unsupported) for a device that DLPack has no number
-    /// for; else as [`data`](Blob::data) and [`gpu_data_ptr`](Blob::gpu_data_ptr).
+    /// for; else as [`data`](Blob::data) and [`gpu_ptr`](Blob::gpu_ptr).
     #[doc(alias("sb_blob_to_dlpack", "__dlpack__"))]
     pub fn to_dlpack(&self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
@@ -309,7 +309,7 @@ impl<T: Element> Blob<T> {
     /// that is not aligned for `T`.
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
-        Self::from_dlpack_in(&Context::host(), tensor)
+        Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
     /// Makes a tensor's memory this blob's data or diff, in place; what it held before
@@ -323,13 +323,16 @@ impl<T: Element> Blob<T> {
         // SAFETY: the blob is live and mutably borrowed.
         unsafe { tensor.set(self.as_ptr(), part.code()) }
     }
+}
 
-    /// The same in a context.
+/// Making blobs in a context.
+impl<T: Element> BlobBuilder<'_, T> {
+    /// [`Blob::from_dlpack`] in the context.
     ///
     /// # Errors
-    /// As [`from_dlpack`](Blob::from_dlpack).
-    pub fn from_dlpack_in(context: &Context, tensor: impl Tensor) -> Result<Self> {
-        let any = BlobAny::from_dlpack_in(context, tensor)?;
+    /// As the short form.
+    pub fn from_dlpack(self, tensor: impl Tensor) -> Result<Blob<T>> {
+        let any = BlobAny::from_dlpack(self.context, tensor)?;
         any.downcast().map_err(|any| {
             let message = format!("the tensor holds {}, not {}", any.dtype(), T::DTYPE);
             Error::new(ErrorKind::DtypeMismatch, message)
@@ -338,20 +341,12 @@ impl<T: Element> Blob<T> {
 }
 
 impl BlobAny {
-    /// A blob of whatever elements a tensor has; see [`Blob::from_dlpack`].
+    /// A blob in a context, of whatever elements a tensor has; see [`Blob::from_dlpack`].
     ///
     /// # Errors
     /// As there, without `DtypeMismatch`; [`Unsupported`](ErrorKind::Unsupported) also
     /// for `f16` and `bf16` without the feature `half`.
-    pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
-        Self::from_dlpack_in(&Context::host(), tensor)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`from_dlpack`](BlobAny::from_dlpack).
-    pub fn from_dlpack_in(context: &Context, tensor: impl Tensor) -> Result<Self> {
+    pub fn from_dlpack(context: &Context, tensor: impl Tensor) -> Result<Self> {
         let raw = tensor.into_blob(context)?;
         // SAFETY: the library gave the blob.
         unsafe { Self::own(raw) }

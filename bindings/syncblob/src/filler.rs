@@ -49,16 +49,16 @@ impl Variance {
     }
 }
 
-/// Caffe's fillers, which give a blob its first values: see [`Blob::fill`].
+/// Caffe's fillers, which give a blob its first values: see [`Blob::initialize`].
 ///
 /// ```
 /// use syncblob::{Blob, Filler, Variance};
 /// # fn main() -> syncblob::Result<()> {
 /// let mut weights = Blob::<f32>::zeros([64, 3, 7, 7])?;
-/// weights.fill(&Filler::Msra { variance: Variance::FanOut }, 42)?;
+/// weights.initialize(&Filler::Msra { variance: Variance::FanOut }, 42)?;
 ///
 /// let mut bias = Blob::<f32>::zeros([64])?;
-/// bias.fill(&Filler::Constant { value: 0.1 }, 0)?;
+/// bias.initialize(&Filler::Constant { value: 0.1 }, 0)?;
 /// assert_eq!(bias.data()?, [0.1; 64]);
 /// # Ok(())
 /// # }
@@ -129,7 +129,7 @@ impl Filler {
     ///
     /// # Errors
     /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, also for
-    /// an unknown type, for numbers that [`Blob::fill`] would refuse for any blob and,
+    /// an unknown type, for numbers that [`Blob::initialize`] would refuse for any blob and,
     /// whatever the type, for an unknown `variance_norm` and for a `sparse` that is no
     /// gaussian's; other numbers that the type does not use are ignored.
     /// [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
@@ -227,14 +227,14 @@ impl<T: Float> Blob<T> {
     /// does not find four axes, the last two equal, or `PositiveUnitball`, `Xavier` and
     /// `Msra` no axis; [`Shared`](ErrorKind::Shared); out of memory.
     #[doc(alias("Fill", "sb_blob_fill"))]
-    pub fn fill(&mut self, filler: &Filler, seed: u64) -> Result<()> {
-        self.fill_if_float(filler, seed)
+    pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+        self.initialize_if_float(filler, seed)
     }
 }
 
 impl<T: Element> Blob<T> {
     /// The library itself refuses what holds no floats.
-    fn fill_if_float(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+    fn initialize_if_float(&mut self, filler: &Filler, seed: u64) -> Result<()> {
         self.need_unique(Part::Data)?;
         let raw = filler.to_raw()?;
         // SAFETY: the blob is live, its data unique; `raw` lives long enough.
@@ -243,13 +243,13 @@ impl<T: Element> Blob<T> {
 }
 
 impl BlobAny {
-    /// Gives the data its first values; see [`Blob::fill`].
+    /// Gives the data its first values; see [`Blob::initialize`].
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the elements are neither `f32`
     /// nor `f64`; else as there.
-    pub fn fill(&mut self, filler: &Filler, seed: u64) -> Result<()> {
-        crate::any::each!(self, blob => blob.fill_if_float(filler, seed))
+    pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+        crate::any::each!(self, blob => blob.initialize_if_float(filler, seed))
     }
 }
 

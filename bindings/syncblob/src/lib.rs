@@ -21,14 +21,14 @@
 //! without a GPU.
 //!
 //! ```
-//! use syncblob::{Blob, Context, Head};
+//! use syncblob::{Blob, Context, Head, Part};
 //!
 //! # fn main() -> syncblob::Result<()> {
 //! let context = Context::builder().device("sim:0").build()?;
-//! let blob = Blob::<f32>::from_slice_in(&context, [4], &[1.0, 2.0, 3.0, 4.0])?;
-//! let on_device = blob.gpu_data_ptr()?; // copied to the device, once
+//! let blob = Blob::<f32>::in_context(&context).from_slice([4], &[1.0, 2.0, 3.0, 4.0])?;
+//! let on_device = blob.gpu_ptr(Part::Data)?; // copied to the device, once
 //! assert!(!on_device.is_null());
-//! assert_eq!(blob.data_head()?, Head::Synced);
+//! assert_eq!(blob.head(Part::Data)?, Head::Synced);
 //! assert_eq!(context.stats()?.uploads, 1);
 //! # Ok(())
 //! # }
@@ -36,13 +36,13 @@
 //!
 //! # Sharing
 //!
-//! [`Blob::share_data`] lets several blobs use one memory, as Caffe does;
-//! [`Blob::data_handle`] keeps a share of it. You may always read a shared memory.
+//! [`Blob::share`] lets several blobs use one memory, as Caffe does;
+//! [`Blob::handle`] keeps a share of it. You may always read a shared memory.
 //! Writing follows the rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every
 //! method that writes elements takes `&mut self` and needs a memory with one
 //! owner. If there are more, it returns an error of kind [`ErrorKind::Shared`] and
 //! changes nothing. [`Blob::make_unique`] copies a shared memory first. To write
-//! through a share is `unsafe`: [`Blob::data_shared_mut`].
+//! through a share is `unsafe`: [`Blob::shared_mut`].
 //!
 //! # Lending your memory
 //!
@@ -153,11 +153,11 @@
 //! ```
 //!
 //! ```compile_fail,E0502
-//! # use syncblob::Blob;
+//! # use syncblob::{Blob, Part};
 //! let mut a = Blob::<f32>::zeros([2]).unwrap();
 //! let mut b = Blob::<f32>::zeros([2]).unwrap();
 //! let written = a.data_mut().unwrap();
-//! b.share_data(&a).unwrap();
+//! b.share(Part::Data, &a).unwrap();
 //! written[0] = 1.0;
 //! ```
 //!
@@ -205,7 +205,7 @@ mod system;
 mod tensors;
 
 pub use any::BlobAny;
-pub use blob::{Blob, Part, Payload, Reallocated};
+pub use blob::{Blob, BlobBuilder, Part, Payload, Reallocated};
 pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};
 pub use dlpack::{Dlpack, LegacyDlpack, Tensor};

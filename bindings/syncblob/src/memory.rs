@@ -281,7 +281,7 @@ impl SyncedMemory {
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
     #[doc(alias = "gpu_data")]
-    pub fn gpu_data_ptr(&self) -> Result<*const u8> {
+    pub fn gpu_ptr(&self) -> Result<*const u8> {
         self.read(sys::sb_mem_gpu)
     }
 
@@ -291,9 +291,9 @@ impl SyncedMemory {
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
     /// [`Unsupported`](ErrorKind::Unsupported) for one that is being captured; else as
-    /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr). Any number of streams may use a
+    /// [`gpu_ptr`](SyncedMemory::gpu_ptr). Any number of streams may use a
     /// memory at a time.
-    pub fn gpu_data_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
+    pub fn gpu_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
         let pointer =
@@ -307,18 +307,18 @@ impl SyncedMemory {
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); else as
-    /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr).
+    /// [`gpu_ptr`](SyncedMemory::gpu_ptr).
     #[doc(alias = "mutable_gpu_data")]
-    pub fn gpu_data_mut_ptr(&mut self) -> Result<*mut u8> {
+    pub fn gpu_mut_ptr(&mut self) -> Result<*mut u8> {
         self.write(sys::sb_mem_mutable_gpu)
     }
 
     /// The same for work on `stream`; see
-    /// [`gpu_data_ptr_on`](SyncedMemory::gpu_data_ptr_on).
+    /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors
     /// As there, and [`Shared`](ErrorKind::Shared).
-    pub fn gpu_data_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
+    pub fn gpu_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
         self.need_unique()?;
         let stream = self.stream(stream)?;
         // SAFETY: the memory, which has one owner, and the stream are live.
@@ -331,7 +331,7 @@ impl SyncedMemory {
     /// `stream`, or for any (`None`).
     ///
     /// # Errors
-    /// As [`gpu_data_mut_ptr_on`](SyncedMemory::gpu_data_mut_ptr_on).
+    /// As [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
     ///
     /// # Safety
     /// Its contents are unspecified: every byte is written before anything
@@ -497,7 +497,7 @@ fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
 ///
 /// # fn main() -> syncblob::Result<()> {
 /// let context = Context::builder().device("sim:0").build()?;
-/// let blob = Blob::<f32>::from_slice_in(&context, [3], &[1.0, 2.0, 3.0])?;
+/// let blob = Blob::<f32>::in_context(&context).from_slice([3], &[1.0, 2.0, 3.0])?;
 /// let copy = blob.memory(Part::Data)?.push(context.stream()?)?;
 /// // ... something else meanwhile ...
 /// copy.wait()?;
@@ -512,7 +512,7 @@ impl SyncedMemory {
     /// [`Uninitialized`](ErrorKind::Uninitialized) for memory never written;
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the newest bytes
     /// are on the device alone; those of the stream as in
-    /// [`gpu_data_ptr_on`](SyncedMemory::gpu_data_ptr_on).
+    /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     #[doc(alias = "async_gpu_push")]
     pub fn push(&self, stream: Stream<'_>) -> Result<Pending<'_>> {
         self.queue(stream, sys::sb_mem_async_gpu_push)
@@ -531,7 +531,7 @@ impl SyncedMemory {
     ///
     /// # Errors
     /// Those of [`data`](SyncedMemory::data) and
-    /// [`gpu_data_ptr_on`](SyncedMemory::gpu_data_ptr_on).
+    /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     pub fn prefetch(&self, side: Side, stream: Stream<'_>) -> Result<Pending<'_>> {
         match side {
             Side::Host => self.queue(stream, sys::sb_mem_prefetch_cpu),
@@ -608,11 +608,11 @@ impl fmt::Debug for SyncedMemory {
 /// One owner of a [`SyncedMemory`].
 ///
 /// ```
-/// use syncblob::{Blob, ErrorKind};
+/// use syncblob::{Blob, ErrorKind, Part};
 ///
 /// # fn main() -> syncblob::Result<()> {
 /// let mut blob = Blob::<f32>::full([2], 1.0)?;
-/// let handle = blob.data_handle()?;
+/// let handle = blob.handle(Part::Data)?;
 /// assert_eq!(blob.data_mut().unwrap_err().kind(), ErrorKind::Shared);
 /// drop(blob);
 /// assert_eq!(handle.data()?, [1.0_f32, 1.0].map(f32::to_ne_bytes).as_flattened());
@@ -628,25 +628,29 @@ unsafe impl Send for MemoryHandle {}
 // SAFETY: as for `SyncedMemory`.
 unsafe impl Sync for MemoryHandle {}
 
+impl Context {
+    /// A memory of zeros in the context. Nothing is allocated yet.
+    ///
+    /// # Errors
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes; out of memory, a cap that
+    /// is reached.
+    #[doc(alias = "sb_mem_create")]
+    pub fn memory(&self, bytes: usize) -> Result<MemoryHandle> {
+        // SAFETY: the context is live; the memory retains it.
+        let raw = get(|out, err| unsafe { sys::sb_mem_create(self.as_ptr(), bytes, out, err) })?;
+        let raw = NonNull::new(raw).expect("the library gave no memory and no error");
+        Ok(MemoryHandle { raw })
+    }
+}
+
 impl MemoryHandle {
-    /// A memory of zeros in the built-in context. Nothing is allocated yet.
+    /// A memory of zeros in the built-in context; see [`Context::memory`]. Nothing is allocated yet.
     ///
     /// # Errors
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes.
     #[doc(alias = "sb_mem_create")]
     pub fn new(bytes: usize) -> Result<Self> {
-        Self::new_in(&Context::host(), bytes)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`new`](MemoryHandle::new).
-    pub fn new_in(context: &Context, bytes: usize) -> Result<Self> {
-        // SAFETY: the context is live; the memory retains it.
-        let raw = get(|out, err| unsafe { sys::sb_mem_create(context.as_ptr(), bytes, out, err) })?;
-        let raw = NonNull::new(raw).expect("the library gave no memory and no error");
-        Ok(Self { raw })
+        Context::host().memory(bytes)
     }
 
     /// Takes over a share that C code has.

@@ -20,8 +20,8 @@ use crate::ffi::{
 use crate::io::{lend_reader, lend_writer, with_callbacks, Progress};
 use crate::owner::lend_shared;
 use crate::{
-    system, Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, ReadAt,
-    Readable, Result, Shape,
+    system, Blob, BlobAny, BlobBuilder, Context, Dtype, Error, ErrorKind, Float, Limits, Payload,
+    ReadAt, Readable, Result, Shape,
 };
 
 /// What a file is.
@@ -105,7 +105,7 @@ pub enum Generation {
 /// model saved, every other byte kept as it was.
 ///
 /// ```no_run
-/// use syncblob::{Model, Payload};
+/// use syncblob::{Model, Part, Payload};
 ///
 /// # fn main() -> syncblob::Result<()> {
 /// let mut model = Model::open("resnet.caffemodel")?;
@@ -115,7 +115,7 @@ pub enum Generation {
 ///     }
 /// }
 /// let mut weights = model.layer(1)?.blob(0)?.load::<f32>()?;
-/// weights.scale_data(0.5)?;
+/// weights.scale(Part::Data, 0.5)?;
 /// model.set_blob((1, 0), &weights, Payload::Data)?;
 /// model.save("halved.caffemodel")?;
 /// # Ok(())
@@ -280,6 +280,18 @@ impl OpenOptions {
         model.take_progress(self.progress.clone());
         Ok(model)
     }
+
+    /// An empty model, to be built in memory and saved; see [`Model::create`].
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached.
+    pub fn create(&self, format: Format) -> Result<Model> {
+        // SAFETY: the context is live.
+        let raw = get(|out, err| unsafe {
+            sys::sb_model_create(self.context.as_ptr(), format.code(), out, err)
+        })?;
+        Ok(Model::own(raw, &self.context))
+    }
 }
 
 /// Opening, making, saving.
@@ -408,19 +420,7 @@ impl Model {
     /// # Errors
     /// Out of memory.
     pub fn create(format: Format) -> Result<Self> {
-        Self::create_in(&Context::host(), format)
-    }
-
-    /// An empty model in a context.
-    ///
-    /// # Errors
-    /// Out of memory, a cap that is reached.
-    pub fn create_in(context: &Context, format: Format) -> Result<Self> {
-        // SAFETY: the context is live.
-        let raw = get(|out, err| unsafe {
-            sys::sb_model_create(context.as_ptr(), format.code(), out, err)
-        })?;
-        Ok(Self::own(raw, context))
+        OpenOptions::new().create(format)
     }
 
     fn own(raw: *mut sys::sb_model, context: &Context) -> Self {
@@ -657,11 +657,11 @@ impl Model {
     /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
     /// for an announced blob.
     pub fn load<T: Readable>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
-        self.load_in(at.into(), &self.context)
+        self.load_into(at.into(), &self.context)
     }
 
-    fn load_in<T: Readable>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
-        let blob = Blob::new_in(context)?;
+    fn load_into<T: Readable>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
+        let blob = Blob::in_context(context).new()?;
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {
             // SAFETY: the model is live, the blob fresh.
@@ -790,7 +790,7 @@ impl Model {
         layer: impl Into<Option<usize>>,
         shape: impl Into<Shape>,
     ) -> Result<()> {
-        let like = Blob::<T>::zeros_in(&self.context, shape)?;
+        let like = Blob::<T>::in_context(&self.context).zeros(shape)?;
         let layer = layer_code(layer.into());
         // SAFETY: model and blob are live.
         check(|err| unsafe {
@@ -877,11 +877,11 @@ impl Model {
     /// the iterator comes to it; the model ends with the iterator.
     ///
     /// ```no_run
-    /// use syncblob::Model;
+    /// use syncblob::{Model, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// for blob in Model::open("resnet.caffemodel")?.into_blobs::<f32>() {
     ///     let (at, blob) = blob?;
-    ///     println!("{at:?}: {}", blob.asum_data()?);
+    ///     println!("{at:?}: {}", blob.asum(Part::Data)?);
     /// }
     /// # Ok(())
     /// # }
@@ -1124,15 +1124,7 @@ impl StoredBlob<'_> {
     /// memory, a cap that is reached.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
-        self.load_in(&self.model.context)
-    }
-
-    /// Loads it in another context.
-    ///
-    /// # Errors
-    /// As [`load`](StoredBlob::load).
-    pub fn load_in<T: Readable>(&self, context: &Context) -> Result<Blob<T>> {
-        self.model.load_in(self.at, context)
+        self.model.load_into(self.at, &self.model.context)
     }
 
     /// Loads it with the element type that it is stored in, integers as `f64`, which holds
@@ -1244,4 +1236,15 @@ unsafe fn text_bytes<'a>(text: sys::sb_text) -> &'a [u8] {
     }
     // SAFETY: the caller's promise.
     unsafe { slice::from_raw_parts(text.bytes.cast(), text.size) }
+}
+
+/// Loading into a context.
+impl<T: Readable> BlobBuilder<'_, T> {
+    /// [`StoredBlob::load`] into the context.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load(self, stored: &StoredBlob<'_>) -> Result<Blob<T>> {
+        stored.model.load_into(stored.at, self.context)
+    }
 }

@@ -10,10 +10,10 @@
 //! let sim = context.sim().expect("the device is a simulated one");
 //! sim.set_schedule(Schedule::Lazy)?;
 //! let stream = sim.stream()?;
-//! let blob = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0])?;
+//! let blob = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0])?;
 //! let copy = blob.memory(Part::Data)?.push(stream.as_stream())?; // queued, not run
 //! copy.wait()?; // run
-//! let bytes = sim.peek(blob.gpu_data_ptr()?.cast(), 8)?;
+//! let bytes = sim.peek(blob.gpu_ptr(Part::Data)?.cast(), 8)?;
 //! assert_eq!(bytes, [1.0_f32, 2.0].map(f32::to_ne_bytes).as_flattened());
 //! # Ok(())
 //! # }

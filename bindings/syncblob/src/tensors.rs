@@ -105,6 +105,7 @@ pub struct Safetensors {
     metadata: Metadata,
     /// Where the tensors begin.
     start: usize,
+    context: Context,
 }
 
 impl Safetensors {
@@ -124,7 +125,13 @@ impl Safetensors {
                 let text = text.escape_debug();
                 Error::new(ErrorKind::Malformed, format!("no file of safetensors: {text}"))
             })?;
-        Ok(Self { bytes, metadata, start: size_of::<u64>() + header })
+        Ok(Self { bytes, metadata, start: size_of::<u64>() + header, context: Context::host() })
+    }
+
+    /// Makes the blobs in a context.
+    pub fn in_context(mut self, context: &Context) -> Self {
+        self.context = context.clone();
+        self
     }
 
     /// The names of the tensors, in the order of the file.
@@ -152,14 +159,6 @@ impl Safetensors {
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`; out of
     /// memory.
     pub fn blob<T: Element>(&self, name: &str) -> Result<Blob<T>> {
-        self.blob_in(&Context::host(), name)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`blob`](Safetensors::blob).
-    pub fn blob_in<T: Element>(&self, context: &Context, name: &str) -> Result<Blob<T>> {
         let info = self.info(name)?;
         if info.dtype != stored(T::DTYPE) {
             let message = format!("{name:?} holds {:?}, not {}", info.dtype, T::DTYPE);
@@ -168,7 +167,7 @@ impl Safetensors {
         let (start, end) = info.data_offsets;
         let range = self.start + start..self.start + end;
         let tensor = Part { bytes: Arc::clone(&self.bytes), range };
-        Blob::from_ne_bytes_or_copy_in(context, &info.shape[..], tensor)
+        Blob::in_context(&self.context).from_ne_bytes_or_copy(&info.shape[..], tensor)
     }
 
     /// A tensor of any element type as a blob; see [`blob`](Safetensors::blob).
@@ -177,25 +176,17 @@ impl Safetensors {
     /// As there; [`Unsupported`](ErrorKind::Unsupported) for elements that no blob
     /// holds, and for `f16` and `bf16` without the feature `half`.
     pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
-        self.blob_any_in(&Context::host(), name)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`blob_any`](Safetensors::blob_any).
-    pub fn blob_any_in(&self, context: &Context, name: &str) -> Result<BlobAny> {
         match self.info(name)?.dtype {
-            Stored::F32 => self.blob_in::<f32>(context, name).map(BlobAny::from),
-            Stored::F64 => self.blob_in::<f64>(context, name).map(BlobAny::from),
-            Stored::I32 => self.blob_in::<i32>(context, name).map(BlobAny::from),
-            Stored::U32 => self.blob_in::<u32>(context, name).map(BlobAny::from),
-            Stored::I8 => self.blob_in::<i8>(context, name).map(BlobAny::from),
-            Stored::U8 => self.blob_in::<u8>(context, name).map(BlobAny::from),
+            Stored::F32 => self.blob::<f32>(name).map(BlobAny::from),
+            Stored::F64 => self.blob::<f64>(name).map(BlobAny::from),
+            Stored::I32 => self.blob::<i32>(name).map(BlobAny::from),
+            Stored::U32 => self.blob::<u32>(name).map(BlobAny::from),
+            Stored::I8 => self.blob::<i8>(name).map(BlobAny::from),
+            Stored::U8 => self.blob::<u8>(name).map(BlobAny::from),
             #[cfg(feature = "half")]
-            Stored::F16 => self.blob_in::<half::f16>(context, name).map(BlobAny::from),
+            Stored::F16 => self.blob::<half::f16>(name).map(BlobAny::from),
             #[cfg(feature = "half")]
-            Stored::BF16 => self.blob_in::<half::bf16>(context, name).map(BlobAny::from),
+            Stored::BF16 => self.blob::<half::bf16>(name).map(BlobAny::from),
             other => {
                 let message = format!("{name:?} holds {other:?}, which no blob here does");
                 Err(Error::new(ErrorKind::Unsupported, message))

@@ -65,13 +65,13 @@ fn offsets_are_row_major_and_checked() {
     assert_eq!(blob.offset([1, 2, 3]).unwrap(), 23);
     assert_eq!(blob.offset([1]).unwrap(), 12);
     assert_eq!(blob.offset([]).unwrap(), 0);
-    assert_eq!(blob.at([1, 0, 2]).unwrap(), 14);
-    assert_eq!(blob.diff_at([1, 0, 2]).unwrap(), 0);
+    assert_eq!(blob.at(Part::Data, [1, 0, 2]).unwrap(), 14);
+    assert_eq!(blob.at(Part::Diff, [1, 0, 2]).unwrap(), 0);
     assert_eq!(blob.offset_legacy([1, 2, 3, 0]).unwrap(), 23);
     assert_eq!(blob.offset_legacy([0, 3, 0, 0]).unwrap(), 12);
     assert_eq!(blob.offset_legacy([2, 3, 4, 1]).unwrap(), 24 + 12 + 4 + 1);
     assert_eq!(blob.offset_legacy([1, 2, 3, 2]).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
-    assert!(blob.at([0, 3]).is_err() && blob.diff_at([2]).is_err());
+    assert!(blob.at(Part::Data, [0, 3]).is_err() && blob.at(Part::Diff, [2]).is_err());
     for wrong in [&[2_usize][..], &[0, 3], &[0, 0, 0, 0], &[usize::MAX], &[0; 40]] {
         assert_eq!(blob.offset(wrong).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
     }
@@ -84,10 +84,10 @@ fn reshape_keeps_what_fits_and_says_what_it_replaced() {
     assert_eq!(blob.data().unwrap(), [1, 2, 3, 4]);
     blob.reshape([6]).unwrap();
     assert_eq!(blob.data().unwrap(), [1, 2, 3, 4, 5, 6]);
-    assert_eq!((blob.data_capacity(), blob.diff_capacity()), (6, 0));
+    assert_eq!((blob.capacity(Part::Data), blob.capacity(Part::Diff)), (6, 0));
     let replaced = blob.reshape([7]).unwrap();
     assert!(replaced.data && !replaced.diff);
-    assert_eq!(blob.data_capacity(), 0);
+    assert_eq!(blob.capacity(Part::Data), 0);
     assert_eq!(blob.data().unwrap(), [0; 7]);
     let kind = blob.reshape([3, -3]).unwrap_err().kind();
     assert_eq!((kind, blob.shape()), (ErrorKind::InvalidArgument, &[7][..]));
@@ -121,15 +121,15 @@ fn every_element_type_holds_its_values() {
 fn arithmetic_is_caffes() {
     let mut blob = Blob::<f32>::from_slice([4], &[1.0, -2.0, 3.0, -4.0]).unwrap();
     blob.diff_mut().unwrap().copy_from_slice(&[0.5, 0.5, -0.5, 0.0]);
-    assert_eq!((blob.asum_data().unwrap(), blob.sumsq_data().unwrap()), (10.0, 30.0));
-    assert_eq!((blob.asum_diff().unwrap(), blob.sumsq_diff().unwrap()), (1.5, 0.75));
-    blob.scale_diff(2.0).unwrap();
+    assert_eq!((blob.asum(Part::Data).unwrap(), blob.sumsq(Part::Data).unwrap()), (10.0, 30.0));
+    assert_eq!((blob.asum(Part::Diff).unwrap(), blob.sumsq(Part::Diff).unwrap()), (1.5, 0.75));
+    blob.scale(Part::Diff, 2.0).unwrap();
     blob.update().unwrap();
     assert_eq!(blob.data().unwrap(), [0.0, -3.0, 4.0, -4.0]);
-    blob.scale_data(-1.0).unwrap();
+    blob.scale(Part::Data, -1.0).unwrap();
     assert_eq!(blob.data().unwrap(), [0.0, 3.0, -4.0, 4.0]);
-    blob.clear_diff().unwrap();
-    blob.clear_data().unwrap();
+    blob.clear(Part::Diff).unwrap();
+    blob.clear(Part::Data).unwrap();
     assert_eq!((blob.data().unwrap(), blob.diff().unwrap()), (&[0.0; 4][..], &[0.0; 4][..]));
     let kind = Blob::<f64>::zeros([3]).unwrap().update().unwrap_err().kind();
     assert_eq!(kind, ErrorKind::Uninitialized);
@@ -142,26 +142,26 @@ fn bytes_move_only_when_needed() {
         let stats = context.stats().unwrap();
         (stats.uploads, stats.downloads)
     };
-    let mut blob = Blob::<f32>::from_slice_in(&context, [3], &[1.0, 2.0, 3.0]).unwrap();
-    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::AtCpu, (0, 0)));
-    blob.gpu_data_ptr().unwrap();
-    blob.gpu_data_ptr().unwrap();
-    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::Synced, (1, 0)));
-    blob.gpu_data_mut_ptr().unwrap();
-    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::AtGpu, (1, 0)));
-    assert_eq!(blob.asum_data().unwrap(), 6.0); // on the device
+    let mut blob = Blob::<f32>::in_context(&context).from_slice([3], &[1.0, 2.0, 3.0]).unwrap();
+    assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::AtCpu, (0, 0)));
+    blob.gpu_ptr(Part::Data).unwrap();
+    blob.gpu_ptr(Part::Data).unwrap();
+    assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::Synced, (1, 0)));
+    blob.gpu_mut_ptr(Part::Data).unwrap();
+    assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::AtGpu, (1, 0)));
+    assert_eq!(blob.asum(Part::Data).unwrap(), 6.0); // on the device
     assert_eq!(copies(&context), (1, 0));
     assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]);
-    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::Synced, (1, 1)));
+    assert_eq!((blob.head(Part::Data).unwrap(), copies(&context)), (Head::Synced, (1, 1)));
     blob.data_mut().unwrap()[0] = 5.0;
-    assert_eq!(blob.data_head().unwrap(), Head::AtCpu);
-    assert_eq!(blob.diff_head().unwrap(), Head::Uninitialized);
+    assert_eq!(blob.head(Part::Data).unwrap(), Head::AtCpu);
+    assert_eq!(blob.head(Part::Diff).unwrap(), Head::Uninitialized);
 }
 
 #[test]
 fn a_host_only_context_has_no_device_side() {
     let blob = Blob::<f32>::zeros([2]).unwrap();
-    assert_eq!(blob.gpu_data_ptr().unwrap_err().kind(), ErrorKind::NoDevice);
+    assert_eq!(blob.gpu_ptr(Part::Data).unwrap_err().kind(), ErrorKind::NoDevice);
     assert_eq!((blob.context(), blob.context().device()), (Context::host(), "cpu"));
     assert!(!Context::host().has_device() && simulated().has_device());
 }
@@ -169,33 +169,36 @@ fn a_host_only_context_has_no_device_side() {
 #[test]
 fn copies_go_between_contexts() {
     let context = simulated();
-    let mut source = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
-    source.gpu_data_mut_ptr().unwrap();
+    let mut source = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
+    source.gpu_mut_ptr(Part::Data).unwrap();
     let mut target = Blob::<f32>::zeros([2]).unwrap();
-    target.copy_from(&source, Part::Data).unwrap();
+    target.copy_from(Part::Data, &source).unwrap();
     assert_eq!(target.data().unwrap(), [1.0, 2.0]);
     let mut other = Blob::<f32>::zeros([1, 2]).unwrap();
-    let kind = other.copy_from(&source, Part::Data).unwrap_err().kind();
+    let kind = other.copy_from(Part::Data, &source).unwrap_err().kind();
     assert_eq!(kind, ErrorKind::ShapeMismatch);
-    assert_eq!(target.share_data(&source).unwrap_err().kind(), ErrorKind::WrongDevice);
+    assert_eq!(target.share(Part::Data, &source).unwrap_err().kind(), ErrorKind::WrongDevice);
 }
 
 #[test]
 fn what_was_never_written_takes_no_memory_in_a_clone() {
     let blob = Blob::<f32>::full([4], 1.0).unwrap();
     let mut sharer = Blob::<f32>::zeros([4]).unwrap();
-    sharer.share_diff(&blob).unwrap();
+    sharer.share(Part::Diff, &blob).unwrap();
     sharer.make_unique(Part::Diff).unwrap();
     let copy = blob.try_clone().unwrap();
-    assert_eq!((copy.data().unwrap(), copy.data_head().unwrap()), (&[1.0; 4][..], Head::AtCpu));
+    assert_eq!(
+        (copy.data().unwrap(), copy.head(Part::Data).unwrap()),
+        (&[1.0; 4][..], Head::AtCpu)
+    );
     for blob in [&copy, &sharer] {
-        assert_eq!(blob.diff_head().unwrap(), Head::Uninitialized);
+        assert_eq!(blob.head(Part::Diff).unwrap(), Head::Uninitialized);
         assert!(blob.is_unique(Part::Diff).unwrap());
     }
     let never = Blob::<f32>::new().unwrap();
     assert!(!never.try_clone().unwrap().is_shaped());
     let mut twin = Blob::<f32>::new().unwrap();
-    twin.share_data(&never).unwrap();
+    twin.share(Part::Data, &never).unwrap();
     twin.make_unique(Part::Data).unwrap();
     assert!(twin.is_unique(Part::Data).unwrap() && !twin.is_shaped());
     twin.reshape_like(&never).unwrap();
@@ -205,12 +208,12 @@ fn what_was_never_written_takes_no_memory_in_a_clone() {
 #[test]
 fn a_cap_is_an_error_and_changes_nothing() {
     let context = Context::builder().max_host_bytes(1 << 16).build().unwrap();
-    let mut blob = Blob::<f32>::from_fn_in(&context, [8], |i| i as f32).unwrap();
+    let mut blob = Blob::<f32>::in_context(&context).from_fn([8], |i| i as f32).unwrap();
     let before = blob.data().unwrap().to_vec();
-    let mut large = Blob::<f32>::zeros_in(&context, [1 << 20]).unwrap();
+    let mut large = Blob::<f32>::in_context(&context).zeros([1 << 20]).unwrap();
     assert_eq!(large.data_mut().unwrap_err().kind(), ErrorKind::CapReached);
-    assert_eq!(large.data_head().unwrap(), Head::Uninitialized);
-    blob.scale_data(1.0).unwrap();
+    assert_eq!(large.head(Part::Data).unwrap(), Head::Uninitialized);
+    blob.scale(Part::Data, 1.0).unwrap();
     assert_eq!(blob.data().unwrap(), before);
 }
 
@@ -225,7 +228,7 @@ fn protos_go_round_in_both_types() {
     let rounded = Blob::<f32>::from_proto(&bytes).unwrap();
     assert_eq!(rounded.data().unwrap(), [0.1_f32, f32::INFINITY]);
     let without = Blob::<f64>::from_proto(&blob.to_proto(Payload::Data).unwrap()).unwrap();
-    assert_eq!(without.diff_head().unwrap(), Head::Uninitialized);
+    assert_eq!(without.head(Part::Diff).unwrap(), Head::Uninitialized);
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn a_proto_may_bring_its_shape() {
     assert!(blob.reshape_proto(&shape).unwrap().data);
     assert_eq!(blob.shape(), [5, 4]);
     let mut other = Blob::<f32>::new().unwrap();
-    other.copy_from_reshape(&Blob::full([3], 1.5).unwrap(), Part::Data).unwrap();
+    other.copy_from_reshape(Part::Data, &Blob::full([3], 1.5).unwrap()).unwrap();
     assert_eq!(other.data().unwrap(), [1.5; 3]);
 }
 
@@ -300,9 +303,9 @@ fn files_go_round_and_a_missing_one_is_not_found() {
 #[test]
 fn debug_shows_values_without_moving_them() {
     let context = simulated();
-    let mut blob = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
+    let mut blob = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
     assert!(format!("{blob:?}").contains("[1.0, 2.0]"), "{blob:?}");
-    blob.gpu_data_mut_ptr().unwrap();
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     let before = context.stats().unwrap().downloads;
     assert!(format!("{blob:?}").contains("AtGpu"), "{blob:?}");
     assert_eq!(context.stats().unwrap().downloads, before);
@@ -314,7 +317,7 @@ fn a_blob_of_any_type_is_downcast_to_its_own_alone() {
     assert_eq!((any.dtype(), any.shape(), any.count()), (Dtype::I32, &[2, 2][..], 4));
     assert!(any.downcast_ref::<i32>().is_some() && any.downcast_ref::<u32>().is_none());
     let mut any = any.downcast::<f32>().unwrap_err();
-    any.downcast_mut::<i32>().unwrap().fill_data(3).unwrap();
+    any.downcast_mut::<i32>().unwrap().fill(Part::Data, 3).unwrap();
     assert_eq!(any.to_string(), "2 2 (4)");
     assert_eq!(any.downcast::<i32>().unwrap().count(), 4);
 }
@@ -323,11 +326,11 @@ fn a_blob_of_any_type_is_downcast_to_its_own_alone() {
 fn a_context_outlives_its_handle() {
     let context = simulated();
     let same = context.clone();
-    let blob = Blob::<f32>::zeros_in(&context, [2]).unwrap();
+    let blob = Blob::<f32>::in_context(&context).zeros([2]).unwrap();
     assert!(context == same && context != simulated());
     drop((context, same));
     assert_eq!(blob.context().device(), "sim:0");
-    assert!(!blob.gpu_data_ptr().unwrap().is_null());
+    assert!(!blob.gpu_ptr(Part::Data).unwrap().is_null());
 }
 
 #[test]
@@ -346,7 +349,7 @@ fn errors_have_the_number_that_was_given() {
     let most = usize::MAX.to_string();
     for error in [
         blob.offset([usize::MAX]).unwrap_err(),
-        blob.at([1, usize::MAX]).unwrap_err(),
+        blob.at(Part::Data, [1, usize::MAX]).unwrap_err(),
         blob.offset_legacy([0, 0, usize::MAX, 0]).unwrap_err(),
         blob.count_range(0..usize::MAX).unwrap_err(),
         blob.count_range(usize::MAX..).unwrap_err(),

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use syncblob::{Blob, Context, ErrorKind};
+use syncblob::{Blob, Context, ErrorKind, Part};
 #[cfg(feature = "rayon")]
 use syncblob::{Filler, Variance};
 
@@ -46,7 +46,7 @@ fn host_memory_comes_from_the_callers_allocator() {
         behaviour: AtomicUsize::new(0),
     };
     let context = Context::builder().allocator(&ALLOCATOR).host_cache(false).build().unwrap();
-    let mut blob = Blob::<f32>::zeros_in(&context, [1 << 18]).unwrap();
+    let mut blob = Blob::<f32>::in_context(&context).zeros([1 << 18]).unwrap();
     assert!(blob.data().unwrap().iter().all(|&value| value == 0.0));
     assert!(ALLOCATOR.live.load(Ordering::SeqCst) >= 4 << 18);
     for behaviour in [FAIL, PANIC] {
@@ -81,13 +81,14 @@ static SPREADS: [(&str, Spread); 6] = [
 fn every_task_is_run_once_whatever_the_callers_function_does() {
     const COUNT: usize = (5 << 18) + 3; // six tasks
     let alone = Blob::<f32>::from_fn([COUNT], |i| (i % 7) as f32 - 3.0).unwrap();
-    let expected = (alone.asum_data().unwrap(), alone.sumsq_data().unwrap());
+    let expected = (alone.asum(Part::Data).unwrap(), alone.sumsq(Part::Data).unwrap());
     for (name, spread) in &SPREADS {
         let context = Context::builder().parallel_for(spread).build().unwrap();
-        let mut blob = Blob::from_slice_in(&context, [COUNT], alone.data().unwrap()).unwrap();
-        let sums = (blob.asum_data().unwrap(), blob.sumsq_data().unwrap());
+        let mut blob =
+            Blob::in_context(&context).from_slice([COUNT], alone.data().unwrap()).unwrap();
+        let sums = (blob.asum(Part::Data).unwrap(), blob.sumsq(Part::Data).unwrap());
         assert_eq!(sums, expected, "{name}");
-        blob.fill_diff(1.0).unwrap();
+        blob.fill(Part::Diff, 1.0).unwrap();
         blob.update().unwrap();
         let subtracted = blob.data().unwrap().iter().zip(alone.data().unwrap());
         assert!(subtracted.clone().all(|(new, old)| *new == old - 1.0), "{name}");
@@ -107,8 +108,8 @@ fn a_closure_may_capture() {
         (0..tasks).for_each(|_| task());
     };
     let context = Context::builder().parallel_for(Box::leak(Box::new(spread))).build().unwrap();
-    let blob = Blob::<f32>::from_fn_in(&context, [5 << 18], |_| 1.0).unwrap();
-    assert_eq!(blob.asum_data().unwrap(), f64::from(5 << 18));
+    let blob = Blob::<f32>::in_context(&context).from_fn([5 << 18], |_| 1.0).unwrap();
+    assert_eq!(blob.asum(Part::Data).unwrap(), f64::from(5 << 18));
     assert!(most.load(Ordering::Relaxed) > 1);
 }
 
@@ -117,21 +118,21 @@ fn a_closure_may_capture() {
 fn rayon_gives_the_same_sums() {
     let context = Context::builder().rayon().build().unwrap();
     let value = |i: usize| (i as f32).sin();
-    let spread = Blob::<f32>::from_fn_in(&context, [3 << 18], value).unwrap();
+    let spread = Blob::<f32>::in_context(&context).from_fn([3 << 18], value).unwrap();
     let alone = Blob::<f32>::from_fn([3 << 18], value).unwrap();
-    assert_eq!(spread.asum_data().unwrap(), alone.asum_data().unwrap());
-    assert_eq!(spread.sumsq_data().unwrap(), alone.sumsq_data().unwrap());
+    assert_eq!(spread.asum(Part::Data).unwrap(), alone.asum(Part::Data).unwrap());
+    assert_eq!(spread.sumsq(Part::Data).unwrap(), alone.sumsq(Part::Data).unwrap());
 }
 
 #[cfg(feature = "rayon")]
 #[test]
 fn rayon_gives_the_same_numbers() {
     let context = Context::builder().rayon().build().unwrap();
-    let mut spread = Blob::<f32>::zeros_in(&context, [3, 1 << 18]).unwrap();
+    let mut spread = Blob::<f32>::in_context(&context).zeros([3, 1 << 18]).unwrap();
     let mut alone = Blob::<f32>::zeros([3, 1 << 18]).unwrap();
     for filler in [Filler::PositiveUnitball, Filler::Xavier { variance: Variance::FanIn }] {
-        spread.fill(&filler, 5).unwrap();
-        alone.fill(&filler, 5).unwrap();
+        spread.initialize(&filler, 5).unwrap();
+        alone.initialize(&filler, 5).unwrap();
         assert!(spread.data().unwrap() == alone.data().unwrap(), "{filler:?}");
     }
 }

@@ -76,7 +76,7 @@ fn every_rank_gets_the_values_of_the_root() {
         assert_eq!(numbers, [2; 5]);
         let mut blob = Blob::<u8>::full([4], comm.rank() as u8).unwrap();
         // The root may share what it only reads.
-        let kept = (comm.rank() == 1).then(|| blob.data_handle().unwrap());
+        let kept = (comm.rank() == 1).then(|| blob.handle(Part::Data).unwrap());
         comm.broadcast_blobs(1, Part::Data, [&mut blob]).unwrap();
         assert_eq!(blob.data().unwrap(), [1; 4]);
         drop(kept);
@@ -91,11 +91,11 @@ fn every_rank_gets_the_values_of_the_root() {
 fn shared_blobs_are_refused_before_anything_is_sent() {
     let comm = alone();
     let (mut a, mut b) = (Blob::<f32>::full([2], 1.0).unwrap(), Blob::<f32>::zeros([2]).unwrap());
-    b.share_data(&a).unwrap();
+    b.share(Part::Data, &a).unwrap();
     let result = comm.all_reduce_blobs(Op::Sum, Part::Data, [&mut a, &mut b]);
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Shared);
     comm.all_reduce_blobs(Op::Sum, Part::Diff, [&mut a, &mut b]).unwrap();
-    b.share_diff(&a).unwrap();
+    b.share(Part::Diff, &a).unwrap();
     let mut reducer = Reducer::<f32>::new(&comm, [&a]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Shared);
@@ -112,8 +112,8 @@ struct Layer {
 fn net(context: &Context) -> Result<Vec<Layer>> {
     (1..5)
         .map(|i| {
-            let weights = Blob::zeros_in(context, [i * 100, i])?;
-            Ok(Layer { weights, bias: Blob::zeros_in(context, [i])? })
+            let weights = Blob::in_context(context).zeros([i * 100, i])?;
+            Ok(Layer { weights, bias: Blob::in_context(context).zeros([i])? })
         })
         .collect()
 }
@@ -137,12 +137,12 @@ fn a_step_gives_every_diff_the_mean_for_any_buckets_and_on_devices() {
                     for layer in net.iter_mut().rev() {
                         layer.bias.diff_mut()?.fill(diff);
                         if device == "sim:0" {
-                            layer.bias.gpu_diff_mut_ptr()?;
+                            layer.bias.gpu_mut_ptr(Part::Diff)?;
                         }
                         step.ready(&mut layer.bias)?;
                         layer.weights.diff_mut()?.fill(2.0 * diff);
                         if device == "sim:0" {
-                            layer.weights.gpu_diff_mut_ptr()?;
+                            layer.weights.gpu_mut_ptr(Part::Diff)?;
                         }
                         step.ready(&mut layer.weights)?;
                     }
@@ -150,7 +150,7 @@ fn a_step_gives_every_diff_the_mean_for_any_buckets_and_on_devices() {
                 })?;
                 let in_place = device == "sim:0" && bucket_bytes == 1000;
                 let large = &net[3].weights; // more than 1000 bytes
-                assert_eq!(large.diff_head()? == Head::AtGpu, in_place);
+                assert_eq!(large.head(Part::Diff)? == Head::AtGpu, in_place);
                 let mean = 1.0 + iteration as f32;
                 for layer in &net {
                     assert!(layer.bias.diff()?.iter().all(|&value| value == mean));

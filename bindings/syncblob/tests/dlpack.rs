@@ -124,7 +124,7 @@ fn a_blob_that_moves_into_a_tensor_goes_on_in_place() {
         (blob.data().unwrap(), blob.data().unwrap().as_ptr()),
         (&[5.0, 2.0, 3.0][..], start)
     );
-    let share = blob.data_handle().unwrap();
+    let share = blob.handle(Part::Data).unwrap();
     assert_eq!(blob.into_dlpack(Side::Host).unwrap_err().kind(), ErrorKind::Shared);
     drop(share);
 }
@@ -149,14 +149,14 @@ fn others_write_what_the_blob_then_has() {
 #[test]
 fn device_memory_goes_round_in_its_own_context() {
     let context = simulated(4);
-    let blob = Blob::<f64>::from_slice_in(&context, [2], &[1.5, 2.5]).unwrap();
+    let blob = Blob::<f64>::in_context(&context).from_slice([2], &[1.5, 2.5]).unwrap();
     let tensor = blob.into_dlpack(Side::Device).unwrap();
     assert_eq!(tensor.device(), (sys::SB_DL_DEVICE_EXTENSION, 4));
-    let again = Blob::<f64>::from_dlpack_in(&context, tensor).unwrap();
-    assert_eq!(again.data_head().unwrap(), Head::AtGpu);
+    let again = Blob::<f64>::in_context(&context).from_dlpack(tensor).unwrap();
+    assert_eq!(again.head(Part::Data).unwrap(), Head::AtGpu);
     assert_eq!(again.data().unwrap(), [1.5, 2.5]);
     let tensor = again.to_dlpack(Part::Data, Side::Device).unwrap();
-    let wrong = Blob::<f64>::from_dlpack_in(&simulated(4), tensor).unwrap_err();
+    let wrong = Blob::<f64>::in_context(&simulated(4)).from_dlpack(tensor).unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::WrongDevice);
     let tensor = again.to_dlpack(Part::Data, Side::Device).unwrap();
     assert_eq!(Blob::<f64>::from_dlpack(tensor).unwrap_err().kind(), ErrorKind::NoDevice);
@@ -192,7 +192,7 @@ fn a_read_only_one_is_never_written() {
     assert_eq!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
     let reader = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     // SAFETY: nobody else reads the blob's elements now.
-    let elements = unsafe { blob.data_shared_mut() }.unwrap();
+    let elements = unsafe { blob.shared_mut(Part::Data) }.unwrap();
     elements[0] = 8.0; // in memory of the library's own
                        // SAFETY: a float that the tensor keeps.
     assert_eq!((unsafe { reader.data_ptr().cast::<f32>().read() }, ended()), (0.0, 0));
@@ -224,7 +224,7 @@ fn what_is_refused_is_ended() {
 #[test]
 fn a_tensor_becomes_a_part_of_a_blob() {
     let mut blob = Blob::<f32>::full([2, 2], 1.0).unwrap();
-    let sharer = blob.data_handle().unwrap();
+    let sharer = blob.handle(Part::Data).unwrap();
     for (part, legacy) in
         [(Part::Diff, false), (Part::Data, false), (Part::Diff, true), (Part::Data, true)]
     {
@@ -247,14 +247,14 @@ fn a_tensor_becomes_a_part_of_a_blob() {
 #[test]
 fn a_blob_of_whatever_the_tensor_has() {
     let tensor = Blob::<u32>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
-    let any = BlobAny::from_dlpack(tensor).unwrap();
+    let any = BlobAny::from_dlpack(&Context::host(), tensor).unwrap();
     assert_eq!((any.dtype(), any.shape()), (Dtype::U32, &[2][..]));
     let tensor = Blob::<u8>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
-    let bytes = BlobAny::from_dlpack(tensor).unwrap().downcast::<u8>().unwrap();
+    let bytes = BlobAny::from_dlpack(&Context::host(), tensor).unwrap().downcast::<u8>().unwrap();
     assert_eq!(bytes.data().unwrap(), [7, 7]);
     let (foreign, ended) =
         Foreign::new(&[2], |foreign| foreign.versioned.dl_tensor.dtype.bits = 16);
-    let any = BlobAny::from_dlpack(Foreign::versioned(foreign).unwrap());
+    let any = BlobAny::from_dlpack(&Context::host(), Foreign::versioned(foreign).unwrap());
     if cfg!(feature = "half") {
         assert_eq!(any.unwrap().dtype(), Dtype::F16);
     } else {

@@ -48,10 +48,10 @@ impl<T> Drop for Counted<T> {
 fn a_vector_is_used_in_place_and_written() {
     let values = vec![1.0_f32, 2.0, 3.0];
     let start = values.as_ptr();
-    let mut blob = Blob::from_vec_in(&simulated(), [3], values).unwrap();
+    let mut blob = Blob::in_context(&simulated()).from_vec([3], values).unwrap();
     assert_eq!((blob.data().unwrap().as_ptr(), host_storage(&blob)), (start, Storage::Borrowed));
     assert_eq!(blob.context().stats().unwrap().borrowed_bytes, 12);
-    blob.gpu_data_mut_ptr().unwrap(); // up, and down again into the vector
+    blob.gpu_mut_ptr(Part::Data).unwrap(); // up, and down again into the vector
     blob.data_mut().unwrap()[0] = 7.0;
     assert_eq!(blob.data().unwrap().as_ptr(), start);
     assert_eq!(blob.data().unwrap(), [7.0, 2.0, 3.0]);
@@ -70,11 +70,11 @@ fn an_empty_vector_makes_an_empty_blob() {
 #[test]
 fn what_a_vector_has_beyond_the_count_is_capacity() {
     let mut blob = Blob::<i32>::zeros([2]).unwrap();
-    blob.set_data(vec![1, 2, 3, 4]).unwrap();
+    blob.set(Part::Data, vec![1, 2, 3, 4]).unwrap();
     assert_eq!(blob.data().unwrap(), [1, 2]);
     assert!(!blob.reshape([4]).unwrap().data);
     assert_eq!(blob.data().unwrap(), [1, 2, 3, 4]);
-    let kind = blob.set_data(vec![1, 2, 3]).unwrap_err().kind();
+    let kind = blob.set(Part::Data, vec![1, 2, 3]).unwrap_err().kind();
     assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
 }
 
@@ -82,17 +82,17 @@ fn what_a_vector_has_beyond_the_count_is_capacity() {
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
 const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
-    ("fill_data", |b| b.fill_data(9.0)),
-    ("fill", |b| b.fill(&Filler::Constant { value: 9.0 }, 1)),
-    ("overwrite_data", |b| b.overwrite_data(&[9.0; 4])),
-    ("scale_data", |b| b.scale_data(9.0)),
-    ("clear_data", |b| b.clear_data()),
+    ("fill_data", |b| b.fill(Part::Data, 9.0)),
+    ("fill", |b| b.initialize(&Filler::Constant { value: 9.0 }, 1)),
+    ("overwrite_data", |b| b.overwrite(Part::Data, &[9.0; 4])),
+    ("scale_data", |b| b.scale(Part::Data, 9.0)),
+    ("clear_data", |b| b.clear(Part::Data)),
     ("update", |b| b.update()),
-    ("copy_from", |b| b.copy_from(&Blob::full([4], 9.0)?, Part::Data)),
+    ("copy_from", |b| b.copy_from(Part::Data, &Blob::full([4], 9.0)?)),
     ("read_proto", |b| b.read_proto(&Blob::<f32>::full([4], 9.0)?.to_proto(Payload::Data)?)),
     ("device", |b| {
         let sim = b.context();
-        let on_device = b.gpu_data_mut_ptr()?;
+        let on_device = b.gpu_mut_ptr(Part::Data)?;
         sim.sim().unwrap().poke(on_device.cast(), &[0; 16])?;
         b.data().map(drop) // down: not into the caller's memory
     }),
@@ -103,12 +103,13 @@ fn what_others_may_read_is_never_written() {
     for (name, write) in WRITERS {
         for on_device in [false, true] {
             let arc: Arc<[f32]> = Arc::from([1.0; 4]);
-            let mut blob = Blob::from_shared_in(&simulated(), [4], Arc::clone(&arc)).unwrap();
-            blob.fill_diff(0.5).unwrap();
+            let mut blob =
+                Blob::in_context(&simulated()).from_shared([4], Arc::clone(&arc)).unwrap();
+            blob.fill(Part::Diff, 0.5).unwrap();
             assert_eq!(blob.data().unwrap().as_ptr(), arc.as_ptr());
             assert_eq!(host_storage(&blob), Storage::ReadOnly);
             if on_device {
-                blob.gpu_data_ptr().unwrap();
+                blob.gpu_ptr(Part::Data).unwrap();
             }
             write(&mut blob).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_ne!(blob.data().unwrap(), [1.0; 4], "{name}");
@@ -122,8 +123,8 @@ fn what_others_may_read_is_never_written() {
 fn an_arc_is_unchanged_when_the_device_side_is_written() {
     let arc: Arc<[f32]> = Arc::from([1.0, 2.0]);
     let context = simulated();
-    let mut blob = Blob::from_shared_in(&context, [2], Arc::clone(&arc)).unwrap();
-    let on_device = blob.gpu_data_mut_ptr().unwrap();
+    let mut blob = Blob::in_context(&context).from_shared([2], Arc::clone(&arc)).unwrap();
+    let on_device = blob.gpu_mut_ptr(Part::Data).unwrap();
     let new = [7.0_f32, 8.0].map(f32::to_ne_bytes);
     context.sim().unwrap().poke(on_device.cast(), new.as_flattened()).unwrap();
     assert_eq!(blob.data().unwrap(), [7.0, 8.0]);
@@ -135,8 +136,8 @@ fn the_owner_is_dropped_once_by_the_last_that_needs_it() {
     let (owner, dropped) = Counted::new(vec![1.0_f32; 4]);
     let blob = Blob::from_shared([4], owner).unwrap();
     let mut other = Blob::zeros([4]).unwrap();
-    other.share_data(&blob).unwrap();
-    let handle = blob.data_handle().unwrap();
+    other.share(Part::Data, &blob).unwrap();
+    let handle = blob.handle(Part::Data).unwrap();
     drop(blob);
     other.reshape([100]).unwrap(); // lets go
     assert_eq!((dropped(), handle.data().unwrap().len()), (0, 16));
@@ -153,7 +154,7 @@ fn an_owner_that_was_refused_is_dropped_too() {
     for cap in (0..1 << 16).step_by(16) {
         let Ok(context) = Context::builder().max_host_bytes(cap).build() else { continue };
         let (owner, dropped) = Counted::new(vec![1.0_f32; 4]);
-        match Blob::from_shared_in(&context, [4], owner) {
+        match Blob::in_context(&context).from_shared([4], owner) {
             Ok(blob) => drop(blob),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::CapReached);
@@ -194,12 +195,12 @@ fn a_queued_copy_keeps_the_owner() {
     sim.set_schedule(Schedule::Lazy).unwrap();
     let stream = sim.stream().unwrap();
     let (owner, dropped) = Counted::new(vec![5.0_f32; 4]);
-    let mut blob = Blob::from_shared_in(&context, [4], owner).unwrap();
+    let mut blob = Blob::in_context(&context).from_shared([4], owner).unwrap();
     let copy = blob.memory(Part::Data).unwrap().push((&stream).into()).unwrap();
     std::mem::forget(copy); // nothing may depend on the guard
-    assert_eq!((dropped(), blob.data_head().unwrap()), (0, Head::Synced));
+    assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (0, Head::Synced));
     blob.memory_mut(Part::Data).unwrap().evict(Side::Host).unwrap();
-    assert_eq!((dropped(), blob.data_head().unwrap()), (1, Head::AtGpu));
+    assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (1, Head::AtGpu));
     assert_eq!(blob.data().unwrap(), [5.0; 4]); // it ran before the owner went
 }
 
@@ -275,14 +276,14 @@ fn nothing_is_aligned_for_everything() {
 #[test]
 fn device_memory_of_the_callers_is_used_in_place() {
     let context = simulated();
-    let source = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
-    let ptr = source.gpu_data_ptr().unwrap().cast_mut();
-    let mut blob = Blob::<f32>::zeros_in(&context, [2]).unwrap();
+    let source = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
+    let ptr = source.gpu_ptr(Part::Data).unwrap().cast_mut();
+    let mut blob = Blob::<f32>::in_context(&context).zeros([2]).unwrap();
     // SAFETY: the memory belongs to the owner that moves in, which nobody writes.
-    unsafe { blob.set_gpu_data(ptr, 2, syncblob::Access::ReadOnly, source).unwrap() };
-    assert_eq!(blob.gpu_data_ptr().unwrap(), ptr.cast_const());
+    unsafe { blob.set_gpu(Part::Data, ptr, 2, syncblob::Access::ReadOnly, source).unwrap() };
+    assert_eq!(blob.gpu_ptr(Part::Data).unwrap(), ptr.cast_const());
     assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
-    assert_ne!(blob.gpu_data_mut_ptr().unwrap(), ptr);
+    assert_ne!(blob.gpu_mut_ptr(Part::Data).unwrap(), ptr);
 }
 
 #[test]
@@ -314,12 +315,12 @@ fn a_vector_comes_back_as_it_is_or_is_copied() {
     assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
     assert_eq!(Arc::strong_count(&shared), 1);
     let blob = Blob::from_vec([4], vector()).unwrap();
-    let handle = blob.data_handle().unwrap();
+    let handle = blob.handle(Part::Data).unwrap();
     assert_eq!(blob.into_vec().unwrap(), vector());
     assert_eq!(handle.data().unwrap().len(), 16);
     let context = Context::builder().device("sim:0").build().unwrap();
-    let blob = Blob::from_vec_in(&context, [4], vector()).unwrap();
-    blob.gpu_data_ptr().unwrap();
+    let blob = Blob::in_context(&context).from_vec([4], vector()).unwrap();
+    blob.gpu_ptr(Part::Data).unwrap();
     assert_eq!(blob.into_vec().unwrap(), vector());
     assert_eq!(Blob::<f32>::full([2], 0.5).unwrap().into_vec().unwrap(), [0.5; 2]);
     assert!(Blob::<f32>::new().unwrap().into_vec().unwrap().is_empty());
@@ -406,9 +407,9 @@ impl AsRef<[u8]> for Bytes {
 fn a_vector_comes_back_from_a_device() {
     let values = vec![1.0_f32, 2.0];
     let start = values.as_ptr();
-    let mut blob = Blob::from_vec_in(&simulated(), [2], values).unwrap();
-    blob.scale_data(2.0).unwrap();
-    blob.gpu_data_mut_ptr().unwrap();
+    let mut blob = Blob::in_context(&simulated()).from_vec([2], values).unwrap();
+    blob.scale(Part::Data, 2.0).unwrap();
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[2.0, 4.0][..]));
 }

@@ -1,18 +1,18 @@
 //! Fillers through the safe interface. What they write is for the C tests to judge; here, that
 //! every number arrives there, and what is refused.
 
-use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Variance};
+use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Part, Variance};
 
 fn filled<T: Float>(shape: [usize; 4], filler: &Filler, seed: u64) -> Vec<T> {
     let mut blob = Blob::<T>::zeros(shape).unwrap();
-    blob.fill(filler, seed).unwrap();
+    blob.initialize(filler, seed).unwrap();
     blob.data().unwrap().to_vec()
 }
 
 fn kind_of(shape: &[usize], filler: Filler) -> ErrorKind {
     let mut blob = Blob::<f32>::zeros(shape).unwrap();
-    blob.fill_data(7.0).unwrap();
-    let kind = blob.fill(&filler, 1).unwrap_err().kind();
+    blob.fill(Part::Data, 7.0).unwrap();
+    let kind = blob.initialize(&filler, 1).unwrap_err().kind();
     assert!(blob.data().unwrap().iter().all(|value| *value == 7.0), "{filler:?} wrote");
     kind
 }
@@ -106,10 +106,10 @@ fn wrong_numbers_and_shapes_are_errors_and_write_nothing() {
 fn a_blob_of_any_type_is_filled_if_it_holds_floats() {
     let filler = Filler::Constant { value: 0.5 };
     let mut any = BlobAny::from(Blob::<f64>::zeros([2]).unwrap());
-    any.fill(&filler, 1).unwrap();
+    any.initialize(&filler, 1).unwrap();
     assert_eq!(any.downcast_ref::<f64>().unwrap().data().unwrap(), [0.5; 2]);
     let mut any = BlobAny::from(Blob::<i32>::zeros([2]).unwrap());
-    assert_eq!(any.fill(&filler, 1).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(any.initialize(&filler, 1).unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(any.downcast_ref::<i32>().unwrap().data().unwrap(), [0; 2]);
 }
 

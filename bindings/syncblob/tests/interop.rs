@@ -1,27 +1,33 @@
 //! Blobs as other crates have arrays.
 #![cfg(any(feature = "ndarray", feature = "serde"))]
 
-use syncblob::{Blob, ErrorKind};
+use syncblob::{Blob, ErrorKind, Part};
 
 #[cfg(feature = "ndarray")]
 #[test]
 fn views_are_the_blobs_own_elements() {
     let mut blob = Blob::<f32>::from_fn([2, 3], |i| i as f32).unwrap();
-    assert_eq!(blob.view().unwrap(), ndarray::array![[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]].into_dyn());
-    assert_eq!(blob.view().unwrap().as_ptr(), blob.data().unwrap().as_ptr());
-    blob.view_mut().unwrap()[[1, 0]] = 9.0;
-    blob.diff_view_mut().unwrap().fill(2.0);
-    assert_eq!((blob.at([1, 0]).unwrap(), blob.diff_view().unwrap().sum()), (9.0, 12.0));
-    let shared = blob.data_handle().unwrap();
-    assert_eq!(blob.view_mut().unwrap_err().kind(), ErrorKind::Shared);
+    assert_eq!(
+        blob.view(Part::Data).unwrap(),
+        ndarray::array![[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]].into_dyn()
+    );
+    assert_eq!(blob.view(Part::Data).unwrap().as_ptr(), blob.data().unwrap().as_ptr());
+    blob.view_mut(Part::Data).unwrap()[[1, 0]] = 9.0;
+    blob.view_mut(Part::Diff).unwrap().fill(2.0);
+    assert_eq!(
+        (blob.at(Part::Data, [1, 0]).unwrap(), blob.view(Part::Diff).unwrap().sum()),
+        (9.0, 12.0)
+    );
+    let shared = blob.handle(Part::Data).unwrap();
+    assert_eq!(blob.view_mut(Part::Data).unwrap_err().kind(), ErrorKind::Shared);
     drop(shared);
-    assert_eq!(Blob::<f32>::full((), 4.0).unwrap().view().unwrap()[[]], 4.0);
-    assert_eq!(Blob::<f32>::zeros([3, 0]).unwrap().view().unwrap().shape(), [3, 0]);
+    assert_eq!(Blob::<f32>::full((), 4.0).unwrap().view(Part::Data).unwrap()[[]], 4.0);
+    assert_eq!(Blob::<f32>::zeros([3, 0]).unwrap().view(Part::Data).unwrap().shape(), [3, 0]);
     let mut unshaped = Blob::<f32>::new().unwrap();
-    assert_eq!(unshaped.view().unwrap().shape(), [0]);
-    assert_eq!(unshaped.diff_view_mut().unwrap().shape(), [0]);
+    assert_eq!(unshaped.view(Part::Data).unwrap().shape(), [0]);
+    assert_eq!(unshaped.view_mut(Part::Diff).unwrap().shape(), [0]);
     let huge = Blob::<f32>::zeros([0, 1_i64 << 40, 1 << 40]).unwrap();
-    assert_eq!(huge.view().unwrap_err().kind(), ErrorKind::SizeOverflow);
+    assert_eq!(huge.view(Part::Data).unwrap_err().kind(), ErrorKind::SizeOverflow);
 }
 
 #[cfg(feature = "ndarray")]
@@ -36,9 +42,12 @@ fn an_array_in_row_major_order_is_used_in_place() {
     assert_eq!((blob.data().unwrap().as_ptr(), blob.shape()), (start, &[3, 4][..]));
     let array = blob.to_array().unwrap().into_dimensionality::<ndarray::Ix2>().unwrap();
     let transposed = Blob::from_array(array.clone().reversed_axes()).unwrap();
-    assert_eq!(transposed.view().unwrap(), array.t().into_dyn());
+    assert_eq!(transposed.view(Part::Data).unwrap(), array.t().into_dyn());
     for part in [array.clone().slice_move(s![1.., ..]), array.clone().slice_move(s![.., 1..3])] {
-        assert_eq!(Blob::from_array(part.clone()).unwrap().view().unwrap(), part.into_dyn());
+        assert_eq!(
+            Blob::from_array(part.clone()).unwrap().view(Part::Data).unwrap(),
+            part.into_dyn()
+        );
     }
 }
 

@@ -572,7 +572,7 @@ fn what_was_read_is_not_leaked_when_the_reader_panics_at_last() {
     let bytes = Blob::<f32>::full([100], 1.0).unwrap().to_proto(Payload::Data).unwrap();
     let context = Context::builder().host_cache(false).build().unwrap();
     let before = context.stats().unwrap().host_bytes;
-    let read = panic::catch_unwind(|| Blob::<f32>::read_from_in(&context, Last(bytes)));
+    let read = panic::catch_unwind(|| Blob::<f32>::in_context(&context).read_from(Last(bytes)));
     assert_eq!(message(read.unwrap_err()), "dropped");
     assert_eq!(context.stats().unwrap().host_bytes, before);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use syncblob::{
     Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Generation, Limits, Model,
-    OpenOptions, Payload, SolverInfo,
+    OpenOptions, Part, Payload, SolverInfo,
 };
 
 fn net() -> Model {
@@ -82,8 +82,8 @@ fn announced_blobs_are_asked_for_one_at_a_time() {
             let blob = model.blob(at)?;
             let shape = blob.info().shape().to_vec();
             Ok::<_, syncblob::Error>(match blob.info().dtype() {
-                Dtype::F64 => Blob::<f64>::full_in(&context, shape, 0.5)?.into(),
-                _ => Blob::<f32>::full_in(&context, shape, 2.5)?.into(),
+                Dtype::F64 => Blob::<f64>::in_context(&context).full(shape, 0.5)?.into(),
+                _ => Blob::<f32>::in_context(&context).full(shape, 2.5)?.into(),
             })
         })
         .unwrap();
@@ -139,7 +139,7 @@ fn a_replaced_blob_is_saved_and_the_rest_kept() {
     net().save(&path).unwrap();
     let mut model = Model::open(&path).unwrap();
     let mut weights = model.blob((1, 0)).unwrap().load::<f32>().unwrap();
-    weights.scale_data(2.0).unwrap();
+    weights.scale(Part::Data, 2.0).unwrap();
     model.set_blob((1, 0), &weights, Payload::Data).unwrap();
     model.save(&path).unwrap(); // over the file that it reads
     let again = Model::open(&path).unwrap();
@@ -262,7 +262,10 @@ fn blobs_load_into_the_context_of_choice() {
     let model = OpenOptions::new().context(&context).from_bytes(bytes).unwrap();
     let stored = model.blob((1, 0)).unwrap();
     assert_eq!(stored.load::<f32>().unwrap().context(), context);
-    assert_eq!(stored.load_in::<f32>(&Context::host()).unwrap().context(), Context::host());
+    assert_eq!(
+        Blob::<f32>::in_context(&Context::host()).load(&stored).unwrap().context(),
+        Context::host()
+    );
 }
 
 /// Bytes that count how often they are dropped.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, thread};
 
 use syncblob::sim::{Failure, Operation, Schedule, Sim};
-use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Side};
+use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Part, Side};
 
 const COUNT: usize = 64;
 const BYTES: usize = 256;
@@ -75,8 +75,8 @@ impl Drop for Loan {
 /// A memory whose newest bytes are lent ones, with room for them on the device.
 fn lent(context: &Context, bytes: usize) -> (MemoryHandle, Arc<Story>) {
     let story = Arc::new(Story::default());
-    let mut memory = MemoryHandle::new_in(context, bytes).unwrap();
-    let copied_to = memory.gpu_data_mut_ptr().unwrap() as usize;
+    let mut memory = context.memory(bytes).unwrap();
+    let copied_to = memory.gpu_mut_ptr().unwrap() as usize;
     let (context, seen) = (context.clone(), Arc::clone(&story));
     memory.set_shared(Loan { bytes: vec![7; bytes], copied_to, context, story: seen }).unwrap();
     (memory, story)
@@ -97,8 +97,8 @@ fn assert_nothing_is_kept(context: &Context) {
 fn lose_beside(give_up: fn(MemoryHandle)) {
     let context = simulated();
     let stream = sim(&context).stream().unwrap();
-    let mut spoiled = Blob::<f32>::zeros_in(&context, [COUNT]).unwrap();
-    spoiled.gpu_data_mut_ptr().unwrap();
+    let mut spoiled = Blob::<f32>::in_context(&context).zeros([COUNT]).unwrap();
+    spoiled.gpu_mut_ptr(Part::Data).unwrap();
     let (memory, story) = lent(&context, BYTES);
     sim(&context).set_schedule(Schedule::Lazy).unwrap();
     mem::forget(memory.push(stream.as_stream()).unwrap());
@@ -106,7 +106,7 @@ fn lose_beside(give_up: fn(MemoryHandle)) {
     fail_run(&context, &[(Operation::StreamSynchronize, 1)], 15);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let error = spoiled.scale_data(2.0).unwrap_err();
+            let error = spoiled.scale(Part::Data, 2.0).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::DeviceLost);
         });
         scope.spawn(|| {
@@ -138,9 +138,9 @@ fn what_a_context_leaves_behind_is_counted() {
     let host = Context::host();
     let before = host.stats().unwrap().leaked_bytes;
     let context = simulated();
-    let mut memory = MemoryHandle::new_in(&context, BYTES).unwrap();
+    let mut memory = context.memory(BYTES).unwrap();
     memory.set(vec![0.0_f64; BYTES / 8]).unwrap();
-    memory.gpu_data_mut_ptr().unwrap();
+    memory.gpu_mut_ptr().unwrap();
     sim(&context).set_schedule(Schedule::Lazy).unwrap();
     fail_run(&context, &[(Operation::Any, 2)], 16); // the copy is the first
     assert!(memory.data().is_err());

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use syncblob::{
-    sys, Blob, BlobAny, Context, ErrorKind, Format, MemoryHandle, Model, Part, Payload,
+    sys, Blob, BlobAny, Context, ErrorKind, Format, MemoryHandle, Model, OpenOptions, Part, Payload,
 };
 
 #[test]
@@ -32,8 +32,11 @@ fn a_blob_goes_to_c_and_back() {
         let blob = Blob::<f32>::from_raw(raw);
         assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[3.0; 6][..]));
         let any = BlobAny::from_raw(blob.into_raw()).unwrap();
-        assert_eq!(any.data_bytes().unwrap(), [3.0_f32; 6].map(f32::to_ne_bytes).as_flattened());
-        assert_eq!(any.diff_bytes().unwrap(), [0; 24]);
+        assert_eq!(
+            any.bytes(Part::Data).unwrap(),
+            [3.0_f32; 6].map(f32::to_ne_bytes).as_flattened()
+        );
+        assert_eq!(any.bytes(Part::Diff).unwrap(), [0; 24]);
         assert_eq!(any.try_clone().unwrap().downcast::<f32>().unwrap().data().unwrap(), [3.0; 6]);
     }
 }
@@ -68,7 +71,7 @@ fn a_share_that_c_takes_holds_writers_back() {
 #[test]
 fn a_memory_goes_to_c_and_back() {
     let blob = Blob::<u8>::full([4], 7).unwrap();
-    let raw = blob.data_handle().unwrap().into_raw();
+    let raw = blob.handle(Part::Data).unwrap().into_raw();
     assert!(!blob.is_unique(Part::Data).unwrap());
     // SAFETY: the share that `into_raw` gave.
     let handle = unsafe { MemoryHandle::from_raw(raw) };
@@ -80,7 +83,7 @@ fn a_memory_goes_to_c_and_back() {
 #[test]
 fn a_model_goes_to_c_and_back() {
     let context = Context::builder().build().unwrap();
-    let mut model = Model::create_in(&context, Format::Caffemodel).unwrap();
+    let mut model = OpenOptions::new().context(&context).create(Format::Caffemodel).unwrap();
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
     model.add_blob(layer, &Blob::<f32>::zeros([2]).unwrap(), Payload::Data).unwrap();
     model.set_progress(|_, _| panic!("nobody is told any more"));

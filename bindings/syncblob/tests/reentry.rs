@@ -274,14 +274,14 @@ const OFTEN: [Step; 4] =
     [("model", step_of_model), STEPS[1], ("set_shared_data", set_shared_data), STEPS[6]];
 
 const STEPS: [Step; 22] = [
-    ("new", |w| put(w, Blob::full_in(&w.context, [count()], value())?)),
+    ("new", |w| put(w, Blob::in_context(&w.context).full([count()], value())?)),
     ("new of an owner", |w| {
         let count = count();
-        put(w, Blob::from_shared_in(&w.context, [count], Owner::new(w, count))?)
+        put(w, Blob::in_context(&w.context).from_shared([count], Owner::new(w, count))?)
     }),
     ("new of a vector", |w| {
         let count = count();
-        put(w, Blob::from_vec_in(&w.context, [count], vec![value(); count])?)
+        put(w, Blob::in_context(&w.context).from_vec([count], vec![value(); count])?)
     }),
     ("drop", |w| {
         drop(w.slot().and_then(|mut slot| slot.take()));
@@ -289,9 +289,9 @@ const STEPS: [Step; 22] = [
     }),
     ("reshape", |w| one(w, |blob| blob.reshape([count()]).map(drop))),
     ("shrink", |w| one(w, |blob| blob.shrink_to_fit().map(drop))),
-    ("share_data", |w| two(w, |to, from| to.share_data(from))),
-    ("share_diff", |w| two(w, |to, from| to.share_diff(from))),
-    ("copy_from", |w| two(w, |to, from| to.copy_from_reshape(from, part()))),
+    ("share_data", |w| two(w, |to, from| to.share(Part::Data, from))),
+    ("share_diff", |w| two(w, |to, from| to.share(Part::Diff, from))),
+    ("copy_from", |w| two(w, |to, from| to.copy_from_reshape(part(), from))),
     ("set_shared_data", set_shared_data),
     ("memory set_shared", |w| {
         one(w, |blob| {
@@ -306,7 +306,8 @@ const STEPS: [Step; 22] = [
     }),
     ("handle", |w| {
         one(w, |blob| {
-            let handle = if one_in(2) { blob.data_handle()? } else { blob.diff_handle()? };
+            let handle =
+                if one_in(2) { blob.handle(Part::Data)? } else { blob.handle(Part::Diff)? };
             let last = free(&w.handles).and_then(|mut handles| {
                 handles.insert(0, handle);
                 (handles.len() > 4).then(|| handles.pop())
@@ -317,7 +318,7 @@ const STEPS: [Step; 22] = [
     }),
     ("drop_diff", |w| {
         one(w, |blob| {
-            blob.drop_diff();
+            blob.release(Part::Diff);
             Ok(())
         })
     }),
@@ -326,8 +327,8 @@ const STEPS: [Step; 22] = [
         one(w, |blob| match below(4) {
             0 => blob.data_mut().map(|data| data.fill(value())),
             1 => blob.diff_mut().map(|diff| diff.fill(value())),
-            2 => blob.fill_diff(value()),
-            _ => blob.clear_data(),
+            2 => blob.fill(Part::Diff, value()),
+            _ => blob.clear(Part::Data),
         })
     }),
     ("update and sum", |w| {
@@ -335,13 +336,13 @@ const STEPS: [Step; 22] = [
             if blob.data()?.iter().all(|value| value.abs() < 1e3) {
                 blob.update()?;
             }
-            blob.asum_data().and(blob.sumsq_diff()).map(drop)
+            blob.asum(Part::Data).and(blob.sumsq(Part::Diff)).map(drop)
         })
     }),
     ("sides", |w| {
         one(w, |blob| match below(4) {
-            0 => blob.gpu_data_ptr().map(drop),
-            1 => blob.gpu_data_mut_ptr().map(drop),
+            0 => blob.gpu_ptr(Part::Data).map(drop),
+            1 => blob.gpu_mut_ptr(Part::Data).map(drop),
             2 => blob.memory_mut(part())?.evict(Side::Host),
             _ => blob.memory_mut(part())?.evict(Side::Device),
         })
@@ -359,7 +360,7 @@ const STEPS: [Step; 22] = [
             let Some(blob) = &*slot else { return Ok(()) };
             blob.to_dlpack(part(), Side::Host)?
         };
-        put(w, Blob::from_dlpack_in(&w.context, tensor)?)
+        put(w, Blob::in_context(&w.context).from_dlpack(tensor)?)
     }),
     ("context", |w| {
         w.context.trim();
@@ -370,7 +371,7 @@ const STEPS: [Step; 22] = [
 ];
 
 fn set_shared_data(world: &Arc<World>) -> Result {
-    one(world, |blob| blob.set_shared_data(Owner::new(world, blob.count() + below(3))))
+    one(world, |blob| blob.set_shared(Part::Data, Owner::new(world, blob.count() + below(3))))
 }
 
 fn part() -> Part {
@@ -406,7 +407,7 @@ fn step_of_model(world: &Arc<World>) -> Result {
     match below(6) {
         0 => {
             let layer = below(model.num_layers().max(1));
-            put(world, model.blob((layer, 0))?.load_in(&world.context)?)
+            put(world, Blob::in_context(&world.context).load(&model.blob((layer, 0))?)?)
         }
         1 => model.to_bytes().map(drop),
         2 => model.write_to(Writer(Vec::new())),
@@ -420,7 +421,7 @@ fn step_of_model(world: &Arc<World>) -> Result {
             let mut bytes = Writer(Vec::new());
             if let Some(Some(blob)) = world.slot().as_deref() {
                 blob.write_to(&mut bytes, Payload::DataAndDiff)?;
-                let read = Blob::read_from_in(&world.context, Reader(bytes.0))?;
+                let read = Blob::in_context(&world.context).read_from(Reader(bytes.0))?;
                 return put(world, read);
             }
             Ok(())
@@ -430,7 +431,7 @@ fn step_of_model(world: &Arc<World>) -> Result {
 }
 
 fn new_model(world: &Arc<World>) -> Result {
-    let mut model = Model::create_in(&world.context, Format::Caffemodel)?;
+    let mut model = OpenOptions::new().context(&world.context).create(Format::Caffemodel)?;
     model.set_progress(report);
     for name in ["a", "b", "c"] {
         let layer = model.add_layer(name, "X")?;

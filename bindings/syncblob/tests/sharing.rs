@@ -21,23 +21,23 @@ fn memory_of(blob: &mut Blob<f32>, part: Part) -> syncblob::Result<&mut SyncedMe
 
 const WRITERS_OF_DATA: [Writer; 21] = [
     ("data_mut", |b| b.data_mut().map(drop)),
-    ("gpu_data_mut_ptr", |b| b.gpu_data_mut_ptr().map(drop)),
-    ("clear_data", |b| b.clear_data()),
-    ("scale_data", |b| b.scale_data(2.0)),
+    ("gpu_mut_ptr", |b| b.gpu_mut_ptr(Part::Data).map(drop)),
+    ("clear_data", |b| b.clear(Part::Data)),
+    ("scale_data", |b| b.scale(Part::Data, 2.0)),
     ("update", |b| b.update()),
-    ("copy_from", |b| b.copy_from(&Blob::full([4], 9.0)?, Part::Data)),
-    ("copy_from_reshape", |b| b.copy_from_reshape(&Blob::full([4], 9.0)?, Part::Data)),
+    ("copy_from", |b| b.copy_from(Part::Data, &Blob::full([4], 9.0)?)),
+    ("copy_from_reshape", |b| b.copy_from_reshape(Part::Data, &Blob::full([4], 9.0)?)),
     ("read_proto", |b| b.read_proto(&proto())),
     ("read_proto_reshape", |b| b.read_proto_reshape(&proto())),
-    ("fill_data", |b| b.fill_data(9.0)),
-    ("fill", |b| b.fill(&Filler::Constant { value: 9.0 }, 1)),
-    ("overwrite_data", |b| b.overwrite_data(&[9.0; 4])),
+    ("fill_data", |b| b.fill(Part::Data, 9.0)),
+    ("fill", |b| b.initialize(&Filler::Constant { value: 9.0 }, 1)),
+    ("overwrite_data", |b| b.overwrite(Part::Data, &[9.0; 4])),
     ("data_and_diff_mut", |b| b.data_and_diff_mut().map(drop)),
     ("memory data_mut", |b| memory_of(b, Part::Data)?.data_mut().map(drop)),
     ("memory overwrite", |b| memory_of(b, Part::Data)?.overwrite(&[9; 16])),
-    ("memory gpu_data_mut_ptr", |b| memory_of(b, Part::Data)?.gpu_data_mut_ptr().map(drop)),
-    ("memory gpu_data_mut_ptr_on", |b| {
-        memory_of(b, Part::Data)?.gpu_data_mut_ptr_on(Stream::DEFAULT).map(drop)
+    ("memory gpu_mut_ptr", |b| memory_of(b, Part::Data)?.gpu_mut_ptr().map(drop)),
+    ("memory gpu_mut_ptr_on", |b| {
+        memory_of(b, Part::Data)?.gpu_mut_ptr_on(Stream::DEFAULT).map(drop)
     }),
     ("memory overwrite_gpu_ptr", |b| {
         // SAFETY: all writing calls here are made of memory that is written next.
@@ -50,20 +50,20 @@ const WRITERS_OF_DATA: [Writer; 21] = [
 
 const WRITERS_OF_DIFF: [Writer; 9] = [
     ("diff_mut", |b| b.diff_mut().map(drop)),
-    ("gpu_diff_mut_ptr", |b| b.gpu_diff_mut_ptr().map(drop)),
-    ("clear_diff", |b| b.clear_diff()),
-    ("scale_diff", |b| b.scale_diff(2.0)),
-    ("copy_from", |b| b.copy_from(&Blob::full([4], 9.0)?, Part::Diff)),
+    ("gpu_diff_mut_ptr", |b| b.gpu_mut_ptr(Part::Diff).map(drop)),
+    ("clear_diff", |b| b.clear(Part::Diff)),
+    ("scale_diff", |b| b.scale(Part::Diff, 2.0)),
+    ("copy_from", |b| b.copy_from(Part::Diff, &Blob::full([4], 9.0)?)),
     ("read_proto", |b| b.read_proto(&proto())),
-    ("fill_diff", |b| b.fill_diff(9.0)),
-    ("overwrite_diff", |b| b.overwrite_diff(&[9.0; 4])),
+    ("fill_diff", |b| b.fill(Part::Diff, 9.0)),
+    ("overwrite_diff", |b| b.overwrite(Part::Diff, &[9.0; 4])),
     ("data_and_diff_mut", |b| b.data_and_diff_mut().map(drop)),
 ];
 
 fn two() -> [Blob<f32>; 2] {
     let context = Context::builder().device("sim:0").build().unwrap();
     [1.0, 2.0].map(|value| {
-        let mut blob = Blob::from_fn_in(&context, [4], |_| value).unwrap();
+        let mut blob = Blob::in_context(&context).from_fn([4], |_| value).unwrap();
         blob.diff_mut().unwrap().fill(value);
         blob
     })
@@ -73,7 +73,7 @@ fn two() -> [Blob<f32>; 2] {
 fn no_writer_writes_shared_data() {
     for (name, write) in WRITERS_OF_DATA {
         let [a, mut b] = two();
-        b.share_data(&a).unwrap();
+        b.share(Part::Data, &a).unwrap();
         let kind = write(&mut b).unwrap_err().kind();
         assert_eq!((name, kind), (name, ErrorKind::Shared));
         assert_eq!((a.data().unwrap(), b.data().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
@@ -86,7 +86,7 @@ fn no_writer_writes_shared_data() {
 fn no_writer_writes_a_shared_diff() {
     for (name, write) in WRITERS_OF_DIFF {
         let [mut a, mut b] = two();
-        b.share_diff(&a).unwrap();
+        b.share(Part::Diff, &a).unwrap();
         let kind = write(&mut a).unwrap_err().kind();
         assert_eq!((name, kind), (name, ErrorKind::Shared));
         assert_eq!(b.diff().unwrap(), [1.0; 4]);
@@ -99,7 +99,7 @@ fn no_writer_writes_a_shared_diff() {
 fn a_handle_is_a_share_and_a_reference_is_none() {
     for (name, write) in WRITERS_OF_DATA {
         let [mut a, _] = two();
-        let handle = a.data_handle().unwrap();
+        let handle = a.handle(Part::Data).unwrap();
         let kind = write(&mut a).unwrap_err().kind();
         assert_eq!((name, kind), (name, ErrorKind::Shared));
         assert!(!handle.is_unique() && !a.is_unique(Part::Data).unwrap());
@@ -113,7 +113,7 @@ fn a_handle_is_a_share_and_a_reference_is_none() {
 #[test]
 fn a_handle_is_as_good_an_owner_as_a_blob() {
     let [a, _] = two();
-    let mut handle = a.data_handle().unwrap();
+    let mut handle = a.handle(Part::Data).unwrap();
     assert_eq!(handle.data_mut().unwrap_err().kind(), ErrorKind::Shared);
     drop(a);
     handle.data_mut().unwrap().fill(0);
@@ -126,18 +126,18 @@ fn a_handle_is_as_good_an_owner_as_a_blob() {
 fn made_unique_a_blob_keeps_its_values_and_its_sharers_theirs() {
     for on_device in [false, true] {
         let [a, mut b] = two();
-        b.share_data(&a).unwrap();
-        b.share_diff(&a).unwrap();
+        b.share(Part::Data, &a).unwrap();
+        b.share(Part::Diff, &a).unwrap();
         if on_device {
-            b.gpu_data_ptr().unwrap();
+            b.gpu_ptr(Part::Data).unwrap();
         }
         for part in [Part::Data, Part::Diff] {
             b.make_unique(part).unwrap();
             b.make_unique(part).unwrap(); // nothing to do
         }
         assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
-        b.fill_data(5.0).unwrap();
-        b.fill_diff(5.0).unwrap();
+        b.fill(Part::Data, 5.0).unwrap();
+        b.fill(Part::Diff, 5.0).unwrap();
         assert_eq!((a.data().unwrap(), a.diff().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
     }
 }
@@ -145,21 +145,21 @@ fn made_unique_a_blob_keeps_its_values_and_its_sharers_theirs() {
 #[test]
 fn writing_through_a_share_is_seen_by_all() {
     let [a, mut b] = two();
-    b.share_data(&a).unwrap();
-    b.share_diff(&a).unwrap();
+    b.share(Part::Data, &a).unwrap();
+    b.share(Part::Diff, &a).unwrap();
     // SAFETY: nobody uses `a` meanwhile.
     unsafe {
-        b.data_shared_mut().unwrap()[0] = 8.0;
-        b.diff_shared_mut().unwrap()[1] = 9.0;
+        b.shared_mut(Part::Data).unwrap()[0] = 8.0;
+        b.shared_mut(Part::Diff).unwrap()[1] = 9.0;
     }
-    assert_eq!((a.at([0]).unwrap(), a.diff_at([1]).unwrap()), (8.0, 9.0));
+    assert_eq!((a.at(Part::Data, [0]).unwrap(), a.at(Part::Diff, [1]).unwrap()), (8.0, 9.0));
 }
 
 #[test]
 fn adopting_a_memory_lets_go_of_a_share() {
     let [a, mut b] = two();
-    b.share_data(&a).unwrap();
-    b.set_data(vec![7.0; 4]).unwrap();
+    b.share(Part::Data, &a).unwrap();
+    b.set(Part::Data, vec![7.0; 4]).unwrap();
     b.data_mut().unwrap()[0] = 8.0;
     assert_eq!((a.data().unwrap(), b.data().unwrap()), (&[1.0; 4][..], &[8.0, 7.0, 7.0, 7.0][..]));
 }
@@ -169,13 +169,13 @@ fn a_memory_that_was_there_becomes_a_part() {
     let [a, mut b] = two();
     let bytes_of = |value: f32| [value; 4].map(f32::to_ne_bytes).as_flattened().to_vec();
     for part in [Part::Data, Part::Diff] {
-        let mut made = MemoryHandle::new_in(&b.context(), 16).unwrap();
+        let mut made = b.context().memory(16).unwrap();
         made.overwrite(&bytes_of(7.0)).unwrap();
         b.set_memory(part, made).unwrap();
         assert!(b.is_unique(part).unwrap()); // the handle moved in
     }
     assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[7.0; 4][..], &[7.0; 4][..]));
-    b.set_memory(Part::Diff, a.data_handle().unwrap()).unwrap();
+    b.set_memory(Part::Diff, a.handle(Part::Data).unwrap()).unwrap();
     assert_eq!(b.diff_mut().unwrap_err().kind(), ErrorKind::Shared);
     b.update().unwrap(); // reads it
     assert_eq!((b.data().unwrap(), a.data().unwrap()), (&[6.0; 4][..], &[1.0; 4][..]));
@@ -187,19 +187,19 @@ fn a_memory_that_was_there_becomes_a_part() {
 fn memories_that_do_not_suit_a_blob_are_refused() {
     let [a, mut b] = two();
     let elsewhere = MemoryHandle::new(16).unwrap();
-    let small = MemoryHandle::new_in(&b.context(), 15).unwrap();
-    let askew = Blob::<u8>::from_shared_in(&b.context(), [19], Askew::new(19)).unwrap();
+    let small = b.context().memory(15).unwrap();
+    let askew = Blob::<u8>::in_context(&b.context()).from_shared([19], Askew::new(19)).unwrap();
     for (memory, kind) in [
         (elsewhere, ErrorKind::WrongDevice),
         (small, ErrorKind::InvalidArgument),
-        (askew.data_handle().unwrap(), ErrorKind::InvalidArgument),
+        (askew.handle(Part::Data).unwrap(), ErrorKind::InvalidArgument),
     ] {
         assert_eq!(b.set_memory(Part::Data, memory).unwrap_err().kind(), kind);
     }
     assert!(askew.is_unique(Part::Data).unwrap());
     assert_eq!((b.data().unwrap(), a.data().unwrap()), (&[2.0; 4][..], &[1.0; 4][..]));
-    let mut bytes = Blob::<u8>::zeros_in(&b.context(), [19]).unwrap();
-    bytes.set_memory(Part::Diff, askew.data_handle().unwrap()).unwrap();
+    let mut bytes = Blob::<u8>::in_context(&b.context()).zeros([19]).unwrap();
+    bytes.set_memory(Part::Diff, askew.handle(Part::Data).unwrap()).unwrap();
     assert_eq!(bytes.diff().unwrap(), [3; 19]);
 }
 
@@ -223,10 +223,10 @@ impl AsRef<[u8]> for Askew {
 #[test]
 fn a_dropped_diff_stays_with_its_sharers() {
     let [a, mut b] = two();
-    b.share_diff(&a).unwrap();
-    b.drop_diff();
+    b.share(Part::Diff, &a).unwrap();
+    b.release(Part::Diff);
     assert!(a.is_unique(Part::Diff).unwrap());
-    assert_eq!((a.diff().unwrap(), b.diff_capacity()), (&[1.0; 4][..], 0));
+    assert_eq!((a.diff().unwrap(), b.capacity(Part::Diff)), (&[1.0; 4][..], 0));
     assert_eq!((b.diff().unwrap(), b.data().unwrap()), (&[0.0; 4][..], &[2.0; 4][..]));
 }
 
@@ -243,7 +243,7 @@ fn send_and_sync_are_where_they_are_claimed() {
 #[test]
 fn sharing_one_part_leaves_the_other_writable() {
     let [a, mut b] = two();
-    b.share_diff(&a).unwrap();
+    b.share(Part::Diff, &a).unwrap();
     assert!(b.is_unique(Part::Data).unwrap() && !b.is_unique(Part::Diff).unwrap());
     b.update().unwrap(); // reads the shared diff
     assert_eq!(b.data().unwrap(), [1.0; 4]);
@@ -252,7 +252,7 @@ fn sharing_one_part_leaves_the_other_writable() {
 #[test]
 fn a_sharer_that_outgrows_the_memory_lets_go_of_it() {
     let [mut a, mut b] = two();
-    b.share_data(&a).unwrap();
+    b.share(Part::Data, &a).unwrap();
     let kept = a.data().unwrap().as_ptr();
     assert!(b.reshape([8]).unwrap().data);
     b.data_mut().unwrap().fill(7.0);
@@ -263,16 +263,16 @@ fn a_sharer_that_outgrows_the_memory_lets_go_of_it() {
 #[test]
 fn sharing_needs_equal_counts() {
     let [a, _] = two();
-    let mut other = Blob::<f32>::zeros_in(&a.context(), [5]).unwrap();
-    assert_eq!(other.share_data(&a).unwrap_err().kind(), ErrorKind::ShapeMismatch);
+    let mut other = Blob::<f32>::in_context(&a.context()).zeros([5]).unwrap();
+    assert_eq!(other.share(Part::Data, &a).unwrap_err().kind(), ErrorKind::ShapeMismatch);
 }
 
 #[test]
 fn many_threads_read_and_the_bytes_move_once() {
     const THREADS: usize = 8;
     let context = Context::builder().device("sim:0").build().unwrap();
-    let mut blob = Blob::<f32>::from_fn_in(&context, [1000], |i| i as f32).unwrap();
-    blob.gpu_data_mut_ptr().unwrap();
+    let mut blob = Blob::<f32>::in_context(&context).from_fn([1000], |i| i as f32).unwrap();
+    blob.gpu_mut_ptr(Part::Data).unwrap();
     let before = context.stats().unwrap().downloads;
     let (blob, barrier) = (Arc::new(blob), Arc::new(Barrier::new(THREADS)));
     let readers = (0..THREADS).map(|_| {
@@ -280,8 +280,8 @@ fn many_threads_read_and_the_bytes_move_once() {
         thread::spawn(move || {
             barrier.wait();
             let sum: f32 = blob.data().unwrap().iter().sum();
-            assert!(!blob.gpu_data_ptr().unwrap().is_null());
-            (sum, blob.asum_data().unwrap())
+            assert!(!blob.gpu_ptr(Part::Data).unwrap().is_null());
+            (sum, blob.asum(Part::Data).unwrap())
         })
     });
     for reader in readers.collect::<Vec<_>>() {
@@ -294,7 +294,7 @@ fn many_threads_read_and_the_bytes_move_once() {
 fn sharers_on_threads_become_writers_when_they_are_the_last() {
     for _ in 0..50 {
         let [a, mut b] = two();
-        b.share_data(&a).unwrap();
+        b.share(Part::Data, &a).unwrap();
         let writers = [a, b].map(|mut blob| {
             thread::spawn(move || match blob.data_mut() {
                 Ok(data) => {
@@ -317,7 +317,7 @@ fn sharers_on_threads_become_writers_when_they_are_the_last() {
 fn handles_come_and_go_on_threads_while_one_waits_to_write() {
     for _ in 0..50 {
         let [mut a, _] = two();
-        let handle = a.data_handle().unwrap();
+        let handle = a.handle(Part::Data).unwrap();
         let readers = (0..4).map(|_| {
             let handle = handle.clone();
             thread::spawn(move || {
@@ -329,7 +329,7 @@ fn handles_come_and_go_on_threads_while_one_waits_to_write() {
         let readers: Vec<_> = readers.collect();
         drop(handle);
         let before = 4 * 1.0_f32.to_ne_bytes().map(u64::from).iter().sum::<u64>();
-        while a.fill_data(5.0).is_err() {
+        while a.fill(Part::Data, 5.0).is_err() {
             thread::yield_now();
         }
         assert_eq!(a.data().unwrap(), [5.0; 4]);
@@ -362,14 +362,14 @@ fn queued_copies_and_readers_share_a_memory() {
     let context = Context::builder().device("sim:0").build().unwrap();
     context.sim().unwrap().set_schedule(syncblob::sim::Schedule::Random(7)).unwrap();
     for _ in 0..20 {
-        let mut blob = Blob::<f32>::full_in(&context, [256], 1.0).unwrap();
-        blob.gpu_data_mut_ptr().unwrap();
+        let mut blob = Blob::<f32>::in_context(&context).full([256], 1.0).unwrap();
+        blob.gpu_mut_ptr(Part::Data).unwrap();
         let stream = context.stream().unwrap();
         thread::scope(|scope| {
             let pull = || blob.memory(Part::Data).unwrap().prefetch(Side::Host, stream)?.wait();
             scope.spawn(move || pull().unwrap());
             scope.spawn(|| assert_eq!(blob.data().unwrap(), [1.0; 256]));
-            scope.spawn(|| assert_eq!(blob.asum_data().unwrap(), 256.0));
+            scope.spawn(|| assert_eq!(blob.asum(Part::Data).unwrap(), 256.0));
         });
         blob.data_mut().unwrap().fill(2.0);
     }

@@ -20,9 +20,10 @@ fn of_one<T: syncblob::Element>(name: &str, blob: &Blob<T>) -> Vec<u8> {
 #[test]
 fn a_view_is_the_blobs_own_bytes() {
     let context = Context::builder().device("sim:0").build().unwrap();
-    let mut blob = Blob::<f32>::from_slice_in(&context, [2, 2], &[1.0, 2.0, 3.0, 4.0]).unwrap();
+    let mut blob =
+        Blob::<f32>::in_context(&context).from_slice([2, 2], &[1.0, 2.0, 3.0, 4.0]).unwrap();
     blob.diff_mut().unwrap().fill(0.5);
-    blob.gpu_data_mut_ptr().unwrap(); // the view comes from there
+    blob.gpu_mut_ptr(Part::Data).unwrap(); // the view comes from there
     let view = blob.tensor_view().unwrap();
     assert_eq!((view.shape(), view.dtype()), (&[2, 2][..], safetensors::Dtype::F32));
     assert_eq!(view.data().as_ptr(), blob.data().unwrap().as_ptr().cast());
@@ -86,8 +87,11 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
         (mapped.data().unwrap(), other.data().unwrap()),
         (weight.data().unwrap(), &[0.5; 3][..])
     );
-    mapped.scale_data(2.0).unwrap();
-    assert_eq!((mapped.at([7, 3]).unwrap(), host_storage(&mapped)), (62.0, Storage::Owned));
+    mapped.scale(Part::Data, 2.0).unwrap();
+    assert_eq!(
+        (mapped.at(Part::Data, [7, 3]).unwrap(), host_storage(&mapped)),
+        (62.0, Storage::Owned)
+    );
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 

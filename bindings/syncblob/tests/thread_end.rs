@@ -54,7 +54,7 @@ fn calls(bytes: &[u8]) {
     model.save(&path).unwrap();
     assert_eq!(OpenOptions::new().open(&path).unwrap().layers().len(), 1);
     let mut blob = Blob::from_vec([3], vec![1.0_f32; 3]).unwrap();
-    blob.fill(&Filler::Constant { value: 2.0 }, 0).unwrap();
+    blob.initialize(&Filler::Constant { value: 2.0 }, 0).unwrap();
     let mut written = Vec::new();
     blob.write_to(&mut written, Payload::Data).unwrap();
     assert_eq!(Blob::<f32>::read_from(written).unwrap().data().unwrap(), [2.0; 3]);

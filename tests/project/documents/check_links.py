@@ -51,10 +51,12 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Macros make the names of statuses."""
+    """Macros make the names of statuses, and in caffe.h those of data and diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     statuses = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
-    return statuses.union(*(NAME.findall(text) for text in texts))
+    parts = {begin + part + end for text in texts for part in ("data", "diff")
+             for begin, end in re.findall(r"\b(sb_\w*)##x(?:##(\w+))?", text)}
+    return statuses.union(parts, *(NAME.findall(text) for text in texts))
 
 
 def name_problems(page):

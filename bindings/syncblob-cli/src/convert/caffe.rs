@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use syncblob::{Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Model, SolverInfo};
+use syncblob::{
+    Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Model, OpenOptions, SolverInfo,
+};
 
 use super::layers::{self, Content};
 use super::plan::Plan;
@@ -36,7 +38,10 @@ impl Net {
     fn announced(format: Option<Format>, plan: &Plan) -> Result<Self> {
         let format = format.unwrap_or(Format::Caffemodel);
         let context = Context::builder().host_cache(false).build()?;
-        let mut net = Self { model: Model::create_in(&context, format)?, contents: Vec::new() };
+        let mut net = Self {
+            model: OpenOptions::new().context(&context).create(format)?,
+            contents: Vec::new(),
+        };
         match format {
             Format::Blob => {
                 plan.single()?;

@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     }
 
     fn converted<T: Float + Pod>(&self, item: &Item) -> Result<BlobAny> {
-        let mut blob = Blob::<T>::zeros_in(self.source.context(), &item.shape[..])?;
+        let mut blob = Blob::<T>::in_context(self.source.context()).zeros(&item.shape[..])?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(blob.data_mut()?);
         let mut at = 0;
         self.pieces(item, &mut |piece| {

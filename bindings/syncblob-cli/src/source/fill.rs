@@ -90,7 +90,7 @@ fn typed<T: Element + Pod>(
     order: ByteOrder,
     read: Read,
 ) -> Result<BlobAny> {
-    let mut blob = Blob::<T>::zeros_in(context, shape)?;
+    let mut blob = Blob::<T>::in_context(context).zeros(shape)?;
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(blob.data_mut()?);
     read(bytes)?;
     if (order == ByteOrder::Big) != cfg!(target_endian = "big") {

@@ -11,11 +11,11 @@ fn of_truth_values() {
 }
 
 fn arithmetic_of_integers(blob: &Blob<i32>) {
-    blob.asum_data().unwrap(); //~ E0599
+    blob.asum(Part::Data).unwrap(); //~ E0599
 }
 
 fn shared_with_another_type(blob: &mut Blob<f32>, other: &Blob<f64>) {
-    blob.share_data(other).unwrap(); //~ E0308
+    blob.share(Part::Data, other).unwrap(); //~ E0308
 }
 
 fn of_any_type(any: &mut BlobAny) -> (&mut Blob<f32>, &mut Blob<f32>) {

@@ -11,7 +11,7 @@ fn shape() -> &'static [usize] {
 }
 
 fn view() -> ndarray::ArrayViewD<'static, f32> {
-    Blob::<f32>::zeros([4]).unwrap().view().unwrap() //~ E0515
+    Blob::<f32>::zeros([4]).unwrap().view(Part::Data).unwrap() //~ E0515
 }
 
 fn memory() -> &'static SyncedMemory {
@@ -19,7 +19,7 @@ fn memory() -> &'static SyncedMemory {
 }
 
 fn bytes_of_a_handle() -> &'static [u8] {
-    Blob::<f32>::zeros([4]).unwrap().data_handle().unwrap().data().unwrap() //~ E0515
+    Blob::<f32>::zeros([4]).unwrap().handle(Part::Data).unwrap().data().unwrap() //~ E0515
 }
 
 fn pending(blob: Blob<f32>) -> Pending<'static> {

@@ -14,21 +14,21 @@ fn data_and_diff_mut(mut blob: Blob<f32>) {
     println!("{read:?}");
 }
 
-fn gpu_data_mut_ptr(mut blob: Blob<f32>) {
+fn gpu_mut_ptr(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.gpu_data_mut_ptr().unwrap(); //~ E0502
+    blob.gpu_mut_ptr(Part::Data).unwrap(); //~ E0502
     println!("{read:?}");
 }
 
 fn clear(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.clear_data().unwrap(); //~ E0502
+    blob.clear(Part::Data).unwrap(); //~ E0502
     println!("{read:?}");
 }
 
 fn scale(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.scale_data(2.0).unwrap(); //~ E0502
+    blob.scale(Part::Data, 2.0).unwrap(); //~ E0502
     println!("{read:?}");
 }
 
@@ -40,19 +40,19 @@ fn update(mut blob: Blob<f32>) {
 
 fn fill(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.fill_data(1.0).unwrap(); //~ E0502
+    blob.fill(Part::Data, 1.0).unwrap(); //~ E0502
     println!("{read:?}");
 }
 
 fn overwrite(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.overwrite_data(&[1.0; 4]).unwrap(); //~ E0502
+    blob.overwrite(Part::Data, &[1.0; 4]).unwrap(); //~ E0502
     println!("{read:?}");
 }
 
 fn copy_from(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.copy_from(&Blob::zeros([4]).unwrap(), Part::Data).unwrap(); //~ E0502
+    blob.copy_from(Part::Data, &Blob::zeros([4]).unwrap()).unwrap(); //~ E0502
     println!("{read:?}");
 }
 
@@ -64,7 +64,7 @@ fn through_the_memory(mut blob: Blob<f32>) {
 
 fn through_a_view(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();
-    blob.view_mut().unwrap().fill(1.0); //~ E0502
+    blob.view_mut(Part::Data).unwrap().fill(1.0); //~ E0502
     println!("{read:?}");
 }
 

@@ -28,19 +28,19 @@ fn shrink_to_fit(mut blob: Blob<f32>) {
 
 fn share_data(mut blob: Blob<f32>) {
     let stale = blob.data().unwrap();
-    blob.share_data(&Blob::zeros([4]).unwrap()).unwrap(); //~ E0502
+    blob.share(Part::Data, &Blob::zeros([4]).unwrap()).unwrap(); //~ E0502
     println!("{stale:?}");
 }
 
 fn set_data(mut blob: Blob<f32>) {
     let stale = blob.data().unwrap();
-    blob.set_data(vec![0.0; 4]).unwrap(); //~ E0502
+    blob.set(Part::Data, vec![0.0; 4]).unwrap(); //~ E0502
     println!("{stale:?}");
 }
 
 fn set_shared_data(mut blob: Blob<f32>) {
     let stale = blob.data().unwrap();
-    blob.set_shared_data(vec![0.0; 4]).unwrap(); //~ E0502
+    blob.set_shared(Part::Data, vec![0.0; 4]).unwrap(); //~ E0502
     println!("{stale:?}");
 }
 
@@ -52,7 +52,7 @@ fn set_memory(mut blob: Blob<f32>, memory: syncblob::MemoryHandle) {
 
 fn drop_diff(mut blob: Blob<f32>) {
     let stale = blob.diff().unwrap();
-    blob.drop_diff(); //~ E0502
+    blob.release(Part::Diff); //~ E0502
     println!("{stale:?}");
 }
 

@@ -3,8 +3,8 @@ use syncblob::{Access, Blob, OpenOptions, Part, Stream};
 // Each of these is the caller's promise.
 
 fn through_a_share(blob: &mut Blob<f32>) {
-    blob.data_shared_mut().unwrap(); //~ E0133
-    blob.diff_shared_mut().unwrap(); //~ E0133
+    blob.shared_mut(Part::Data).unwrap(); //~ E0133
+    blob.shared_mut(Part::Diff).unwrap(); //~ E0133
 }
 
 fn unfilled_device_memory(blob: &mut Blob<f32>) {
@@ -12,7 +12,7 @@ fn unfilled_device_memory(blob: &mut Blob<f32>) {
 }
 
 fn a_device_pointer(blob: &mut Blob<f32>, pointer: *mut f32) {
-    blob.set_gpu_data(pointer, 4, Access::Writable, ()).unwrap(); //~ E0133
+    blob.set_gpu(Part::Data, pointer, 4, Access::Writable, ()).unwrap(); //~ E0133
 }
 
 fn a_stream(pointer: *mut std::ffi::c_void) {

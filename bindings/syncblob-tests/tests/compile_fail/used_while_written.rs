@@ -16,13 +16,13 @@ fn written_twice(mut blob: Blob<f32>) {
 
 fn shared_meanwhile(mut blob: Blob<f32>, mut other: Blob<f32>) {
     let written = blob.data_mut().unwrap();
-    other.share_data(&blob).unwrap(); //~ E0502
+    other.share(Part::Data, &blob).unwrap(); //~ E0502
     written[0] = 1.0;
 }
 
 fn kept_meanwhile(mut blob: Blob<f32>) {
     let written = blob.data_mut().unwrap();
-    let handle = blob.data_handle().unwrap(); //~ E0502
+    let handle = blob.handle(Part::Data).unwrap(); //~ E0502
     written[0] = 1.0;
     drop(handle);
 }
@@ -36,19 +36,19 @@ fn lent_meanwhile(mut blob: Blob<f32>) {
 
 fn copied_from_meanwhile(mut blob: Blob<f32>, mut other: Blob<f32>) {
     let written = blob.data_mut().unwrap();
-    other.copy_from(&blob, Part::Data).unwrap(); //~ E0502
+    other.copy_from(Part::Data, &blob).unwrap(); //~ E0502
     written[0] = 1.0;
 }
 
 fn on_the_device_meanwhile(mut blob: Blob<f32>) {
     let written = blob.data_mut().unwrap();
-    blob.gpu_data_ptr().unwrap(); //~ E0502
+    blob.gpu_ptr(Part::Data).unwrap(); //~ E0502
     written[0] = 1.0;
 }
 
 fn summed_meanwhile(mut blob: Blob<f32>) {
     let written = blob.data_mut().unwrap();
-    blob.asum_data().unwrap(); //~ E0502
+    blob.asum(Part::Data).unwrap(); //~ E0502
     written[0] = 1.0;
 }
 

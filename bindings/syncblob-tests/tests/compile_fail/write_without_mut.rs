@@ -19,13 +19,13 @@ fn through_a_handle(handle: &MemoryHandle) {
 }
 
 fn from_itself(blob: &mut Blob<f32>) {
-    blob.copy_from(blob, Part::Data).unwrap(); //~ E0502
+    blob.copy_from(Part::Data, blob).unwrap(); //~ E0502
 }
 
 fn of_two_threads(blob: &mut Blob<f32>) {
     std::thread::scope(|scope| {
-        scope.spawn(|| blob.fill_data(1.0));
-        scope.spawn(|| blob.fill_data(2.0)); //~ E0499
+        scope.spawn(|| blob.fill(Part::Data, 1.0));
+        scope.spawn(|| blob.fill(Part::Data, 2.0)); //~ E0499
     });
 }
 

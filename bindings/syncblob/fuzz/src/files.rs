@@ -51,7 +51,7 @@ impl State {
 
     fn new_from_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let Some(bytes) = self.done(self.blobs[j].to_proto(payload)) else { return };
-        let result = Blob::from_proto_in(&self.context, &bytes);
+        let result = Blob::in_context(&self.context).from_proto(&bytes);
         if let Some(blob) = self.done(result) {
             assert_eq!(blob.has_shape_of_proto(&bytes).ok(), Some(true));
             self.blobs[i] = blob;

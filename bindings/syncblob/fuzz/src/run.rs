@@ -91,8 +91,8 @@ fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
 
 impl State {
     fn new(context: Context) -> Self {
-        let blob = |_| Blob::zeros_in(&context, [2, 3]).expect("a small blob");
-        let mut model = Model::create_in(&context, Format::Caffemodel).expect("an empty model");
+        let blob = |_| Blob::in_context(&context).zeros([2, 3]).expect("a small blob");
+        let mut model = OpenOptions::new().context(&context).create(Format::Caffemodel).expect("an empty model");
         model.add_layer("layer", "Type").expect("a layer");
         let state = Self {
             blobs: (0..BLOBS).map(blob).collect(),
@@ -177,7 +177,7 @@ impl State {
             Call::Reshape(b, dims) => self.reshape(b.index(), &dims.shape()),
             Call::ReshapeLike(b, c) => self.reshape_like(b.index(), c.index()),
             Call::Shrink(b) => self.shrink(b.index()),
-            Call::At(b, indices) => self.at(b.index(), indices.map(|i| usize::from(i) % 6)),
+            Call::At(b, indices) => self.at(Part::Data, b.index(), indices.map(|i| usize::from(i) % 6)),
             Call::Share(b, c, p) => self.share(b.index(), c.index(), p.part()),
             Call::MakeUnique(b, p) => self.make_unique(b.index(), p.part()),
             Call::Keep(h, b, p) => self.keep(h.index(), b.index(), p.part()),

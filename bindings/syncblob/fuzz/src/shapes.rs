@@ -48,7 +48,7 @@ impl State {
         let (blob, plain) = (&self.blobs[i], &self.plain[i]);
         let indices = &indices[..plain.shape.len().min(4)];
         let is_inside = indices.iter().zip(&plain.shape).all(|(index, dim)| index < dim);
-        match blob.at(indices) {
+        match blob.at(Part::Data, indices) {
             Ok(value) => {
                 assert!(is_inside, "{indices:?} of {blob}");
                 let offset = indices.iter().zip(&plain.shape).fold(0, |at, (i, dim)| at * dim + i);

@@ -25,8 +25,8 @@ impl State {
         }
         let (blob, other) = two(&mut self.blobs, i, j);
         let result = match part {
-            Part::Data => blob.share_data(other),
-            Part::Diff => blob.share_diff(other),
+            Part::Data => blob.share(Part::Data, other),
+            Part::Diff => blob.share(Part::Diff, other),
         };
         let (plain, other) = two(&mut self.plain, i, j);
         match result {
@@ -53,8 +53,8 @@ impl State {
     fn keep(&mut self, h: usize, i: usize, part: Part) {
         let blob = &self.blobs[i];
         let handle = match part {
-            Part::Data => blob.data_handle(),
-            Part::Diff => blob.diff_handle(),
+            Part::Data => blob.handle(Part::Data),
+            Part::Diff => blob.handle(Part::Diff),
         };
         let handle = handle.expect("a handle");
         self.handles[h] = Some((handle, Rc::clone(self.plain[i].part(part))));

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use syncblob::sim::{Failure, Operation};
-use syncblob::{Blob, Context, Error, ErrorKind, Format, MemoryHandle, Model, Part, Result};
+use syncblob::{
+    Blob, Context, Error, ErrorKind, Format, MemoryHandle, Model, OpenOptions, Part, Result,
+};
 
 use crate::calls::{Call, BLOBS, HANDLES};
 use crate::files::Saved;
@@ -72,8 +74,11 @@ pub struct State {
 
 impl State {
     pub fn new(context: Context) -> Self {
-        let blob = |_| Blob::zeros_in(&context, [2, 3]).expect("a small blob");
-        let mut model = Model::create_in(&context, Format::Caffemodel).expect("an empty model");
+        let blob = |_| Blob::in_context(&context).zeros([2, 3]).expect("a small blob");
+        let mut model = OpenOptions::new()
+            .context(&context)
+            .create(Format::Caffemodel)
+            .expect("an empty model");
         model.add_layer("layer", "Type").expect("a layer");
         let state = Self {
             blobs: (0..BLOBS).map(blob).collect(),
@@ -176,7 +181,7 @@ impl State {
             }
             self.look_at_memory(i, part);
         }
-        if let Some(sum) = self.done(blob.asum_data()) {
+        if let Some(sum) = self.done(blob.asum(Part::Data)) {
             let expected: f64 = plain.values(Part::Data).iter().map(|v| f64::from(v.abs())).sum();
             assert!((sum - expected).abs() <= 1e-6 * expected, "asum {sum}, not {expected}");
         }

@@ -31,7 +31,7 @@ impl State {
 
     fn adopt(&mut self, i: usize, spare: u8, value: i8) {
         let values = self.values_to_spare(i, spare, value);
-        let result = self.blobs[i].set_data(values.clone());
+        let result = self.blobs[i].set(Part::Data, values.clone());
         if self.done(result).is_some() {
             self.plain[i].data = memory(values);
         }
@@ -40,7 +40,7 @@ impl State {
     fn lend(&mut self, i: usize, spare: u8, value: i8) {
         let values = self.values_to_spare(i, spare, value);
         let loan = Loan::new(values.clone());
-        let result = self.blobs[i].set_shared_data(loan.lender(0));
+        let result = self.blobs[i].set_shared(Part::Data, loan.lender(0));
         self.loans.floats.push(loan);
         if self.done(result).is_some() {
             self.plain[i].data = memory(values);
@@ -51,7 +51,8 @@ impl State {
         let (shape, skip) = (dims.shape(), usize::from(skip % 5));
         let values = ramp(1, shape.iter().product());
         let loan = Loan::new([vec![0; skip], to_bytes(&values)].concat());
-        let result = Blob::from_ne_bytes_or_copy_in(&self.context, &shape, loan.lender(skip));
+        let result =
+            Blob::in_context(&self.context).from_ne_bytes_or_copy(&shape, loan.lender(skip));
         self.loans.bytes.push(loan);
         if let Some(blob) = self.done(result) {
             self.blobs[i] = blob;
@@ -71,8 +72,8 @@ impl State {
         let Some(sim) = self.context.sim() else { return };
         let (blob, expected) = (&self.blobs[i], self.plain[i].values(part));
         let start = match part {
-            Part::Data => blob.gpu_data_ptr(),
-            Part::Diff => blob.gpu_diff_ptr(),
+            Part::Data => blob.gpu_ptr(Part::Data),
+            Part::Diff => blob.gpu_ptr(Part::Diff),
         };
         let Some(start) = self.done(start) else { return };
         if !expected.is_empty() {
@@ -84,8 +85,8 @@ impl State {
     fn write_on_device(&mut self, i: usize, part: Part, value: i8) {
         let blob = &mut self.blobs[i];
         let start = match part {
-            Part::Data => blob.gpu_data_mut_ptr(),
-            Part::Diff => blob.gpu_diff_mut_ptr(),
+            Part::Data => blob.gpu_mut_ptr(Part::Data),
+            Part::Diff => blob.gpu_mut_ptr(Part::Diff),
         };
         if matches!(&start, Err(error) if error.kind() == ErrorKind::NoDevice) {
             assert!(!self.context.has_device());

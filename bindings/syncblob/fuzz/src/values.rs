@@ -68,8 +68,8 @@ impl State {
 
     fn fill(&mut self, i: usize, part: Part, value: f32) {
         let result = match part {
-            Part::Data => self.blobs[i].fill_data(value),
-            Part::Diff => self.blobs[i].fill_diff(value),
+            Part::Data => self.blobs[i].fill(Part::Data, value),
+            Part::Diff => self.blobs[i].fill(Part::Diff, value),
         };
         self.wrote(i, part, &vec![value; self.plain[i].count()], result);
     }
@@ -77,8 +77,8 @@ impl State {
     fn overwrite(&mut self, i: usize, part: Part, value: i8, too_many: usize) {
         let values = ramp(value, self.plain[i].count() + too_many);
         let result = match part {
-            Part::Data => self.blobs[i].overwrite_data(&values),
-            Part::Diff => self.blobs[i].overwrite_diff(&values),
+            Part::Data => self.blobs[i].overwrite(Part::Data, &values),
+            Part::Diff => self.blobs[i].overwrite(Part::Diff, &values),
         };
         match result {
             Err(error) if error.kind() == ErrorKind::ShapeMismatch => assert_eq!(too_many, 1),
@@ -91,16 +91,16 @@ impl State {
 
     fn clear(&mut self, i: usize, part: Part) {
         let result = match part {
-            Part::Data => self.blobs[i].clear_data(),
-            Part::Diff => self.blobs[i].clear_diff(),
+            Part::Data => self.blobs[i].clear(Part::Data),
+            Part::Diff => self.blobs[i].clear(Part::Diff),
         };
         self.wrote(i, part, &vec![0.0; self.plain[i].count()], result);
     }
 
     fn scale(&mut self, i: usize, part: Part, factor: f64) {
         let result = match part {
-            Part::Data => self.blobs[i].scale_data(factor),
-            Part::Diff => self.blobs[i].scale_diff(factor),
+            Part::Data => self.blobs[i].scale(Part::Data, factor),
+            Part::Diff => self.blobs[i].scale(Part::Diff, factor),
         };
         let scaled =
             self.plain[i].values(part).iter().map(|v| v * factor as f32).collect::<Vec<_>>();
@@ -125,8 +125,8 @@ impl State {
         }
         let (blob, source) = two(&mut self.blobs, i, j);
         let result = match reshape {
-            true => blob.copy_from_reshape(source, part),
-            false => blob.copy_from(source, part),
+            true => blob.copy_from_reshape(part, source),
+            false => blob.copy_from(part, source),
         };
         let shape = self.plain[j].shape.clone();
         if matches!(&result, Err(error) if error.kind() == ErrorKind::ShapeMismatch) {
@@ -152,7 +152,7 @@ impl State {
     fn new_from_slice(&mut self, i: usize, dims: Dims, value: i8) {
         let shape = dims.shape();
         let values = ramp(value, shape.iter().product());
-        let result = Blob::from_slice_in(&self.context, &shape, &values);
+        let result = Blob::in_context(&self.context).from_slice(&shape, &values);
         if let Some(blob) = self.done(result) {
             self.blobs[i] = blob;
             self.plain[i] = PlainBlob::new(shape, values, None);

@@ -3,7 +3,7 @@ use std::slice;
 
 use syncblob_sys as sys;
 
-use super::{Blob, Reallocated};
+use super::{Blob, Part, Reallocated};
 use crate::ffi::{as_given, get, to_i64, to_usize, MAX_I64};
 use crate::{Element, Result, Shape};
 
@@ -52,18 +52,11 @@ impl<T: Element> Blob<T> {
         to_usize(unsafe { sys::sb_blob_count(self.raw()) })
     }
 
-    /// The elements that the data memory has room for, so many that a reshape
+    /// The elements that the memory of data or diff has room for, so many that a reshape
     /// keeps it. 0 while there is none: it was never needed, or outgrown.
-    pub fn data_capacity(&self) -> usize {
+    pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_capacity(self.raw(), sys::SB_DATA) })
-    }
-
-    /// The elements that the diff memory has room for; see
-    /// [`data_capacity`](Blob::data_capacity).
-    pub fn diff_capacity(&self) -> usize {
-        // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_capacity(self.raw(), sys::SB_DIFF) })
+        to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
     }
 
     /// One dimension; a negative axis counts from the end.
@@ -224,22 +217,13 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", &given, MAX_I64))
     }
 
-    /// One element of data; see [`offset`](Blob::offset).
+    /// One element of data or diff; see [`offset`](Blob::offset).
     ///
     /// # Errors
     /// Those of [`offset`](Blob::offset) and [`data`](Blob::data).
-    #[doc(alias = "data_at")]
-    pub fn at(&self, indices: impl AsRef<[usize]>) -> Result<T> {
+    #[doc(alias("data_at", "diff_at"))]
+    pub fn at(&self, part: Part, indices: impl AsRef<[usize]>) -> Result<T> {
         let offset = self.offset(indices)?;
-        Ok(self.data()?[offset])
-    }
-
-    /// One element of diff; see [`offset`](Blob::offset).
-    ///
-    /// # Errors
-    /// Those of [`offset`](Blob::offset) and [`diff`](Blob::diff).
-    pub fn diff_at(&self, indices: impl AsRef<[usize]>) -> Result<T> {
-        let offset = self.offset(indices)?;
-        Ok(self.diff()?[offset])
+        Ok(self.host(part)?[offset])
     }
 }

@@ -77,7 +77,7 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// The data on the host, for writing though others share it.
+    /// Data or diff on the host, for writing though others share it.
     ///
     /// # Errors
     /// As [`data`](Blob::data).
@@ -85,25 +85,16 @@ impl<T: Element> Blob<T> {
     /// # Safety
     /// While the slice lives, nobody uses a slice or runs a call of another
     /// sharer of the memory, on any thread.
-    pub unsafe fn data_shared_mut(&mut self) -> Result<&mut [T]> {
-        // SAFETY: as in `host_mut`, but that the caller promises what
-        // uniqueness would show.
-        unsafe { self.host_shared_mut(Part::Data) }
+    pub unsafe fn shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
+        // SAFETY: the blob is live, and the caller has the memory to itself.
+        let elements = get(|out, err| unsafe {
+            sys::sb_blob_mutable_cpu(self.as_ptr(), part.code(), out, err)
+        })?;
+        // SAFETY: as in `host_mut`, but that the caller promises what uniqueness would show.
+        Ok(unsafe { slice::from_raw_parts_mut(elements.cast(), self.count()) })
     }
 
-    /// The diff on the host, for writing though others share it.
-    ///
-    /// # Errors
-    /// As [`data`](Blob::data).
-    ///
-    /// # Safety
-    /// As for [`data_shared_mut`](Blob::data_shared_mut).
-    pub unsafe fn diff_shared_mut(&mut self) -> Result<&mut [T]> {
-        // SAFETY: as in `data_shared_mut`.
-        unsafe { self.host_shared_mut(Part::Diff) }
-    }
-
-    /// The data on the device, for reading: a device pointer to
+    /// Data or diff on the device, for reading: a device pointer to
     /// [`count`](Blob::count) elements. It stays allocated until the blob is
     /// reshaped to outgrow it, shrunk or dropped, and current until the next
     /// writing call on the host.
@@ -111,42 +102,23 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context; out of memory,
     /// a device that fails.
-    #[doc(alias = "gpu_data")]
-    pub fn gpu_data_ptr(&self) -> Result<*const T> {
-        self.pointer(Part::Data, sys::sb_blob_gpu)
+    #[doc(alias("gpu_data", "gpu_diff"))]
+    pub fn gpu_ptr(&self, part: Part) -> Result<*const T> {
+        self.pointer(part, sys::sb_blob_gpu)
     }
 
-    /// The diff on the device; see [`gpu_data_ptr`](Blob::gpu_data_ptr).
-    ///
-    /// # Errors
-    /// As there.
-    #[doc(alias = "gpu_diff")]
-    pub fn gpu_diff_ptr(&self) -> Result<*const T> {
-        self.pointer(Part::Diff, sys::sb_blob_gpu)
-    }
-
-    /// The data on the device, for writing; the head moves to the device. The
+    /// Data or diff on the device, for writing; the head moves to the device. The
     /// pointer may be written until the next call that reads or writes the host
     /// side: then fetch it again.
     ///
     /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_data_ptr`](Blob::gpu_data_ptr).
-    #[doc(alias = "mutable_gpu_data")]
-    pub fn gpu_data_mut_ptr(&mut self) -> Result<*mut T> {
-        self.pointer_mut(Part::Data, sys::sb_blob_mutable_gpu)
+    /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_ptr`](Blob::gpu_ptr).
+    #[doc(alias("mutable_gpu_data", "mutable_gpu_diff"))]
+    pub fn gpu_mut_ptr(&mut self, part: Part) -> Result<*mut T> {
+        self.pointer_mut(part, sys::sb_blob_mutable_gpu)
     }
 
-    /// The diff on the device, for writing; see
-    /// [`gpu_data_mut_ptr`](Blob::gpu_data_mut_ptr).
-    ///
-    /// # Errors
-    /// As there.
-    #[doc(alias = "mutable_gpu_diff")]
-    pub fn gpu_diff_mut_ptr(&mut self) -> Result<*mut T> {
-        self.pointer_mut(Part::Diff, sys::sb_blob_mutable_gpu)
-    }
-
-    fn host(&self, part: Part) -> Result<&[T]> {
+    pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
         // SAFETY: a host pointer, aligned, not null, to at least `count`
         // elements, zero-filled or written, that stays valid and unchanged while
@@ -154,22 +126,11 @@ impl<T: Element> Blob<T> {
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
 
-    fn host_mut(&mut self, part: Part) -> Result<&mut [T]> {
+    pub(crate) fn host_mut(&mut self, part: Part) -> Result<&mut [T]> {
         let elements = self.pointer_mut(part, sys::sb_blob_mutable_cpu)?;
         // SAFETY: as in `host`; and the memory has one owner, this blob, which
         // is mutably borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(elements, self.count()) })
-    }
-
-    /// # Safety
-    /// Nobody else uses the memory while the slice lives.
-    unsafe fn host_shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
-        // SAFETY: the blob is live, and the caller has the memory to itself.
-        let elements = get(|out, err| unsafe {
-            sys::sb_blob_mutable_cpu(self.as_ptr(), part.code(), out, err)
-        })?;
-        // SAFETY: as in `host_mut`.
-        Ok(unsafe { slice::from_raw_parts_mut(elements.cast(), self.count()) })
     }
 
     fn pointer(&self, part: Part, call: ConstAccess) -> Result<*const T> {
@@ -186,24 +147,11 @@ impl<T: Element> Blob<T> {
         Ok(elements.cast())
     }
 
-    /// Where the newest data is. Never waits.
+    /// Where the newest bytes of data or diff are. Never waits.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached: for the memory's own handle.
-    #[doc(alias = "head")]
-    pub fn data_head(&self) -> Result<Head> {
-        self.head(Part::Data)
-    }
-
-    /// Where the newest diff is. Never waits.
-    ///
-    /// # Errors
-    /// As [`data_head`](Blob::data_head).
-    pub fn diff_head(&self) -> Result<Head> {
-        self.head(Part::Diff)
-    }
-
-    pub(super) fn head(&self, part: Part) -> Result<Head> {
+    pub fn head(&self, part: Part) -> Result<Head> {
         Ok(self.peek(part)?.head())
     }
 }
@@ -236,10 +184,10 @@ impl<T: Element> Blob<T> {
     /// use syncblob::{Blob, Context, Head, Part, Side};
     /// # fn main() -> syncblob::Result<()> {
     /// let context = Context::builder().device("sim:0").build()?;
-    /// let mut blob = Blob::<f32>::full_in(&context, [1000], 1.0)?;
-    /// blob.gpu_data_ptr()?;
+    /// let mut blob = Blob::<f32>::in_context(&context).full([1000], 1.0)?;
+    /// blob.gpu_ptr(Part::Data)?;
     /// blob.memory_mut(Part::Data)?.evict(Side::Host)?;
-    /// assert_eq!(blob.data_head()?, Head::AtGpu);
+    /// assert_eq!(blob.head(Part::Data)?, Head::AtGpu);
     /// # Ok(())
     /// # }
     /// ```
@@ -252,23 +200,13 @@ impl<T: Element> Blob<T> {
         Ok(unsafe { SyncedMemory::from_ptr_mut(raw) })
     }
 
-    /// A share of the data memory, which lives as long as it does. While there
-    /// is one, the data cannot be written.
+    /// A share of the memory of data or diff, which lives as long as it does. While there
+    /// is one, the memory cannot be written.
     ///
     /// # Errors
     /// As [`memory`](Blob::memory).
-    #[doc(alias = "data")]
-    pub fn data_handle(&self) -> Result<MemoryHandle> {
-        Ok(self.memory(Part::Data)?.handle())
-    }
-
-    /// A share of the diff memory; see [`data_handle`](Blob::data_handle).
-    ///
-    /// # Errors
-    /// As [`memory`](Blob::memory).
-    #[doc(alias = "diff")]
-    pub fn diff_handle(&self) -> Result<MemoryHandle> {
-        Ok(self.memory(Part::Diff)?.handle())
+    pub fn handle(&self, part: Part) -> Result<MemoryHandle> {
+        Ok(self.memory(part)?.handle())
     }
 
     #[inline]

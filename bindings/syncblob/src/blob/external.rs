@@ -2,7 +2,7 @@ use std::ffi::c_void;
 
 use syncblob_sys as sys;
 
-use super::{reserve, Blob};
+use super::{reserve, Blob, BlobBuilder, Part};
 use crate::ffi::{check, get};
 use crate::owner::{lend, lend_shared, reclaim};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
@@ -31,18 +31,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`from_slice`](Blob::from_slice).
     pub fn from_vec(shape: impl Into<Shape>, values: Vec<T>) -> Result<Self> {
-        Self::from_vec_in(&Context::host(), shape, values)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
-    pub fn from_vec_in(context: &Context, shape: impl Into<Shape>, values: Vec<T>) -> Result<Self> {
-        let mut blob = Self::zeros_in(context, shape)?;
-        blob.need_count(values.len())?;
-        blob.set_data(values)?;
-        Ok(blob)
+        Self::in_context(&Context::host()).from_vec(shape, values)
     }
 
     /// A blob on elements that others may read too, such as an `Arc<[T]>`,
@@ -68,24 +57,7 @@ impl<T: Element> Blob<T> {
     where
         O: AsRef<[T]> + Send + Sync + 'static,
     {
-        Self::from_shared_in(&Context::host(), shape, owner)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
-    pub fn from_shared_in<O>(context: &Context, shape: impl Into<Shape>, owner: O) -> Result<Self>
-    where
-        O: AsRef<[T]> + Send + Sync + 'static,
-    {
-        let mut blob = Self::zeros_in(context, shape)?;
-        lend_shared(owner, |values: &[T], deleter, user| {
-            blob.need_count(values.len())?;
-            // SAFETY: the deleter drops their owner; they are not written.
-            unsafe { blob.lend_data(values, sys::SB_READ_ONLY, deleter, user) }
-        })?;
-        Ok(blob)
+        Self::in_context(&Context::host()).from_shared(shape, owner)
     }
 
     /// A blob on bytes, the elements in the machine's byte order, without a
@@ -101,25 +73,7 @@ impl<T: Element> Blob<T> {
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
     {
-        Self::from_ne_bytes_in(&Context::host(), shape, owner)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes).
-    pub fn from_ne_bytes_in<O>(context: &Context, shape: impl Into<Shape>, owner: O) -> Result<Self>
-    where
-        O: AsRef<[u8]> + Send + Sync + 'static,
-    {
-        let mut blob = Self::zeros_in(context, shape)?;
-        lend_shared(owner, |bytes: &[u8], deleter, user| {
-            let values = elements_of::<T>(bytes)?.ok_or_else(|| misaligned::<T>(bytes))?;
-            blob.need_count(values.len())?;
-            // SAFETY: the deleter drops their owner; they are not written.
-            unsafe { blob.lend_data(values, sys::SB_READ_ONLY, deleter, user) }
-        })?;
-        Ok(blob)
+        Self::in_context(&Context::host()).from_ne_bytes(shape, owner)
     }
 
     /// As [`from_ne_bytes`](Blob::from_ne_bytes), but bytes that are not aligned
@@ -131,49 +85,23 @@ impl<T: Element> Blob<T> {
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
     {
-        Self::from_ne_bytes_or_copy_in(&Context::host(), shape, owner)
+        Self::in_context(&Context::host()).from_ne_bytes_or_copy(shape, owner)
     }
 
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
-    pub fn from_ne_bytes_or_copy_in<O>(
-        context: &Context,
-        shape: impl Into<Shape>,
-        owner: O,
-    ) -> Result<Self>
-    where
-        O: AsRef<[u8]> + Send + Sync + 'static,
-    {
-        // Whether the bytes are aligned can depend on where their owner lies.
-        let owner = Box::new(owner);
-        let bytes = (*owner).as_ref();
-        if elements_of::<T>(bytes)?.is_some() {
-            return Self::from_ne_bytes_in(context, shape, Boxed(owner));
-        }
-        let blob = Self::zeros_in(context, shape)?;
-        blob.need_count(bytes.len() / size_of::<T>())?;
-        let elements = blob.unfilled()?;
-        // SAFETY: as many bytes as the fresh memory has; any are elements.
-        unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        Ok(blob)
-    }
-
-    /// Makes a vector the memory of data, without a copy; what it held before
+    /// Makes a vector the memory of data or diff, without a copy; what it held before
     /// is let go of, sharers keep it. What the vector has beyond
     /// [`count`](Blob::count) is capacity.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for less than `count`
     /// elements; out of memory, a cap that is reached.
-    #[doc(alias = "set_cpu_data")]
-    pub fn set_data(&mut self, values: Vec<T>) -> Result<()> {
+    #[doc(alias("set_cpu_data", "sb_blob_set_cpu"))]
+    pub fn set(&mut self, part: Part, values: Vec<T>) -> Result<()> {
         let mut owner = Box::new(values);
         let values: *mut [T] = owner.as_mut_slice();
         lend(owner, |deleter, user| {
             // SAFETY: the deleter drops the vector, which nobody else has.
-            unsafe { self.lend_data(values, 0, deleter, user) }
+            unsafe { self.lend(part, values, 0, deleter, user) }
         })
     }
 
@@ -182,12 +110,12 @@ impl<T: Element> Blob<T> {
     /// else the elements are copied.
     ///
     /// ```
-    /// use syncblob::Blob;
+    /// use syncblob::{Blob, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// let values = vec![1.0_f32, 2.0, 3.0];
     /// let start = values.as_ptr();
     /// let mut blob = Blob::from_vec([3], values)?;
-    /// blob.scale_data(2.0)?;
+    /// blob.scale(Part::Data, 2.0)?;
     /// let values = blob.into_vec()?;
     /// assert_eq!((values.as_ptr(), &*values), (start, &[2.0, 4.0, 6.0][..]));
     /// # Ok(())
@@ -219,27 +147,28 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Makes elements that others may read too the memory of data; see
-    /// [`from_shared`](Blob::from_shared) and [`set_data`](Blob::set_data).
+    /// Makes elements that others may read too the memory of data or diff; see
+    /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
-    /// As [`set_data`](Blob::set_data).
-    #[doc(alias = "set_cpu_data")]
-    pub fn set_shared_data<O>(&mut self, owner: O) -> Result<()>
+    /// As [`set`](Blob::set).
+    #[doc(alias("set_cpu_data", "sb_blob_set_cpu"))]
+    pub fn set_shared<O>(&mut self, part: Part, owner: O) -> Result<()>
     where
         O: AsRef<[T]> + Send + Sync + 'static,
     {
         lend_shared(owner, |values: &[T], deleter, user| {
             // SAFETY: the deleter drops their owner; they are not written.
-            unsafe { self.lend_data(values, sys::SB_READ_ONLY, deleter, user) }
+            unsafe { self.lend(part, values, sys::SB_READ_ONLY, deleter, user) }
         })
     }
 
     /// # Safety
     /// The elements stay until the deleter runs; unless the flags say that they
     /// are not written, nobody else uses them.
-    unsafe fn lend_data(
+    unsafe fn lend(
         &mut self,
+        part: Part,
         values: *const [T],
         flags: u32,
         deleter: sys::sb_deleter,
@@ -250,7 +179,7 @@ impl<T: Element> Blob<T> {
         check(|err| unsafe {
             sys::sb_blob_set_cpu(
                 self.as_ptr(),
-                sys::SB_DATA,
+                part.code(),
                 start,
                 bytes,
                 flags,
@@ -261,19 +190,20 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Makes device memory of the caller's the memory of data: `len` elements
+    /// Makes device memory of the caller's the memory of data or diff: `len` elements
     /// from `ptr`. `owner` is dropped when the library has no use for it any more.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice)
-    /// for memory of another device; else as [`set_data`](Blob::set_data).
+    /// for memory of another device; else as [`set`](Blob::set).
     ///
     /// # Safety
     /// `ptr` is valid for `len` elements on the device of the blob's context and
     /// holds values, until `owner` is dropped. Nobody else writes it, nor, unless
     /// `access` is [`ReadOnly`](Access::ReadOnly), reads it meanwhile.
-    pub unsafe fn set_gpu_data<O>(
+    pub unsafe fn set_gpu<O>(
         &mut self,
+        part: Part,
         ptr: *mut T,
         len: usize,
         access: Access,
@@ -292,7 +222,7 @@ impl<T: Element> Blob<T> {
             check(|err| unsafe {
                 sys::sb_blob_set_gpu(
                     self.as_ptr(),
-                    sys::SB_DATA,
+                    part.code(),
                     ptr,
                     bytes,
                     flags,
@@ -342,4 +272,75 @@ fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
 fn misaligned<T: Element>(bytes: &[u8]) -> Error {
     let message = format!("bytes at {:p} are not aligned for {}", bytes.as_ptr(), T::DTYPE);
     Error::new(ErrorKind::InvalidArgument, message)
+}
+
+/// Making blobs in a context.
+impl<T: Element> BlobBuilder<'_, T> {
+    /// [`Blob::from_vec`] in the context.
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_vec(self, shape: impl Into<Shape>, values: Vec<T>) -> Result<Blob<T>> {
+        let mut blob = self.zeros(shape)?;
+        blob.need_count(values.len())?;
+        blob.set(Part::Data, values)?;
+        Ok(blob)
+    }
+
+    /// [`Blob::from_shared`] in the context.
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_shared<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
+    where
+        O: AsRef<[T]> + Send + Sync + 'static,
+    {
+        let mut blob = self.zeros(shape)?;
+        lend_shared(owner, |values: &[T], deleter, user| {
+            blob.need_count(values.len())?;
+            // SAFETY: the deleter drops their owner; they are not written.
+            unsafe { blob.lend(Part::Data, values, sys::SB_READ_ONLY, deleter, user) }
+        })?;
+        Ok(blob)
+    }
+
+    /// [`Blob::from_ne_bytes`] in the context.
+    ///
+    /// # Errors
+    /// As [`from_ne_bytes`](Blob::from_ne_bytes).
+    pub fn from_ne_bytes<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        let mut blob = self.zeros(shape)?;
+        lend_shared(owner, |bytes: &[u8], deleter, user| {
+            let values = elements_of::<T>(bytes)?.ok_or_else(|| misaligned::<T>(bytes))?;
+            blob.need_count(values.len())?;
+            // SAFETY: the deleter drops their owner; they are not written.
+            unsafe { blob.lend(Part::Data, values, sys::SB_READ_ONLY, deleter, user) }
+        })?;
+        Ok(blob)
+    }
+
+    /// [`Blob::from_ne_bytes_or_copy`] in the context.
+    ///
+    /// # Errors
+    /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
+    pub fn from_ne_bytes_or_copy<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        // Whether the bytes are aligned can depend on where their owner lies.
+        let owner = Box::new(owner);
+        let bytes = (*owner).as_ref();
+        if elements_of::<T>(bytes)?.is_some() {
+            return self.from_ne_bytes(shape, Boxed(owner));
+        }
+        let blob = self.zeros(shape)?;
+        blob.need_count(bytes.len() / size_of::<T>())?;
+        let elements = blob.unfilled()?;
+        // SAFETY: as many bytes as the fresh memory has; any are elements.
+        unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(blob)
+    }
 }

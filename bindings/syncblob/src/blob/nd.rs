@@ -1,19 +1,22 @@
 //! Blobs as arrays of the crate `ndarray`.
 
-use ndarray::{Array, ArrayD, ArrayViewD, ArrayViewMutD, Dimension, IxDyn};
+use ndarray::{
+    Array, ArrayD, ArrayView, ArrayViewD, ArrayViewMut, ArrayViewMutD, Dimension, IxDyn,
+};
 
-use super::Blob;
+use super::{Blob, Part};
 use crate::{Element, Error, ErrorKind, Result};
 
 /// Views of the elements on the host as `ndarray` has them, and copies.
 impl<T: Element> Blob<T> {
-    /// The data as an array, for reading.
+    /// Data or diff as an array, for reading.
     ///
     /// ```
-    /// use syncblob::Blob;
+    /// use syncblob::{Blob, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// let blob = Blob::<f32>::from_fn([2, 3], |i| i as f32)?;
-    /// assert_eq!(blob.view()?.sum_axis(ndarray::Axis(0)).as_slice(), Some(&[3.0, 5.0, 7.0][..]));
+    /// let array = blob.view(Part::Data)?;
+    /// assert_eq!(array.sum_axis(ndarray::Axis(0)).as_slice(), Some(&[3.0, 5.0, 7.0][..]));
     /// # Ok(())
     /// # }
     /// ```
@@ -22,34 +25,48 @@ impl<T: Element> Blob<T> {
     /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an
     /// empty shape whose other dimensions `ndarray` cannot multiply. A blob that has no
     /// shape yet is an array of shape `[0]`.
-    pub fn view(&self) -> Result<ArrayViewD<'_, T>> {
-        ArrayViewD::from_shape(self.shape_or_empty(), self.data()?).map_err(not_representable)
+    pub fn view(&self, part: Part) -> Result<ArrayViewD<'_, T>> {
+        ArrayViewD::from_shape(self.shape_or_empty(), self.host(part)?).map_err(not_representable)
     }
 
-    /// The data as an array, for writing.
+    /// Data or diff as an array, for writing.
     ///
     /// # Errors
     /// As [`data_mut`](Blob::data_mut) and [`view`](Blob::view).
-    pub fn view_mut(&mut self) -> Result<ArrayViewMutD<'_, T>> {
+    pub fn view_mut(&mut self, part: Part) -> Result<ArrayViewMutD<'_, T>> {
         let shape = IxDyn(self.shape_or_empty());
-        ArrayViewMutD::from_shape(shape, self.data_mut()?).map_err(not_representable)
+        ArrayViewMutD::from_shape(shape, self.host_mut(part)?).map_err(not_representable)
     }
 
-    /// The diff as an array, for reading.
+    /// Data or diff as an array of so many axes, as linear algebra needs it.
+    ///
+    /// ```
+    /// use ndarray::{Ix1, Ix2};
+    /// use syncblob::{Blob, Part};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let weights = Blob::<f32>::from_fn([2, 3], |i| i as f32)?;
+    /// let input = Blob::<f32>::full([3], 1.0)?;
+    /// let output = weights.view_as::<Ix2>(Part::Data)?.dot(&input.view_as::<Ix1>(Part::Data)?);
+    /// assert_eq!(output.to_vec(), [3.0, 12.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`diff`](Blob::diff) and [`view`](Blob::view).
-    pub fn diff_view(&self) -> Result<ArrayViewD<'_, T>> {
-        ArrayViewD::from_shape(self.shape_or_empty(), self.diff()?).map_err(not_representable)
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob of another number of axes; else as
+    /// [`view`](Blob::view).
+    pub fn view_as<D: Dimension>(&self, part: Part) -> Result<ArrayView<'_, T, D>> {
+        let shape = self.to_string();
+        self.view(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// The diff as an array, for writing.
+    /// The same for writing.
     ///
     /// # Errors
-    /// As [`diff_mut`](Blob::diff_mut) and [`view`](Blob::view).
-    pub fn diff_view_mut(&mut self) -> Result<ArrayViewMutD<'_, T>> {
-        let shape = IxDyn(self.shape_or_empty());
-        ArrayViewMutD::from_shape(shape, self.diff_mut()?).map_err(not_representable)
+    /// As [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
+    pub fn view_mut_as<D: Dimension>(&mut self, part: Part) -> Result<ArrayViewMut<'_, T, D>> {
+        let shape = self.to_string();
+        self.view_mut(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
     /// A blob of an array's shape and elements. An array whose elements lie in
@@ -74,7 +91,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`into_vec`](Blob::into_vec) and [`view`](Blob::view).
     pub fn into_array(self) -> Result<ArrayD<T>> {
-        self.view()?; // before the data is given up
+        self.view(Part::Data)?; // before the data is given up
         let shape = self.shape_or_empty().to_vec();
         ArrayD::from_shape_vec(shape, self.into_vec()?).map_err(not_representable)
     }
@@ -84,10 +101,16 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`view`](Blob::view).
     pub fn to_array(&self) -> Result<ArrayD<T>> {
-        Ok(self.view()?.to_owned())
+        Ok(self.view(Part::Data)?.to_owned())
     }
 }
 
 fn not_representable(error: ndarray::ShapeError) -> Error {
     Error::new(ErrorKind::SizeOverflow, format!("no ndarray has this shape: {error}"))
+}
+
+fn other_axes<D: Dimension>(shape: &str) -> Error {
+    let axes = D::NDIM.map_or_else(|| "some".to_string(), |axes| axes.to_string());
+    let message = format!("a blob of shape {shape} is no array of {axes} axes");
+    Error::new(ErrorKind::ShapeMismatch, message)
 }

@@ -4,7 +4,7 @@ use std::ptr;
 
 use syncblob_sys as sys;
 
-use super::{Blob, Part, Reallocated};
+use super::{Blob, BlobBuilder, Part, Reallocated};
 use crate::ffi::{check, get, with_path};
 use crate::io::{borrow_reader, lend_writer};
 use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Readable, Result};
@@ -55,18 +55,7 @@ impl<T: Readable> Blob<T> {
     /// [`DataLimit`](ErrorKind::DataLimit)) and out of memory.
     #[doc(alias = "FromProto")]
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
-        Self::from_proto_in(&Context::host(), bytes)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As the short form.
-    pub fn from_proto_in(context: &Context, bytes: &[u8]) -> Result<Self> {
-        let blob = Self::new_in(context)?;
-        // SAFETY: nobody else knows the blob yet.
-        unsafe { blob.parse(bytes, sys::SB_PROTO_RESHAPE) }?;
-        Ok(blob)
+        Self::in_context(&Context::host()).from_proto(bytes)
     }
 
     /// Reads a `BlobProto` message into this blob, which keeps its shape.
@@ -112,23 +101,7 @@ impl<T: Readable> Blob<T> {
     /// [`Io`](ErrorKind::Io); else as [`from_proto`](Blob::from_proto).
     #[doc(alias = "ReadProtoFromBinaryFile")]
     pub fn read_file(path: impl AsRef<Path>) -> Result<Self> {
-        Self::read_file_in(&Context::host(), path)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As the short form.
-    pub fn read_file_in(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
-        let blob = Self::new_in(context)?;
-        with_path(path.as_ref(), |path| {
-            // SAFETY: `path` ends in NUL; the blob is fresh.
-            check(|err| unsafe {
-                let (blob, path) = (blob.raw(), path.as_ptr());
-                sys::sb_blob_load_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
-            })
-        })?;
-        Ok(blob)
+        Self::in_context(&Context::host()).read_file(path)
     }
 
     /// Reads a reader of one `BlobProto`; see [`ReadAt`].
@@ -149,31 +122,7 @@ impl<T: Readable> Blob<T> {
     /// # Panics
     /// When the reader does.
     pub fn read_from(reader: impl ReadAt) -> Result<Self> {
-        Self::read_from_in(&Context::host(), reader)
-    }
-
-    /// The same in a context.
-    ///
-    /// # Errors
-    /// As the short form.
-    ///
-    /// # Panics
-    /// When the reader does.
-    pub fn read_from_in(context: &Context, reader: impl ReadAt) -> Result<Self> {
-        let blob = Self::new_in(context)?;
-        let (limits, progress) = (ptr::null(), ptr::null());
-        let read = borrow_reader(&reader, |source| {
-            // SAFETY: the source is borrowed; the blob is fresh.
-            check(|err| unsafe {
-                let flags = sys::SB_PROTO_RESHAPE;
-                sys::sb_blob_load_source(blob.raw(), source, flags, limits, progress, err)
-            })
-        });
-        // While the blob is not yet the result: rustc leaks a result if what is dropped after
-        // it panics.
-        drop(reader);
-        read?;
-        Ok(blob)
+        Self::in_context(&Context::host()).read_from(reader)
     }
 }
 
@@ -278,4 +227,58 @@ pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
         let bytes = count.saturating_mul(size_of::<T>());
         Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes cannot be allocated"))
     })
+}
+
+/// Making blobs in a context.
+impl<T: Readable> BlobBuilder<'_, T> {
+    /// [`Blob::from_proto`] in the context.
+    ///
+    /// # Errors
+    /// As the short form.
+    pub fn from_proto(self, bytes: &[u8]) -> Result<Blob<T>> {
+        let blob = self.new()?;
+        // SAFETY: nobody else knows the blob yet.
+        unsafe { blob.parse(bytes, sys::SB_PROTO_RESHAPE) }?;
+        Ok(blob)
+    }
+
+    /// [`Blob::read_file`] in the context.
+    ///
+    /// # Errors
+    /// As the short form.
+    pub fn read_file(self, path: impl AsRef<Path>) -> Result<Blob<T>> {
+        let blob = self.new()?;
+        with_path(path.as_ref(), |path| {
+            // SAFETY: `path` ends in NUL; the blob is fresh.
+            check(|err| unsafe {
+                let (blob, path) = (blob.raw(), path.as_ptr());
+                sys::sb_blob_load_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
+            })
+        })?;
+        Ok(blob)
+    }
+
+    /// [`Blob::read_from`] in the context.
+    ///
+    /// # Errors
+    /// As the short form.
+    ///
+    /// # Panics
+    /// When the reader does.
+    pub fn read_from(self, reader: impl ReadAt) -> Result<Blob<T>> {
+        let blob = self.new()?;
+        let (limits, progress) = (ptr::null(), ptr::null());
+        let read = borrow_reader(&reader, |source| {
+            // SAFETY: the source is borrowed; the blob is fresh.
+            check(|err| unsafe {
+                let flags = sys::SB_PROTO_RESHAPE;
+                sys::sb_blob_load_source(blob.raw(), source, flags, limits, progress, err)
+            })
+        });
+        // While the blob is not yet the result: rustc leaks a result if what is dropped after
+        // it panics.
+        drop(reader);
+        read?;
+        Ok(blob)
+    }
 }

@@ -6,14 +6,14 @@ use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 /// Sharing; see the crate's section on it.
 impl<T: Element> Blob<T> {
-    /// Uses the data memory of `other` from now on. It lives as long as either.
+    /// Uses the memory of `other` for data or diff from now on. It lives as long as either.
     ///
     /// ```
-    /// use syncblob::{Blob, ErrorKind};
+    /// use syncblob::{Blob, ErrorKind, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// let a = Blob::<f32>::full([4], 1.0)?;
     /// let mut b = Blob::<f32>::zeros([2, 2])?;
-    /// b.share_data(&a)?;
+    /// b.share(Part::Data, &a)?;
     /// assert_eq!(b.data()?.as_ptr(), a.data()?.as_ptr());
     /// assert_eq!(b.data_mut().unwrap_err().kind(), ErrorKind::Shared);
     /// drop(a);
@@ -25,21 +25,10 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the counts differ,
     /// [`WrongDevice`](ErrorKind::WrongDevice) for a blob of another context.
-    #[doc(alias = "ShareData")]
-    pub fn share_data(&mut self, other: &Self) -> Result<()> {
+    #[doc(alias("ShareData", "ShareDiff"))]
+    pub fn share(&mut self, part: Part, other: &Self) -> Result<()> {
         // SAFETY: both blobs are live.
-        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), sys::SB_DATA, other.as_ptr(), err) })
-    }
-
-    /// Uses the diff memory of `other` from now on; see
-    /// [`share_data`](Blob::share_data).
-    ///
-    /// # Errors
-    /// As there.
-    #[doc(alias = "ShareDiff")]
-    pub fn share_diff(&mut self, other: &Self) -> Result<()> {
-        // SAFETY: both blobs are live.
-        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), sys::SB_DIFF, other.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), part.code(), other.as_ptr(), err) })
     }
 
     /// Uses a memory that was there before as data or diff from now on: one that was
@@ -54,7 +43,7 @@ impl<T: Element> Blob<T> {
     /// let mut buffer = Blob::<f64>::zeros([512])?;
     /// columns.set_memory(Part::Data, scratch.clone())?;
     /// buffer.set_memory(Part::Data, scratch)?;
-    /// assert_eq!(columns.data_capacity(), 1024);
+    /// assert_eq!(columns.capacity(Part::Data), 1024);
     /// # Ok(())
     /// # }
     /// ```
@@ -72,22 +61,22 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Gives the diff's memory back, as for a net that is no longer trained; those who
-    /// share it keep it. A diff that is asked for later is zeros.
+    /// Releases a memory, such as the diff's of a net that is no longer trained; those who
+    /// share it keep it. What is asked for later is zeros.
     ///
     /// ```
-    /// use syncblob::Blob;
+    /// use syncblob::{Blob, Part};
     /// # fn main() -> syncblob::Result<()> {
     /// let mut blob = Blob::<f32>::full([4], 1.0)?;
     /// blob.diff_mut()?.fill(2.0);
-    /// blob.drop_diff();
-    /// assert_eq!((blob.diff_capacity(), blob.diff()?), (0, &[0.0; 4][..]));
+    /// blob.release(Part::Diff);
+    /// assert_eq!((blob.capacity(Part::Diff), blob.diff()?), (0, &[0.0; 4][..]));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn drop_diff(&mut self) {
+    pub fn release(&mut self, part: Part) {
         // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
-        unsafe { sys::sb_blob_drop(self.as_ptr(), sys::SB_DIFF) }
+        unsafe { sys::sb_blob_drop(self.as_ptr(), part.code()) }
     }
 
     /// Whether a memory is this blob's alone, so that it may be written. Where
@@ -108,10 +97,10 @@ impl<T: Element> Blob<T> {
     /// # fn main() -> syncblob::Result<()> {
     /// let a = Blob::<f32>::full([4], 1.0)?;
     /// let mut b = Blob::<f32>::zeros([4])?;
-    /// b.share_data(&a)?;
+    /// b.share(Part::Data, &a)?;
     /// b.make_unique(Part::Data)?;
     /// b.data_mut()?[0] = 2.0;
-    /// assert_eq!((a.at([0])?, b.at([0])?), (1.0, 2.0));
+    /// assert_eq!((a.at(Part::Data, [0])?, b.at(Part::Data, [0])?), (1.0, 2.0));
     /// # Ok(())
     /// # }
     /// ```
@@ -123,11 +112,11 @@ impl<T: Element> Blob<T> {
         if self.is_unique(part)? {
             return Ok(());
         }
-        let mut copy = Self::new_in(&self.context())?;
+        let mut copy = Self::in_context(&self.context()).new()?;
         copy.take_written(self, part)?;
         match part {
-            Part::Data => self.share_data(&copy),
-            Part::Diff => self.share_diff(&copy),
+            Part::Data => self.share(Part::Data, &copy),
+            Part::Diff => self.share(Part::Diff, &copy),
         }
     }
 

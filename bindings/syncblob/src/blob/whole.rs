@@ -9,24 +9,14 @@ use crate::{Element, Float, Result, Stream};
 
 /// Whole-blob operations, done where the head is.
 impl<T: Element> Blob<T> {
-    /// Sets the data to zeros.
+    /// Sets data or diff to zeros.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); a device that fails.
-    pub fn clear_data(&mut self) -> Result<()> {
-        self.need_unique(Part::Data)?;
-        // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_clear(self.raw(), sys::SB_DATA, err) })
-    }
-
-    /// Sets the diff to zeros.
-    ///
-    /// # Errors
-    /// As [`clear_data`](Blob::clear_data).
-    pub fn clear_diff(&mut self) -> Result<()> {
-        self.need_unique(Part::Diff)?;
-        // SAFETY: the blob is live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_clear(self.raw(), sys::SB_DIFF, err) })
+    pub fn clear(&mut self, part: Part) -> Result<()> {
+        self.need_unique(part)?;
+        // SAFETY: the blob is live, what is written unique.
+        check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
     }
 
     /// Copies data or diff of a blob of the same shape, through the host if its
@@ -38,7 +28,7 @@ impl<T: Element> Blob<T> {
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch); out of memory, a device
     /// that fails.
     #[doc(alias = "CopyFrom")]
-    pub fn copy_from(&mut self, source: &Self, part: Part) -> Result<()> {
+    pub fn copy_from(&mut self, part: Part, source: &Self) -> Result<()> {
         self.copy(source, part, 0)
     }
 
@@ -47,7 +37,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`copy_from`](Blob::copy_from), without the mismatch.
     #[doc(alias = "CopyFrom")]
-    pub fn copy_from_reshape(&mut self, source: &Self, part: Part) -> Result<()> {
+    pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
         self.copy(source, part, sys::SB_COPY_RESHAPE)
     }
 
@@ -59,24 +49,12 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Sets every element of data on the host, without bringing old ones there.
-    /// [`fill`](Blob::fill) is for Caffe's fillers.
+    /// Sets every element of data or diff on the host, without bringing old ones there.
+    /// [`initialize`](Blob::initialize) is for Caffe's fillers.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); out of memory, a cap that is reached.
-    pub fn fill_data(&mut self, value: T) -> Result<()> {
-        self.fill_part(Part::Data, value)
-    }
-
-    /// Sets every element of diff; see [`fill_data`](Blob::fill_data).
-    ///
-    /// # Errors
-    /// As [`fill_data`](Blob::fill_data).
-    pub fn fill_diff(&mut self, value: T) -> Result<()> {
-        self.fill_part(Part::Diff, value)
-    }
-
-    fn fill_part(&mut self, part: Part, value: T) -> Result<()> {
+    pub fn fill(&mut self, part: Part, value: T) -> Result<()> {
         let elements = self.overwritable(part)?;
         for i in 0..self.count() {
             // SAFETY: valid for `count` elements.
@@ -85,26 +63,14 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Replaces the elements of data by a copy of `values`, without bringing old
+    /// Replaces the elements of data or diff by a copy of `values`, without bringing old
     /// ones to the host.
     ///
     /// # Errors
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not
-    /// [`count`](Blob::count) values; else as [`fill_data`](Blob::fill_data).
+    /// [`count`](Blob::count) values; else as [`fill`](Blob::fill).
     #[doc(alias = "sb_blob_overwrite_cpu")]
-    pub fn overwrite_data(&mut self, values: &[T]) -> Result<()> {
-        self.overwrite(Part::Data, values)
-    }
-
-    /// Replaces the elements of diff; see [`overwrite_data`](Blob::overwrite_data).
-    ///
-    /// # Errors
-    /// As [`overwrite_data`](Blob::overwrite_data).
-    pub fn overwrite_diff(&mut self, values: &[T]) -> Result<()> {
-        self.overwrite(Part::Diff, values)
-    }
-
-    fn overwrite(&mut self, part: Part, values: &[T]) -> Result<()> {
+    pub fn overwrite(&mut self, part: Part, values: &[T]) -> Result<()> {
         self.need_count(values.len())?;
         let elements = self.overwritable(part)?;
         // SAFETY: valid for `count` elements, of a memory that this blob has
@@ -121,54 +87,69 @@ impl<T: Element> Blob<T> {
             if is_whole { sys::sb_blob_overwrite_cpu } else { sys::sb_blob_mutable_cpu };
         self.pointer_mut(part, call)
     }
+
+    /// Brings data or diff to the device, queued on `stream`, and makes the stream wait for the
+    /// bytes: work that is queued there from now on finds them, and arithmetic `_on` the stream
+    /// runs on the device.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Context, Head, Part};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let context = Context::builder().device("sim:0").build()?;
+    /// let mut blob = Blob::<f32>::in_context(&context).full([1000], 1.0)?;
+    /// let stream = context.stream()?;
+    /// blob.to_device(Part::Data, stream)?;
+    /// blob.scale_on(Part::Data, 2.0, stream)?;
+    /// assert_eq!(blob.head(Part::Data)?, Head::AtGpu);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Shared`](crate::ErrorKind::Shared); [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only
+    /// context; [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; out of
+    /// memory; a device that fails.
+    #[doc(alias = "sb_blob_mutable_gpu_on")]
+    pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
+        self.need_unique(part)?;
+        let stream = stream.for_use_in(&self.context())?;
+        // SAFETY: the blob and the stream are live, what moves its head unique.
+        get(|out, err| unsafe {
+            sys::sb_blob_mutable_gpu_on(self.raw(), part.code(), stream, out, err)
+        })
+        .map(drop)
+    }
 }
 
 /// Arithmetic, done where the head is; sums are `f64` for every type.
 impl<T: Float> Blob<T> {
-    /// The sum of the absolute values of data.
+    /// The sum of the absolute values of data or diff.
     ///
     /// # Errors
     /// Out of memory, a device that fails.
-    pub fn asum_data(&self) -> Result<f64> {
+    pub fn asum(&self, part: Part) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), sys::SB_DATA, out, err) })
+        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), part.code(), out, err) })
     }
 
-    /// The sum of the absolute values of diff.
+    /// The sum of the squares of data or diff.
     ///
     /// # Errors
-    /// As [`asum_data`](Blob::asum_data).
-    pub fn asum_diff(&self) -> Result<f64> {
+    /// As [`asum`](Blob::asum).
+    pub fn sumsq(&self, part: Part) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), sys::SB_DIFF, out, err) })
+        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), part.code(), out, err) })
     }
 
-    /// The sum of the squares of data.
-    ///
-    /// # Errors
-    /// As [`asum_data`](Blob::asum_data).
-    pub fn sumsq_data(&self) -> Result<f64> {
-        // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), sys::SB_DATA, out, err) })
-    }
-
-    /// The sum of the squares of diff.
-    ///
-    /// # Errors
-    /// As [`asum_data`](Blob::asum_data).
-    pub fn sumsq_diff(&self) -> Result<f64> {
-        // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), sys::SB_DIFF, out, err) })
-    }
-
-    /// Multiplies data by a factor.
+    /// Multiplies data or diff by a factor.
     ///
     /// # Errors
     /// As [`update`](Blob::update), but memory that was never written is fine.
-    pub fn scale_data(&mut self, factor: f64) -> Result<()> {
-        self.need_unique(Part::Data)?;
-        // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_scale(self.raw(), sys::SB_DATA, factor, err) })
+    pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
+        self.need_unique(part)?;
+        // SAFETY: the blob is live, what is written unique.
+        check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
     }
 
     /// The same; on a device it is queued on `stream`, and what is done later comes after it.
@@ -176,35 +157,12 @@ impl<T: Float> Blob<T> {
     /// # Errors
     /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
-    /// [`scale_data`](Blob::scale_data).
-    pub fn scale_data_on(&mut self, factor: f64, stream: Stream<'_>) -> Result<()> {
-        self.need_unique(Part::Data)?;
+    /// [`scale`](Blob::scale).
+    pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
+        self.need_unique(part)?;
         let stream = stream.for_use_in(&self.context())?;
-        // SAFETY: the blob and the stream are live, its data unique.
-        check(|err| unsafe { sys::sb_blob_scale_on(self.raw(), sys::SB_DATA, factor, stream, err) })
-    }
-
-    /// Multiplies diff by a factor.
-    ///
-    /// # Errors
-    /// As [`scale_data`](Blob::scale_data).
-    pub fn scale_diff(&mut self, factor: f64) -> Result<()> {
-        self.need_unique(Part::Diff)?;
-        // SAFETY: the blob is live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_scale(self.raw(), sys::SB_DIFF, factor, err) })
-    }
-
-    /// The same; on a device it is queued on `stream`, and what is done later comes after it.
-    ///
-    /// # Errors
-    /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
-    /// [`scale_diff`](Blob::scale_diff).
-    pub fn scale_diff_on(&mut self, factor: f64, stream: Stream<'_>) -> Result<()> {
-        self.need_unique(Part::Diff)?;
-        let stream = stream.for_use_in(&self.context())?;
-        // SAFETY: the blob and the stream are live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_scale_on(self.raw(), sys::SB_DIFF, factor, stream, err) })
+        // SAFETY: the blob and the stream are live, what is written unique.
+        check(|err| unsafe { sys::sb_blob_scale_on(self.raw(), part.code(), factor, stream, err) })
     }
 
     /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data
@@ -222,8 +180,9 @@ impl<T: Float> Blob<T> {
         check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
     }
 
-    /// The same; on a device it is queued on `stream`, and what is done later comes after it. If it
-    /// fails in its turn, the first call that needs the data fails, and the data is
+    /// The same where the head of data is: on the device it is queued on `stream`, and what is done
+    /// later comes after it. **With the head on the host it runs there, at once**, and the stream is
+    /// not looked at: see [`to_device`](Blob::to_device). If it fails in its turn, the first call that needs the data fails, and the data is
     /// [`Lost`](crate::Head::Lost).
     ///
     /// # Errors

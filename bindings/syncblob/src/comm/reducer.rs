@@ -223,7 +223,7 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         for blob in self.ready.get_mut() {
             // What the library still holds, the engine may still write.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
-                blob.drop_diff();
+                blob.release(Part::Diff);
             }
         }
     }
