@@ -19,22 +19,22 @@ macro_rules! error_kinds {
         #[non_exhaustive]
         pub enum ErrorKind {
             $($(#[$doc])* $kind,)*
-            /// A status that this version of the crate does not know.
-            Unknown,
+            /// A status of a newer library, by its number.
+            Other(i32),
         }
 
         impl ErrorKind {
             fn from_code(code: i32) -> Self {
                 match code {
                     $(sys::$code => Self::$kind,)*
-                    _ => Self::Unknown,
+                    other => Self::Other(other),
                 }
             }
 
             pub(crate) fn code(self) -> i32 {
                 match self {
                     $(Self::$kind => sys::$code,)*
-                    Self::Unknown => sys::SB_ERR_INTERNAL,
+                    Self::Other(code) => code,
                 }
             }
         }
@@ -321,7 +321,8 @@ mod tests {
     #[test]
     fn an_unknown_code_and_an_unended_message_are_taken_as_they_come() {
         let error = Error::from_c(&c_error(-77, -1, &[b'x'; 240]));
-        assert_eq!(error.kind(), ErrorKind::Unknown);
+        assert_eq!(error.kind(), ErrorKind::Other(-77));
+        assert_eq!(error.kind().to_string(), "SB_ERR_UNKNOWN");
         assert_eq!((error.code(), error.offset()), (-77, None));
         assert_eq!(error.message().len(), 240);
     }

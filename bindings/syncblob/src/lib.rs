@@ -215,7 +215,8 @@ pub use filler::{Filler, Variance};
 pub use io::ReadAt;
 pub use memory::{Head, MemoryHandle, Pending, Side, Storage, SyncedMemory};
 pub use model::{
-    BlobAt, BlobInfo, Format, Generation, Layer, Layers, Model, OpenOptions, SolverInfo, StoredBlob,
+    AnyBlob, BlobAt, BlobInfo, Format, Generation, Layer, Layers, LoadedBlob, Model, OpenOptions,
+    SolverInfo, StoredBlob,
 };
 pub use owner::Access;
 pub use shape::Shape;

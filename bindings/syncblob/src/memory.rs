@@ -33,6 +33,8 @@ pub enum Head {
     Synced,
     /// Gone with the device, or with queued work that failed.
     Lost,
+    /// One that a newer library knows, by its number.
+    Other(i32),
 }
 
 impl Head {
@@ -42,7 +44,8 @@ impl Head {
             sys::SB_HEAD_AT_CPU => Self::AtCpu,
             sys::SB_HEAD_AT_GPU => Self::AtGpu,
             sys::SB_HEAD_SYNCED => Self::Synced,
-            _ => Self::Lost,
+            sys::SB_HEAD_LOST => Self::Lost,
+            other => Self::Other(other),
         }
     }
 }
@@ -56,6 +59,7 @@ impl fmt::Display for Head {
             Self::AtGpu => "HEAD_AT_GPU",
             Self::Synced => "SYNCED",
             Self::Lost => "LOST",
+            Self::Other(_) => "UNKNOWN",
         })
     }
 }
@@ -101,6 +105,8 @@ pub enum Storage {
     Borrowed,
     /// An owner's of the caller, which the library never writes.
     ReadOnly,
+    /// One that a newer library knows, by its number.
+    Other(i32),
 }
 
 impl fmt::Display for Storage {
@@ -111,6 +117,7 @@ impl fmt::Display for Storage {
             Self::Pinned => "page-locked",
             Self::Borrowed => "borrowed",
             Self::ReadOnly => "borrowed, read-only",
+            Self::Other(_) => "unknown",
         })
     }
 }
@@ -200,7 +207,8 @@ impl SyncedMemory {
             sys::SB_STORAGE_PINNED => Storage::Pinned,
             sys::SB_STORAGE_BORROWED => Storage::Borrowed,
             sys::SB_STORAGE_BORROWED_READ_ONLY => Storage::ReadOnly,
-            _ => Storage::None,
+            sys::SB_STORAGE_NONE => Storage::None,
+            other => Storage::Other(other),
         }
     }
 
@@ -577,6 +585,31 @@ impl Pending<'_> {
         let memory = self.memory;
         std::mem::forget(self);
         memory.synchronize()
+    }
+}
+
+impl Pending<'_> {
+    /// Ends the borrow without a wait, so that the memory may be used while the copy goes on: the
+    /// library itself waits before it writes, frees or hands out what the copy works on, and the
+    /// first call that waits for the bytes fails if the copy has. For double buffering.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Context, Part};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let context = Context::builder().device("sim:0").build()?;
+    /// let mut batches =
+    ///     [1.0, 2.0].map(|x| Blob::<f32>::in_context(&context).full([100], x).unwrap());
+    /// for batch in 0..6 {
+    ///     let next = (batch + 1) % 2;
+    ///     batches[next].memory(Part::Data)?.push(context.stream()?)?.detach();
+    ///     batches[batch % 2].scale_on(Part::Data, 0.5, context.stream()?)?;
+    /// }
+    /// assert_eq!(batches[0].data()?[0], 0.125);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn detach(self) {
+        std::mem::forget(self);
     }
 }
 

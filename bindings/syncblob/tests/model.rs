@@ -156,7 +156,7 @@ fn what_is_not_there_is_an_error() {
     assert_eq!(kind(model.blob((1, 2)).map(drop)), ErrorKind::IndexOutOfRange);
     assert_eq!(kind(model.blob(0).map(drop)), ErrorKind::IndexOutOfRange);
     assert_eq!(kind(model.layer(usize::MAX).map(drop)), ErrorKind::IndexOutOfRange);
-    assert!(model.layer_by_name("nobody").is_none());
+    assert_eq!(model.layer_by_name("nobody").unwrap_err().kind(), ErrorKind::NotFound);
     let blob = Blob::<f32>::zeros([1]).unwrap();
     let set = model.set_blob((0, 0), &blob, Payload::Data);
     assert_eq!(kind(set), ErrorKind::IndexOutOfRange);
@@ -172,7 +172,7 @@ fn names_are_bytes_of_any_value() {
     assert_eq!(model.name_bytes(), b"n\0m\xff");
     let layer = model.layer_by_name(b"a\0b").unwrap();
     assert_eq!((layer.index(), layer.layer_type_bytes()), (0, &b"\0"[..]));
-    assert!(model.layer_by_name("a").is_none());
+    assert!(model.layer_by_name("a").is_err());
 }
 
 #[test]
@@ -206,9 +206,17 @@ fn a_solver_state_says_where_it_was() {
 #[test]
 fn all_blobs_come_out_in_the_files_order() {
     let blobs: Vec<_> = net().into_blobs::<f64>().map(Result::unwrap).collect();
-    let places: Vec<_> = blobs.iter().map(|(at, _)| *at).collect();
+    let places: Vec<_> = blobs.iter().map(|loaded| loaded.at).collect();
     assert_eq!(places, [BlobAt::from((1, 0)), BlobAt::from((1, 1))]);
-    assert_eq!(blobs[1].1.data().unwrap(), [0.1, 0.2]);
+    assert_eq!(blobs[1].blob.data().unwrap(), [0.1, 0.2]);
+    let model = net();
+    let name = model.layer(1).unwrap().name().into_owned();
+    assert!(!name.is_empty() && blobs.iter().all(|loaded| loaded.layer_name == name));
+    let places_and_names: Vec<_> = model
+        .all_blobs()
+        .map(|blob| blob.map(|blob| (blob.at(), blob.layer_name().into_owned())).unwrap())
+        .collect();
+    assert_eq!(places_and_names, [((1, 0).into(), name.clone()), ((1, 1).into(), name)]);
 }
 
 #[test]
@@ -479,4 +487,17 @@ fn net_of_one_blob() -> Vec<u8> {
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
     model.add_blob(layer, &Blob::<f32>::zeros([1000]).unwrap(), Payload::Data).unwrap();
     model.to_bytes().unwrap()
+}
+
+#[test]
+fn what_load_any_gives_can_be_stored() {
+    let mut model = net();
+    let mut any = model.blob((1, 1)).unwrap().load_any().unwrap();
+    any.bytes_mut(Part::Data).unwrap().fill(0);
+    model.set_blob((1, 1), &any, Payload::Data).unwrap();
+    let count = any.count();
+    assert_eq!(model.load::<f64>((1, 1)).unwrap().data().unwrap(), vec![0.0; count]);
+    let integers = BlobAny::from(Blob::<i32>::zeros([2]).unwrap());
+    let error = model.set_blob((1, 1), &integers, Payload::Data).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
 }

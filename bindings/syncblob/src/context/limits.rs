@@ -1,0 +1,110 @@
+use syncblob_sys as sys;
+
+use crate::{Error, ErrorKind, Result, Shape};
+
+/// Bounds on what one read of untrusted bytes may ask for. A bound of 0 is the
+/// default, which each method names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+pub struct Limits {
+    max_memory: usize,
+    max_layers: usize,
+    max_blobs: usize,
+    max_name_bytes: usize,
+    max_axes: usize,
+}
+
+impl Limits {
+    /// The defaults.
+    ///
+    /// ```
+    /// use syncblob::Limits;
+    /// let limits = Limits::new().max_memory(1).max_layers(2).max_blobs(3);
+    /// let limits = limits.max_name_bytes(4).max_axes(5);
+    /// assert_eq!([limits.memory(), limits.layers(), limits.blobs()], [1, 2, 3]);
+    /// assert_eq!([limits.name_bytes(), limits.axes()], [4, 5]);
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes that one read may hold live, index and payload together, and what the
+    /// blob has room for where all of that has to come to the host; with the objects
+    /// that the library makes for them, and the up to an eighth by which page-locked
+    /// memory is rounded up. Default: no bound but the context's cap.
+    #[must_use]
+    pub fn max_memory(mut self, bytes: usize) -> Self {
+        self.max_memory = bytes;
+        self
+    }
+
+    /// Layers of a model. Default: 100,000.
+    #[must_use]
+    pub fn max_layers(mut self, layers: usize) -> Self {
+        self.max_layers = layers;
+        self
+    }
+
+    /// Blobs of a model. Default: 1,000,000.
+    #[must_use]
+    pub fn max_blobs(mut self, blobs: usize) -> Self {
+        self.max_blobs = blobs;
+        self
+    }
+
+    /// Bytes of one name or type. Default: 65,536.
+    #[must_use]
+    pub fn max_name_bytes(mut self, bytes: usize) -> Self {
+        self.max_name_bytes = bytes;
+        self
+    }
+
+    /// Axes of a blob. Default, and the most: 32.
+    #[must_use]
+    pub fn max_axes(mut self, axes: usize) -> Self {
+        self.max_axes = axes;
+        self
+    }
+
+    /// What [`max_memory`](Limits::max_memory) set.
+    pub fn memory(&self) -> usize {
+        self.max_memory
+    }
+
+    /// What [`max_layers`](Limits::max_layers) set.
+    pub fn layers(&self) -> usize {
+        self.max_layers
+    }
+
+    /// What [`max_blobs`](Limits::max_blobs) set.
+    pub fn blobs(&self) -> usize {
+        self.max_blobs
+    }
+
+    /// What [`max_name_bytes`](Limits::max_name_bytes) set.
+    pub fn name_bytes(&self) -> usize {
+        self.max_name_bytes
+    }
+
+    /// What [`max_axes`](Limits::max_axes) set.
+    pub fn axes(&self) -> usize {
+        self.max_axes
+    }
+
+    pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
+        // Other limits bound nothing where they are beyond what C counts to.
+        let max_axes = i64::try_from(self.max_axes).map_err(|_| {
+            let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
+            Error::new(ErrorKind::InvalidArgument, message)
+        })?;
+        Ok(sys::sb_limits {
+            struct_size: size_of::<sys::sb_limits>(),
+            max_memory: self.max_memory,
+            max_layers: crate::ffi::to_i64(self.max_layers),
+            max_blobs: crate::ffi::to_i64(self.max_blobs),
+            max_name_bytes: self.max_name_bytes,
+            max_axes,
+        })
+    }
+}

@@ -1,0 +1,150 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::Range;
+
+use syncblob_sys as sys;
+
+use super::stored::stored_blobs;
+use super::{text_bytes, Generation, Model, StoredBlob};
+use crate::ffi::to_usize;
+use crate::{Blob, Readable, Result};
+
+/// The layers of a [`Model`], in the file's order: [`Model::layers`].
+#[derive(Clone, Debug)]
+pub struct Layers<'m> {
+    pub(super) model: &'m Model,
+    pub(super) left: Range<usize>,
+}
+
+impl<'m> Layers<'m> {
+    fn get(&self, index: usize) -> Layer<'m> {
+        self.model.layer(index).expect("the index is below the number of layers")
+    }
+}
+
+impl<'m> Iterator for Layers<'m> {
+    type Item = Layer<'m>;
+
+    fn next(&mut self) -> Option<Layer<'m>> {
+        self.left.next().map(|index| self.get(index))
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Layer<'m>> {
+        self.left.nth(n).map(|index| self.get(index))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Layers<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left.next_back().map(|index| self.get(index))
+    }
+}
+
+impl ExactSizeIterator for Layers<'_> {}
+impl FusedIterator for Layers<'_> {}
+
+impl<'m> IntoIterator for &'m Model {
+    type Item = Layer<'m>;
+    type IntoIter = Layers<'m>;
+
+    fn into_iter(self) -> Layers<'m> {
+        self.layers()
+    }
+}
+
+/// A layer of a [`Model`].
+#[derive(Clone, Copy)]
+pub struct Layer<'m> {
+    pub(super) model: &'m Model,
+    pub(super) index: usize,
+    pub(super) info: sys::sb_layer_info,
+}
+
+// SAFETY: a layer is a reference to a model, which is `Sync`, and to texts that
+// nobody changes while the model is borrowed.
+unsafe impl Send for Layer<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Layer<'_> {}
+
+impl<'m> Layer<'m> {
+    /// Its index in the model.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its name. Bytes that are not UTF-8 are replaced;
+    /// [`name_bytes`](Layer::name_bytes) has them.
+    pub fn name(&self) -> Cow<'m, str> {
+        String::from_utf8_lossy(self.name_bytes())
+    }
+
+    /// Its name as the file has it.
+    pub fn name_bytes(&self) -> &'m [u8] {
+        // SAFETY: the text lives as long as the model stays unchanged.
+        unsafe { text_bytes(self.info.name) }
+    }
+
+    /// Its type, such as `"Convolution"`; of a V1 layer the enum's name,
+    /// `"CONVOLUTION"`. Bytes that are not UTF-8 are replaced.
+    pub fn layer_type(&self) -> Cow<'m, str> {
+        String::from_utf8_lossy(self.layer_type_bytes())
+    }
+
+    /// Its type as the file has it.
+    pub fn layer_type_bytes(&self) -> &'m [u8] {
+        // SAFETY: the text lives as long as the model stays unchanged.
+        unsafe { text_bytes(self.info.type_) }
+    }
+
+    /// Which of Caffe's generations it is written in.
+    pub fn generation(&self) -> Generation {
+        match self.info.generation {
+            sys::SB_LAYER_V0 => Generation::V0,
+            sys::SB_LAYER_V1 => Generation::V1,
+            sys::SB_LAYER_CURRENT => Generation::Current,
+            other => Generation::Other(other),
+        }
+    }
+
+    /// The number of its blobs.
+    pub fn num_blobs(&self) -> usize {
+        to_usize(self.info.num_blobs)
+    }
+
+    /// Its blobs; see [`Model::blobs`].
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'m>>> {
+        stored_blobs(self.model, Some(self.index))
+    }
+
+    /// Loads one of its blobs; see [`StoredBlob::load`].
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load<T: Readable>(&self, index: usize) -> Result<Blob<T>> {
+        self.model.load((self.index, index))
+    }
+
+    /// One of its blobs.
+    ///
+    /// # Errors
+    /// As [`Model::blob`].
+    pub fn blob(&self, index: usize) -> Result<StoredBlob<'m>> {
+        self.model.blob((self.index, index))
+    }
+}
+
+impl fmt::Debug for Layer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer")
+            .field("index", &self.index)
+            .field("name", &self.name())
+            .field("type", &self.layer_type())
+            .field("blobs", &self.num_blobs())
+            .finish()
+    }
+}

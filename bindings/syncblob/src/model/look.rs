@@ -1,0 +1,194 @@
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use syncblob_sys as sys;
+
+use super::stored::{layer_code, stored_blobs};
+use super::{text_bytes, BlobAt, BlobInfo, Format, Layer, Layers, Model, StoredBlob};
+use crate::ffi::{as_given, check, fill, get, sized, to_i64, to_usize, MAX_I64};
+use crate::io::with_callbacks;
+use crate::{system, Blob, Context, Readable, Result};
+
+/// Looking.
+impl Model {
+    /// What the file is.
+    pub fn format(&self) -> Format {
+        // SAFETY: the model is live.
+        Format::from_code(unsafe { sys::sb_model_format(self.as_ptr()) })
+    }
+
+    /// The net's name, empty when there is none. Bytes that are not UTF-8 are
+    /// replaced; [`name_bytes`](Model::name_bytes) has them.
+    pub fn name(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.name_bytes())
+    }
+
+    /// The net's name as the file has it.
+    pub fn name_bytes(&self) -> &[u8] {
+        // SAFETY: the model is live, and a name there to be given.
+        let name = get(|out, err| unsafe { sys::sb_model_name(self.as_ptr(), out, err) });
+        // SAFETY: the text stays until `set_name`, which needs `&mut self`.
+        name.map_or(&[], |text| unsafe { text_bytes(text) })
+    }
+
+    /// The number of layers, those without blobs included.
+    pub fn num_layers(&self) -> usize {
+        // SAFETY: the model is live.
+        to_usize(unsafe { sys::sb_model_num_layers(self.as_ptr()) })
+    }
+
+    /// The layers in the file's order.
+    pub fn layers(&self) -> Layers<'_> {
+        Layers { model: self, left: 0..self.num_layers() }
+    }
+
+    /// One layer.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
+    pub fn layer(&self, index: usize) -> Result<Layer<'_>> {
+        // SAFETY: the model is live; `out` says its size.
+        let info = fill(sized!(sb_layer_info), |out, err| unsafe {
+            sys::sb_model_layer_info(self.as_ptr(), to_i64(index), out, err)
+        })
+        .map_err(|error| as_given(error, "layer", &[index], MAX_I64))?;
+        Ok(Layer { model: self, index, info })
+    }
+
+    /// The first layer of a name.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Format, Model, Payload};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// let layer = model.add_layer("ip1", "InnerProduct")?;
+    /// model.add_blob(layer, &Blob::<f32>::full([2, 3], 0.5)?, Payload::Data)?;
+    /// let weights = model.layer_by_name("ip1")?.load::<f32>(0)?;
+    /// assert_eq!(weights.shape(), [2, 3]);
+    /// assert_eq!(model.layer_by_name("ip2").unwrap_err().kind(), ErrorKind::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound).
+    pub fn layer_by_name(&self, name: impl AsRef<[u8]>) -> Result<Layer<'_>> {
+        let name = name.as_ref();
+        // SAFETY: `name` is valid for its length.
+        let index = get(|out, err| unsafe {
+            sys::sb_model_find_layer(self.as_ptr(), name.as_ptr().cast(), name.len(), out, err)
+        })?;
+        self.layer(to_usize(index))
+    }
+
+    /// The blobs of no layer: a solver state's history, the one blob of a blob
+    /// file. An item is an error when the file can no longer be read, or is not
+    /// what it was.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
+        stored_blobs(self, None)
+    }
+
+    /// A blob by its place.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); [`Io`](crate::ErrorKind::Io) and
+    /// [`Malformed`](crate::ErrorKind::Malformed) when the file is not what it was.
+    pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
+        let at = at.into();
+        let info = with_callbacks(|| {
+            // SAFETY: the model is live; `out` says its size.
+            fill(sized!(sb_blob_info), |out, err| unsafe {
+                sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
+            })
+        })
+        .map_err(|error| at.as_given(error))?;
+        Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
+    }
+
+    /// Loads a blob by its place, when there is nothing to be asked about it:
+    /// otherwise as [`StoredBlob::load`].
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
+    /// for an announced blob.
+    pub fn load<T: Readable>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
+        self.load_into(at.into(), &self.context)
+    }
+
+    pub(super) fn load_into<T: Readable>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
+        let blob = Blob::in_context(context).new()?;
+        let (layer, index) = (at.layer_code(), to_i64(at.index));
+        with_callbacks(|| {
+            // SAFETY: the model is live, the blob fresh.
+            check(|err| unsafe {
+                sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.raw(), err)
+            })
+        })
+        .map_err(|error| at.as_given(error))?;
+        Ok(blob)
+    }
+
+    pub(super) fn num_blobs(&self, layer: Option<usize>) -> usize {
+        // SAFETY: the model is live.
+        to_usize(unsafe { sys::sb_model_num_blobs(self.as_ptr(), layer_code(layer)) })
+    }
+
+    /// The iteration that a solver state was saved at.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a solver state.
+    pub fn iteration(&self) -> Result<i32> {
+        Ok(self.solver_info()?.iteration)
+    }
+
+    /// What a solver state holds beside its history.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a solver state.
+    pub fn solver_info(&self) -> Result<SolverInfo> {
+        // SAFETY: the model is live; `out` says its size.
+        let info = fill(sized!(sb_solver_info), |out, err| unsafe {
+            sys::sb_model_solver_info(self.as_ptr(), out, err)
+        })?;
+        // SAFETY: the text stays until it is set, which needs `&mut self`.
+        let learned_net = unsafe { text_bytes(info.learned_net) };
+        Ok(SolverInfo {
+            iteration: info.iter,
+            current_step: info.current_step,
+            learned_net: system::path_of(learned_net),
+        })
+    }
+}
+
+/// What a solver state holds beside its history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct SolverInfo {
+    /// The iteration that it was saved at.
+    #[doc(alias = "iter")]
+    pub iteration: i32,
+    /// The step of the learning rate's policy.
+    pub current_step: i32,
+    /// The file that holds the net; empty where none is named.
+    pub learned_net: PathBuf,
+}
+
+impl SolverInfo {
+    /// That of an iteration, in step 0, without a file that holds the net.
+    pub fn new(iteration: i32) -> Self {
+        Self { iteration, ..Self::default() }
+    }
+
+    /// With another step of the learning rate's policy.
+    #[must_use]
+    pub fn current_step(self, current_step: i32) -> Self {
+        Self { current_step, ..self }
+    }
+
+    /// With a file that holds the net.
+    #[must_use]
+    pub fn learned_net(self, learned_net: impl Into<PathBuf>) -> Self {
+        Self { learned_net: learned_net.into(), ..self }
+    }
+}

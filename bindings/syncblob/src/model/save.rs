@@ -1,0 +1,125 @@
+use std::ffi::CStr;
+use std::io::Write;
+use std::path::Path;
+
+use syncblob_sys as sys;
+
+use super::{BlobAt, Model};
+use crate::blob::reserve;
+use crate::callbacks::lend_blobs;
+use crate::ffi::{check, get, with_path};
+use crate::io::{lend_writer, with_callbacks};
+use crate::{BlobAny, Error, Result};
+
+/// Saving.
+impl Model {
+    /// Writes the model to a file, atomically: the file is the old one or the
+    /// whole new one. It may be the one that the model was opened from. Links and
+    /// permissions as in [`Blob::write_file`](crate::Blob::write_file).
+    ///
+    /// # Errors
+    /// [`Io`](crate::ErrorKind::Io); [`Unsupported`](crate::ErrorKind::Unsupported) for an
+    /// [announced](Model::announce_blob) blob, which [`save_from`](Model::save_from)
+    /// saves; else as [`size`](Model::size).
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        with_path(path.as_ref(), |path| {
+            with_callbacks(|| {
+                // SAFETY: `path` ends in NUL.
+                check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
+            })
+        })
+    }
+
+    /// Writes the model to a writer and flushes it. After a failure the writer has had
+    /// some of the bytes.
+    ///
+    /// # Errors
+    /// As [`save`](Model::save), also for announced blobs; what the writer returned is
+    /// the error's [source](std::error::Error::source).
+    ///
+    /// # Panics
+    /// When the writer does.
+    pub fn write_to(&self, writer: impl Write) -> Result<()> {
+        lend_writer(writer, |sink| {
+            // SAFETY: the sink is borrowed.
+            check(|err| unsafe { sys::sb_model_save_sink(self.as_ptr(), sink, err) })
+        })
+    }
+
+    /// The same, the values of [announced](Model::announce_blob) blobs asked for
+    /// one at a time: so a model can be saved that memory would not hold. Each
+    /// blob is dropped before the next is asked for.
+    ///
+    /// ```no_run
+    /// use syncblob::{Blob, Error, Format, Model};
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// let layer = model.add_layer("fc", "InnerProduct")?;
+    /// model.announce_blob::<f32>(layer, [4096, 25088])?;
+    /// model.save_from("large.caffemodel", |at| {
+    ///     Ok::<_, Error>(Blob::<f32>::full([4096, 25088], at.index as f32)?.into())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `values`, with which the file stays as it was; as
+    /// [`save`](Model::save), but for announced blobs;
+    /// [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that is not what was
+    /// announced; those of [`Blob::data`](crate::Blob::data).
+    ///
+    /// # Panics
+    /// When `values` does; the file stays as it was.
+    pub fn save_from<E: From<Error>>(
+        &self,
+        path: impl AsRef<Path>,
+        values: impl FnMut(BlobAt) -> Result<BlobAny, E>,
+    ) -> Result<(), E> {
+        let save = |path: &CStr, lender, user| {
+            with_callbacks(|| {
+                // SAFETY: `path` ends in NUL; `user` is what the lender expects.
+                check(|err| unsafe {
+                    sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
+                })
+            })
+        };
+        lend_blobs(values, |lender, user| with_path(path.as_ref(), |path| save(path, lender, user)))
+    }
+
+    /// The bytes that the model takes when it is saved, announced blobs included.
+    ///
+    /// # Errors
+    /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
+    /// [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
+    /// [`DataLimit`](crate::ErrorKind::DataLimit) when the file is not what it was;
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) by a progress; out of memory.
+    pub fn size(&self) -> Result<usize> {
+        // SAFETY: the model is live.
+        with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))
+    }
+
+    /// The model as bytes.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an
+    /// [announced](Model::announce_blob) blob, whose values are not here; else as
+    /// [`size`](Model::size).
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let size = self.size()?;
+        let mut bytes = Vec::<u8>::new();
+        reserve(&mut bytes, size)?;
+        let written = with_callbacks(|| {
+            // SAFETY: `bytes` has room for `capacity` bytes.
+            get(|out, err| unsafe {
+                let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
+                sys::sb_model_save(self.as_ptr(), buffer, capacity, out, err)
+            })
+        })?;
+        // SAFETY: the library wrote that many bytes.
+        unsafe { bytes.set_len(written) };
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,267 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::slice;
+
+use syncblob_sys as sys;
+
+use super::Model;
+use crate::ffi::{as_given, to_i64, to_usize, MAX_I64};
+use crate::{Blob, BlobAny, BlobBuilder, Dtype, Element, Error, ErrorKind, Readable, Result};
+
+/// The place of a blob in a model: `(layer, index)`, or an index among the
+/// blobs of no layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct BlobAt {
+    /// The layer; `None` for the blobs of no layer.
+    pub layer: Option<usize>,
+    /// Which of its blobs.
+    pub index: usize,
+}
+
+impl BlobAt {
+    pub(crate) fn from_c(layer: i64, index: i64) -> Self {
+        Self { layer: usize::try_from(layer).ok(), index: to_usize(index) }
+    }
+
+    pub(super) fn layer_code(self) -> i64 {
+        layer_code(self.layer)
+    }
+
+    pub(super) fn as_given(self, error: Error) -> Error {
+        let error = as_given(error, "blob", &[self.index], MAX_I64);
+        as_given(error, "layer", self.layer.as_slice(), MAX_I64)
+    }
+}
+
+pub(super) fn layer_code(layer: Option<usize>) -> i64 {
+    layer.map_or(sys::SB_NO_LAYER.into(), to_i64)
+}
+
+/// `(layer, index)`
+impl From<(usize, usize)> for BlobAt {
+    fn from((layer, index): (usize, usize)) -> Self {
+        Self { layer: Some(layer), index }
+    }
+}
+
+/// An index among the blobs of no layer.
+impl From<usize> for BlobAt {
+    fn from(index: usize) -> Self {
+        Self { layer: None, index }
+    }
+}
+
+/// A blob in a [`Model`], not loaded.
+#[derive(Clone, Copy)]
+pub struct StoredBlob<'m> {
+    pub(super) model: &'m Model,
+    pub(super) at: BlobAt,
+    pub(super) info: BlobInfo,
+}
+
+impl StoredBlob<'_> {
+    /// Where it is in the model.
+    pub fn at(&self) -> BlobAt {
+        self.at
+    }
+
+    /// The name of its layer, empty for a blob of no layer; see [`Layer::name`](super::Layer::name).
+    pub fn layer_name(&self) -> Cow<'_, str> {
+        let layer = self.at.layer.and_then(|layer| self.model.layer(layer).ok());
+        layer.map_or_else(Cow::default, |layer| layer.name())
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &BlobInfo {
+        &self.info
+    }
+
+    /// Loads it in the model's context; the blob is the caller's own. The element
+    /// type may differ from the stored one: what an `f32` cannot hold is rounded,
+    /// beyond its range to infinity. An integer type takes whole numbers alone.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
+    /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type
+    /// does not hold, such as one with a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values that are no
+    /// halves as `half::f16`,
+    /// [`Unsupported`](ErrorKind::Unsupported) for one that is
+    /// [announced](Model::announce_blob); [`DataLimit`](ErrorKind::DataLimit);
+    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file is
+    /// not what it was; [`Cancelled`](ErrorKind::Cancelled) by a progress; out of
+    /// memory, a cap that is reached.
+    #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
+    pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
+        self.model.load_into(self.at, &self.model.context)
+    }
+
+    /// Loads it with the element type that it is stored in, integers as `f64`, which holds
+    /// them exactly. Halves stay `half::f16` with the feature `half`; they become `f32`,
+    /// which holds them exactly, without it or where the diff is no halves.
+    ///
+    /// # Errors
+    /// As [`load`](StoredBlob::load).
+    pub fn load_any(&self) -> Result<BlobAny> {
+        match self.info.dtype() {
+            #[cfg(feature = "half")]
+            Dtype::F16 if self.info.diff_dtype() == Dtype::F16 => {
+                self.load::<half::f16>().map(BlobAny::from)
+            }
+            Dtype::F32 | Dtype::F16 => self.load::<f32>().map(BlobAny::from),
+            Dtype::F64 | Dtype::I32 | Dtype::U32 => self.load::<f64>().map(BlobAny::from),
+            other => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("a stored blob of {other} cannot be loaded"),
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for StoredBlob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredBlob").field("at", &self.at).field("info", &self.info).finish()
+    }
+}
+
+/// What a stored blob is, known without loading it.
+#[derive(Clone, Copy)]
+pub struct BlobInfo(pub(super) sys::sb_blob_info);
+
+impl BlobInfo {
+    /// The dimensions.
+    pub fn shape(&self) -> &[usize] {
+        let axes = to_usize(self.0.num_axes.into()).min(self.0.shape.len());
+        // SAFETY: dimensions are not negative, and usize has the layout of i64
+        // on the 64-bit hosts that the library is for.
+        unsafe { slice::from_raw_parts(self.0.shape.as_ptr().cast(), axes) }
+    }
+
+    /// The number of elements.
+    pub fn count(&self) -> usize {
+        to_usize(self.0.count)
+    }
+
+    /// The element type that its data (without data, its diff) is stored in. What
+    /// NVCaffe wrote may be half precision or integers.
+    pub fn dtype(&self) -> Dtype {
+        Dtype::from_code(self.0.dtype).unwrap_or(Dtype::F32)
+    }
+
+    /// The element type that its diff is stored in; without one, [`dtype`](Self::dtype).
+    pub fn diff_dtype(&self) -> Dtype {
+        Dtype::from_code(self.0.diff_dtype).unwrap_or(Dtype::F32)
+    }
+
+    /// The number of data values present.
+    pub fn data_count(&self) -> usize {
+        to_usize(self.0.data_count)
+    }
+
+    /// The number of diff values present.
+    pub fn diff_count(&self) -> usize {
+        to_usize(self.0.diff_count)
+    }
+
+    /// Whether the shape came from num, channels, height and width.
+    pub fn is_legacy(&self) -> bool {
+        self.0.legacy != 0
+    }
+
+    /// Where its message begins in the file, if it is from one.
+    pub fn offset(&self) -> Option<u64> {
+        u64::try_from(self.0.offset).ok()
+    }
+
+    /// The bytes of its message in the file, 0 if it is not from one.
+    pub fn size(&self) -> usize {
+        self.0.size
+    }
+}
+
+impl fmt::Debug for BlobInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobInfo")
+            .field("shape", &self.shape())
+            .field("dtype", &self.dtype())
+            .field("data_count", &self.data_count())
+            .field("diff_count", &self.diff_count())
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn stored_blobs(
+    model: &Model,
+    layer: Option<usize>,
+) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
+    (0..model.num_blobs(layer)).map(move |index| model.blob(BlobAt { layer, index }))
+}
+
+/// All blobs.
+impl Model {
+    /// All blobs, layer by layer and then those of no layer, without loading one.
+    ///
+    /// ```no_run
+    /// use syncblob::Model;
+    /// # fn main() -> syncblob::Result<()> {
+    /// let model = Model::open("resnet.caffemodel")?;
+    /// for blob in model.all_blobs() {
+    ///     let blob = blob?;
+    ///     println!("{} {} {:?}", blob.layer_name(), blob.at().index, blob.info().shape());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn all_blobs(&self) -> impl Iterator<Item = Result<StoredBlob<'_>>> {
+        self.layers().flat_map(|layer| layer.blobs()).chain(self.blobs())
+    }
+
+    /// All blobs in the same order, each loaded when the iterator comes to it; the model ends
+    /// with the iterator.
+    ///
+    /// ```no_run
+    /// use syncblob::{Model, Part};
+    /// # fn main() -> syncblob::Result<()> {
+    /// for loaded in Model::open("resnet.caffemodel")?.into_blobs::<f32>() {
+    ///     let loaded = loaded?;
+    ///     println!("{}: {}", loaded.layer_name, loaded.blob.asum(Part::Data)?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_blobs<T: Readable>(self) -> impl Iterator<Item = Result<LoadedBlob<T>>> {
+        let layers = (0..self.num_layers()).map(Some).chain([None]);
+        let blobs = |model: &Self, layer| (0..model.num_blobs(layer)).map(move |i| (layer, i));
+        let places: Vec<_> = layers.flat_map(|layer| blobs(&self, layer)).collect();
+        places.into_iter().map(move |(layer, index)| {
+            let at = BlobAt { layer, index };
+            let stored = self.blob(at)?;
+            let layer_name = stored.layer_name().into_owned();
+            Ok(LoadedBlob { at, layer_name, blob: stored.load()? })
+        })
+    }
+}
+
+/// What [`Model::into_blobs`] gives.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LoadedBlob<T: Element> {
+    /// Where it is in the model.
+    pub at: BlobAt,
+    /// The name of its layer, bytes that are not UTF-8 replaced; empty for a blob of no layer.
+    pub layer_name: String,
+    /// The blob.
+    pub blob: Blob<T>,
+}
+
+/// Loading into a context.
+impl<T: Readable> BlobBuilder<'_, T> {
+    /// [`StoredBlob::load`] into the context.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load(self, stored: &StoredBlob<'_>) -> Result<Blob<T>> {
+        stored.model.load_into(stored.at, self.context)
+    }
+}
