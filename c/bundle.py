@@ -27,6 +27,9 @@ PROLOGUE = """/* syncblob, the library in one file: made by c/bundle.py from its
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#ifdef _WIN32
+#define _CRT_RAND_S /* before the first system header */
+#endif
 #ifndef SYNCBLOB_NO_CUDA
 #define SYNCBLOB_CUDA
 #endif

@@ -1,14 +1,14 @@
 #include <syncblob/base.h>
 
-#define TEXT_(x) #x
-#define TEXT(x)  TEXT_(x)
+#define QUOTED_(x) #x
+#define QUOTED(x)  QUOTED_(x)
 
 uint32_t sb_version(void) {
     return SB_VERSION_NUMBER;
 }
 
 const char *sb_version_string(void) {
-    return TEXT(SB_VERSION_MAJOR) "." TEXT(SB_VERSION_MINOR) "." TEXT(SB_VERSION_PATCH);
+    return QUOTED(SB_VERSION_MAJOR) "." QUOTED(SB_VERSION_MINOR) "." QUOTED(SB_VERSION_PATCH);
 }
 
 uint32_t sb_features(void) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The library as two files: each compiler makes an object of it without a warning, the README's
 # program runs on that, in C and as a part of a program in C++, and the numbers of the fillers and of
-# arithmetic are those of the CMake build, also where the compiler may contract them:
+# arithmetic are those of the CMake build, also where the compiler may contract them. For Windows it is
+# compiled alone:
 #   check.sh LIBRARY_PROGRAM COMPILER...
 # LIBRARY_PROGRAM is numbers.c, linked with the CMake build.
 set -euo pipefail
@@ -40,3 +41,9 @@ for compiler in "$@"; do
     runs 'sum of |data| = 4.5' first_in_cpp
     echo "$compiler: as expected"
 done
+
+mingw=x86_64-w64-mingw32-gcc
+if command -v "$mingw" >/dev/null; then
+    "$mingw" -std=gnu17 "${warnings[@]}" -fsyntax-only syncblob.c
+    echo "$mingw: no warning"
+fi
