@@ -124,7 +124,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// Out of memory.
     pub fn new() -> Result<Self> {
-        Self::in_context(&Context::host()).new()
+        Self::in_context(&Context::host()).empty()
     }
 
     /// A blob of zeros. Nothing is allocated for them yet.
@@ -195,7 +195,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
     pub fn try_clone(&self) -> Result<Self> {
-        let mut copy = Self::in_context(&self.context()).new()?;
+        let mut copy = Self::in_context(&self.context()).empty()?;
         copy.take_written(self, Part::Data)?;
         copy.take_written(self, Part::Diff)?;
         Ok(copy)
@@ -337,8 +337,8 @@ impl<T: Element> BlobBuilder<'_, T> {
     ///
     /// # Errors
     /// Out of memory, a cap that is reached.
-    pub fn new(self) -> Result<Blob<T>> {
-        // SAFETY: the self.context is live; the blob retains it.
+    pub fn empty(self) -> Result<Blob<T>> {
+        // SAFETY: the context is live; the blob retains it.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_create(self.context.as_ptr(), <T as Sealed>::CODE, out, err)
         })?;

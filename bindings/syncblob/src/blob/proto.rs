@@ -236,7 +236,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// # Errors
     /// As the short form.
     pub fn from_proto(self, bytes: &[u8]) -> Result<Blob<T>> {
-        let blob = self.new()?;
+        let blob = self.empty()?;
         // SAFETY: nobody else knows the blob yet.
         unsafe { blob.parse(bytes, sys::SB_PROTO_RESHAPE) }?;
         Ok(blob)
@@ -247,7 +247,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// # Errors
     /// As the short form.
     pub fn read_file(self, path: impl AsRef<Path>) -> Result<Blob<T>> {
-        let blob = self.new()?;
+        let blob = self.empty()?;
         with_path(path.as_ref(), |path| {
             // SAFETY: `path` ends in NUL; the blob is fresh.
             check(|err| unsafe {
@@ -266,7 +266,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// # Panics
     /// When the reader does.
     pub fn read_from(self, reader: impl ReadAt) -> Result<Blob<T>> {
-        let blob = self.new()?;
+        let blob = self.empty()?;
         let (limits, progress) = (ptr::null(), ptr::null());
         let read = borrow_reader(&reader, |source| {
             // SAFETY: the source is borrowed; the blob is fresh.

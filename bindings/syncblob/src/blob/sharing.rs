@@ -112,7 +112,7 @@ impl<T: Element> Blob<T> {
         if self.is_unique(part)? {
             return Ok(());
         }
-        let mut copy = Self::in_context(&self.context()).new()?;
+        let mut copy = Self::in_context(&self.context()).empty()?;
         copy.take_written(self, part)?;
         match part {
             Part::Data => self.share(Part::Data, &copy),

@@ -116,7 +116,7 @@ impl Model {
     }
 
     pub(super) fn load_into<T: Readable>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
-        let blob = Blob::in_context(context).new()?;
+        let blob = Blob::in_context(context).empty()?;
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {
             // SAFETY: the model is live, the blob fresh.
