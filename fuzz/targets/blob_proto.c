@@ -76,17 +76,13 @@ static struct encoded encode(const sb_blob *blob) {
     sb_error err = fuzz_fresh_error();
     uint32_t flags = blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0;
     size_t measured, written;
-    sb_status st = sb_blob_to_proto_new(blob, flags, &encoded.bytes, &encoded.size, &err);
+    sb_status st = sb_blob_proto_size(blob, flags, &measured, &err);
     fuzz_check(st == SB_OK, "an accepted blob cannot be written: %s", err.message);
-    st = sb_blob_proto_size(blob, flags, &measured, &err);
-    fuzz_check(st == SB_OK && measured == encoded.size, "%zu bytes measured, %zu written", measured,
-               encoded.size);
-    unsigned char *exact = malloc(measured ? measured : 1);
-    st = sb_blob_to_proto(blob, flags, exact, measured, &written, &err);
+    encoded.bytes = malloc(measured ? measured : 1);
+    encoded.size = measured;
+    st = sb_blob_to_proto(blob, flags, encoded.bytes, measured, &written, &err);
     fuzz_check(st == SB_OK && written == measured, "status %d, %zu bytes of %zu", st, written,
                measured);
-    fuzz_check(memcmp(exact, encoded.bytes, measured) == 0, "the same blob, other bytes");
-    free(exact);
     return encoded;
 }
 
@@ -106,8 +102,8 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     struct encoded second = encode(copy);
     fuzz_check(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0,
                "%zu bytes, written again %zu others", first.size, second.size);
-    sb_bytes_free(first.bytes);
-    sb_bytes_free(second.bytes);
+    free(first.bytes);
+    free(second.bytes);
     sb_blob_destroy(copy);
 }
 

@@ -290,9 +290,10 @@ static void check_contents(const struct run *run, const struct decoded_file *fil
         check_solver(file, model);
     if (sb_model_format(model) == SB_FORMAT_CAFFEMODEL)
         return;
-    fuzz_check((size_t)sb_model_num_blobs(model, SB_NO_LAYER) == file->num_blobs,
-               "%lld blobs for %zu", (long long)sb_model_num_blobs(model, SB_NO_LAYER),
-               file->num_blobs);
+    int64_t blobs;
+    fuzz_check(sb_model_num_blobs(model, SB_NO_LAYER, &blobs, NULL) == SB_OK &&
+                   (size_t)blobs == file->num_blobs,
+               "%lld blobs for %zu", (long long)blobs, file->num_blobs);
     for (size_t i = 0; i < file->num_blobs; i++)
         check_model_blob(run, model, SB_NO_LAYER, (int64_t)i, &file->blobs[i]);
 }

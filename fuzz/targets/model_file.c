@@ -23,15 +23,35 @@ struct run {
 
 /* --- opening ---------------------------------------------------------------------- */
 
+/* A message without blobs is smaller than the model, and what was measured. */
+static void check_message(const sb_model *model, int64_t layer) {
+    sb_error err = fuzz_fresh_error();
+    size_t size = 0, written = 0;
+    if (sb_model_layer_message(model, layer, NULL, 0, &size, &err) == SB_OK)
+        return;
+    fuzz_check(err.code == SB_ERR_BUFFER_TOO_SMALL, "no message: %s", err.message);
+    unsigned char *bytes = malloc(size);
+    sb_status st = sb_model_layer_message(model, layer, bytes, size, &written, &err);
+    fuzz_check(st == SB_OK && written == size, "%zu bytes, %zu measured", written, size);
+    free(bytes);
+}
+
+static int64_t num_blobs(const sb_model *model, int64_t layer) {
+    int64_t count;
+    fuzz_check(sb_model_num_blobs(model, layer, &count, NULL) == SB_OK, "no layer %lld",
+               (long long)layer);
+    return count;
+}
+
 static void count_call(void *user, void *ptr) {
     (void)ptr;
     ++*(int *)user;
 }
 
 static int64_t count_blobs(const sb_model *model) {
-    int64_t blobs = sb_model_num_blobs(model, SB_NO_LAYER);
+    int64_t blobs = num_blobs(model, SB_NO_LAYER);
     for (int64_t i = 0; i < sb_model_num_layers(model); i++)
-        blobs += sb_model_num_blobs(model, i);
+        blobs += num_blobs(model, i);
     return blobs;
 }
 
@@ -140,8 +160,9 @@ static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
     fuzz_check(st == SB_OK, "layer %lld: %s", (long long)layer, err.message);
     check_text(info.name, "a layer's name");
     check_text(info.type, "a layer's type");
-    fuzz_check(info.num_blobs == sb_model_num_blobs(model, layer), "%lld and %lld blobs",
-               (long long)info.num_blobs, (long long)sb_model_num_blobs(model, layer));
+    check_message(model, layer);
+    fuzz_check(info.num_blobs == num_blobs(model, layer), "%lld and %lld blobs",
+               (long long)info.num_blobs, (long long)num_blobs(model, layer));
     return info;
 }
 
@@ -164,7 +185,7 @@ static void check_bounds(const sb_model *model) {
     fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld is there", (long long)past);
     st = sb_model_blob_info(model, past, 0, &blob, &err);
     fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "a blob of layer %lld is there", (long long)past);
-    past = sb_model_num_blobs(model, SB_NO_LAYER);
+    past = num_blobs(model, SB_NO_LAYER);
     st = sb_model_blob_info(model, SB_NO_LAYER, past, &blob, &err);
     fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld is there", (long long)past);
     fuzz_check_error(st, &err);
@@ -175,7 +196,7 @@ static void check_listing(const struct run *run, const sb_model *model) {
     for (int64_t i = SB_NO_LAYER; i < sb_model_num_layers(model); i++) {
         if (i >= 0 && i < 32)
             check_find(model, i);
-        for (int64_t j = 0; j < sb_model_num_blobs(model, i); j++)
+        for (int64_t j = 0; j < num_blobs(model, i); j++)
             sb_blob_destroy(load(run, model, i, j, j % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32));
     }
     check_bounds(model);
@@ -204,9 +225,9 @@ static void check_same_solver(const sb_model *a, const sb_model *b) {
 
 static void check_same_layer(const struct run *run, const sb_model *a, const sb_model *b,
                              int64_t layer) {
-    int64_t blobs = sb_model_num_blobs(a, layer);
-    fuzz_check(blobs == sb_model_num_blobs(b, layer), "layer %lld: %lld and %lld blobs",
-               (long long)layer, (long long)blobs, (long long)sb_model_num_blobs(b, layer));
+    int64_t blobs = num_blobs(a, layer);
+    fuzz_check(blobs == num_blobs(b, layer), "layer %lld: %lld and %lld blobs", (long long)layer,
+               (long long)blobs, (long long)num_blobs(b, layer));
     for (int64_t i = 0; i < blobs; i++) {
         sb_blob *of_a = load(run, a, layer, i, SB_DTYPE_F64);
         sb_blob *of_b = load(run, b, layer, i, SB_DTYPE_F64);
@@ -314,8 +335,8 @@ static sb_blob *new_blob(const struct run *run) {
 static struct place pick(const struct run *run, const sb_model *model) {
     int64_t left = run->lot % count_blobs(model);
     struct place place = {SB_NO_LAYER, 0};
-    while (left >= sb_model_num_blobs(model, place.layer))
-        left -= sb_model_num_blobs(model, place.layer++);
+    while (left >= num_blobs(model, place.layer))
+        left -= num_blobs(model, place.layer++);
     place.index = left;
     return place;
 }
@@ -512,7 +533,7 @@ static void check_refusals(const struct run *run, int32_t format, sb_status with
 
 static void use_blobs(const struct run *run, const struct unsteady *source, const sb_model *model,
                       int64_t layer) {
-    const int64_t blobs = sb_model_num_blobs(model, layer);
+    const int64_t blobs = num_blobs(model, layer);
     for (int64_t i = 0; i < blobs && i < 4; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_error err = fuzz_fresh_error();

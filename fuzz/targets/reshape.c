@@ -848,10 +848,9 @@ static void check_written(struct plain_blob *plain, bool with_diff, const void *
 static void to_proto(struct world *w, struct step *step) {
     static unsigned char buffer[MESSAGE_MAX];
     struct plain_blob *plain = &step->pair->plain;
-    bool with_diff = step->variant & 1, into_new = step->variant & 2;
+    bool with_diff = step->variant & 1;
     uint32_t flags = with_diff ? SB_PROTO_WRITE_DIFF : 0;
     sb_error err = fuzz_fresh_error();
-    void *bytes = buffer;
     size_t size = 0, needed = 0;
     disarm(w);
     sb_status expected = check_write(plain, with_diff, flags);
@@ -860,19 +859,14 @@ static void to_proto(struct world *w, struct step *step) {
         return;
     CHECK_EQUAL("proto_size", needed, message_size_of_blob(plain, with_diff));
     size_t capacity = step->variant & 4 && needed ? needed - 1 : MESSAGE_MAX;
-    if (needed > capacity && !into_new)
+    if (needed > capacity)
         expected = SB_ERR_BUFFER_TOO_SMALL;
-    else if (needed > MEMORY_CAP)
-        expected = SB_ERR_CAP_REACHED;
     else
         expected = fetch(plain, with_diff);
-    st = into_new ? sb_blob_to_proto_new(step->pair->blob, flags, &bytes, &size, &err)
-                  : sb_blob_to_proto(step->pair->blob, flags, buffer, capacity, &size, &err);
+    st = sb_blob_to_proto(step->pair->blob, flags, buffer, capacity, &size, &err);
     if (!agree(w, step, "to_proto", st, expected, &err))
         return;
-    check_written(plain, with_diff, bytes, size);
-    if (into_new)
-        sb_bytes_free(bytes);
+    check_written(plain, with_diff, buffer, size);
 }
 
 /* --- questions ----------------------------------------------------------------------------- */

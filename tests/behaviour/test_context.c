@@ -2,7 +2,6 @@
    backend table of the caller's own. */
 #include "aligned.h"
 #include "context/context.h"
-#include "proto/bytes.h"
 #include "rig.h"
 
 #include <stdio.h>
@@ -291,7 +290,6 @@ TEST(null_means_the_built_in_context) {
     assert_ok(sb_context_synchronize(NULL, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(NULL, NULL, &err));
     assert_ok(sb_context_stats(NULL, &stats, &err));
-    sb_bytes_free(NULL);
 }
 
 TEST(host_contexts_have_nothing_to_wait_for) {
@@ -1085,7 +1083,8 @@ TEST(impossible_sizes_are_out_of_memory) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         assert_null(a->alloc(a->user, sizes[i], 64, 0));
     assert_null(a->alloc(a->user, SIZE_MAX, (size_t)4 << 20, 0));
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb__bytes_alloc(sb__context(NULL), SIZE_MAX, &bytes, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY,
+                  sb__object_alloc(sb__context(NULL), SIZE_MAX, &bytes, &err));
     (void)snprintf(largest, sizeof largest, "%zu", SIZE_MAX);
     assert_non_null(strstr(err.message, largest));
     assert_null(bytes);

@@ -104,7 +104,7 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
             memcpy(values + i * 4, &(float){(float)specials[i]}, 4);
     }
     mem_place(data_of(source), SB_HEAD_AT_CPU, values, (size_t)count * sb_dtype_size(from));
-    take_status(results, sb_blob_to_proto_new(source, 0, &bytes, &size, NULL));
+    take_status(results, blob_message(source, 0, &bytes, &size, NULL));
     take_status(results, sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL));
     if (from == to) {
         const void *data = NULL;
@@ -118,7 +118,7 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
     } else {
         take_data(results, blob);
     }
-    sb_bytes_free(bytes);
+    free(bytes);
     sb_blob_destroy(source);
     sb_blob_destroy(blob);
 }

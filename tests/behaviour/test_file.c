@@ -249,7 +249,7 @@ TEST_WITH(setup, teardown, test_a_file_holds_what_to_proto_gives) {
         void *bytes;
         size_t size;
         assert_ok(sb_blob_save_file(blob, folder->file, SB_PROTO_WRITE_DIFF, &err));
-        assert_ok(sb_blob_to_proto_new(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
+        assert_ok(blob_message(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
         struct wire found = wire_of_file(folder->file);
         assert_int_equal(found.size, size);
         if (size > 0)
@@ -257,7 +257,7 @@ TEST_WITH(setup, teardown, test_a_file_holds_what_to_proto_gives) {
         assert_ok(sb_blob_load_file(again, folder->file, SB_PROTO_RESHAPE, NULL, &err));
         assert_int_equal(sb_blob_shape_equals(blob, again), 1);
         wire_free(&found);
-        sb_bytes_free(bytes);
+        free(bytes);
         sb_blob_destroy(blob);
         sb_blob_destroy(again);
     }

@@ -45,7 +45,6 @@ CALL(sb_blob_copy_from, w->blob, SB_DATA, w->source, flags)
 CALL(sb_blob_from_proto, w->blob, w->message, w->message_size, flags, NULL)
 CALL(sb_blob_proto_size, w->source, flags, &w->size)
 CALL(sb_blob_to_proto, w->source, flags, w->message, sizeof w->message, &w->size)
-CALL(sb_blob_to_proto_new, w->source, flags, &w->bytes, &w->size)
 CALL(sb_blob_load_file, w->blob, w->path, flags, NULL)
 CALL(sb_blob_save_file, w->source, w->path, flags)
 CALL(sb_blob_from_dlpack, w->blob, SB_DATA, &w->tensor.versioned, flags)
@@ -116,7 +115,6 @@ static const struct row {
     ROW(sb_blob_from_proto, SB_PROTO_RESHAPE),
     ROW(sb_blob_proto_size, SB_PROTO_WRITE_DIFF),
     ROW(sb_blob_to_proto, SB_PROTO_WRITE_DIFF),
-    ROW(sb_blob_to_proto_new, SB_PROTO_WRITE_DIFF),
     ROW(sb_blob_load_file, SB_PROTO_RESHAPE),
     ROW(sb_blob_save_file, SB_PROTO_WRITE_DIFF),
     ROW(sb_blob_load_source, SB_PROTO_RESHAPE),
@@ -170,7 +168,6 @@ static void world_close(struct world *w) {
         w->versioned->deleter(w->versioned);
     if (w->legacy)
         w->legacy->deleter(w->legacy);
-    sb_bytes_free(w->bytes);
     sb_model_destroy(w->opened);
     sb_model_destroy(w->model);
     sb_context_release(w->context);
@@ -203,7 +200,7 @@ static void assert_nothing_changed(const struct world *w, const unsigned char *m
     assert_true(!w->versioned && !w->legacy && !w->bytes && !w->opened && !w->context);
     assert_int_equal(w->size, 0);
     assert_memory_equal(w->message, message, sizeof w->message);
-    assert_int_equal(sb_model_num_blobs(w->model, SB_NO_LAYER), 1);
+    assert_int_equal(num_blobs(w->model, SB_NO_LAYER), 1);
     assert_ok(sb_model_size(w->model, &size, &err));
     assert_int_equal(size, w->message_size + 2); /* field number and length of one message */
     struct wire file = wire_of_file(w->path);

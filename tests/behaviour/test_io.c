@@ -71,7 +71,7 @@ TEST_WITH(setup, teardown, a_model_is_listed_loaded_and_saved_through_callbacks)
     sb_model *model = open_source(w);
     sb_error err;
     assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
-    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
+    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
     assert_true(w->source.largest < 100000); /* no values were read */
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
     assert_counts_up(w->blob, *large, 1);

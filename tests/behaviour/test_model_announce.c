@@ -235,7 +235,7 @@ TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
     sb_error err;
     char buffer[256];
     add_layers(p, model, true);
-    assert_int_equal(sb_model_num_blobs(model, 0), BLOBS);
+    assert_int_equal(num_blobs(model, 0), BLOBS);
     assert_ok(sb_model_blob_info(model, 0, 1, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F64);
     assert_int_equal(info.count, 4);
@@ -314,7 +314,7 @@ TEST_WITH(setup, teardown, test_arguments_are_checked) {
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_save_file_from(model, p->file, lend_nothing, NULL, &err));
     assert_non_null(strstr(err.message, "the lent blob"));
-    assert_int_equal(sb_model_num_blobs(model, 0), BLOBS);
+    assert_int_equal(num_blobs(model, 0), BLOBS);
     sb_blob_destroy(ints);
     sb_model_destroy(model);
 }

@@ -124,7 +124,7 @@ TEST(test_edits_leave_every_other_byte) {
                     set_four(model, 0, 0, 50);
                 for (int i = 0; i < added; i++)
                     add_four(model, 0, 70 + (float)i);
-                assert_int_equal(sb_model_num_blobs(model, 0), 2 + added);
+                assert_int_equal(num_blobs(model, 0), 2 + added);
                 assert_saved(model, &wire, &expected);
             }
         }
@@ -193,7 +193,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_int_equal(layer.num_blobs, 2);
     assert_loads(model, 1, 0, 4, 35);
     assert_loads(model, 1, 1, 4, 40);
-    assert_int_equal(sb_model_num_blobs(model, 0), 2);
+    assert_int_equal(num_blobs(model, 0), 2);
     sb_blob_destroy(blob);
     sb_model_destroy(model);
     wire_free(&wire);
@@ -531,12 +531,12 @@ TEST(test_added_layers_are_taken_away_again) {
         assert_loads(model, first + left - 1, 1, 4, 2);
         assert_ok(sb_model_pop_layer(model, &err));
         assert_int_equal(sb_model_num_layers(model), first + left - 1);
-        assert_int_equal(sb_model_num_blobs(model, first + left - 1), 0);
+        assert_int_equal(num_blobs(model, first + left - 1), 0);
     }
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
     for (int64_t i = 0; i < 2; i++) { /* nothing is left of those that were there */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
-        assert_int_equal(sb_model_num_blobs(model, first + i), 0);
+        assert_int_equal(num_blobs(model, first + i), 0);
     }
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_find_layer(model, "", 0, &found, &err));
@@ -547,13 +547,13 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
     for (int round = 0; round < 99; round++) { /* more than the names have room for */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
-        assert_int_equal(sb_model_num_blobs(model, first), 0);
+        assert_int_equal(num_blobs(model, first), 0);
         if (round % 2)
             add_four(model, first, 1);
         assert_ok(sb_model_pop_layer(model, &err));
     }
     assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
-    assert_int_equal(sb_model_num_blobs(model, first), 0);
+    assert_int_equal(num_blobs(model, first), 0);
     assert_loads(model, 0, 0, 4, 9);
     sb_model_destroy(model);
     model = model_of(&wire, SB_FORMAT_AUTO);
@@ -561,7 +561,7 @@ TEST(test_added_layers_are_taken_away_again) {
     add_four(model, first, 3);
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
-    assert_int_equal(sb_model_num_blobs(model, first), 0);
+    assert_int_equal(num_blobs(model, first), 0);
     assert_ok(sb_model_pop_layer(model, &err));
     assert_saved(model, &wire, &expected);
 }
@@ -731,7 +731,7 @@ TEST(test_edits_that_do_not_apply) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(net, SB_NO_LAYER, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, -2, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_set_blob(net, 0, -1, blob, 0, &err));
-    assert_int_equal(sb_model_num_blobs(net, -2), 0);
+    assert_int_equal(num_blobs(net, -2), 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(solver, 0, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, 0, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_set_blob(net, 0, 0, blob, 0, &err));
@@ -812,7 +812,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         /* Replaced by themselves, current blobs come out as they were: Caffe packed them alike. */
         assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
-            for (int64_t k = 0; k < sb_model_num_blobs(model, l); k++) {
+            for (int64_t k = 0; k < num_blobs(model, l); k++) {
                 assert_ok(sb_model_load_blob(model, l, k, blob, &err));
                 assert_ok(sb_model_set_blob(model, l, k, blob, 0, &err));
             }

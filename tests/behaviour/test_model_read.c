@@ -69,8 +69,8 @@ TEST(test_three_generations_list_the_same) {
         assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err));
         assert_string_equal(err.message, "no layer is named \"relu\\x00\"");
         assert_int_equal(found, 1); /* untouched */
-        assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 0);
-        assert_int_equal(sb_model_num_blobs(model, 2), 0);
+        assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
+        assert_int_equal(num_blobs(model, 2), 0);
         sb_model_destroy(model);
         wire_free(&wire);
     }
@@ -192,7 +192,7 @@ TEST(test_solver_states) {
     assert_int_equal(info.current_step, 2);
     assert_text(info.learned_net, "net.caffemodel");
     assert_int_equal(sb_model_num_layers(model), 0);
-    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
+    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
     assert_loads(model, SB_NO_LAYER, 0, "2 3 (6)", 5);
     assert_loads(model, SB_NO_LAYER, 1, "2 (2)", 7);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &blob, &err));
@@ -212,7 +212,7 @@ TEST(test_blob_vectors_and_blobs) {
     wire_blob_field(&vector, 1, two, 1, 3);
     wire_blob_field(&vector, 1, two_by_three, 2, 4);
     sb_model *model = model_of(&vector, SB_FORMAT_BLOB_VECTOR);
-    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
+    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
     assert_loads(model, SB_NO_LAYER, 1, "2 3 (6)", 4);
     sb_model_destroy(model);
     model = model_of(&vector, SB_FORMAT_AUTO);
@@ -221,7 +221,7 @@ TEST(test_blob_vectors_and_blobs) {
     wire_blob(&blob, two, 1, 9);
     model = model_of(&blob, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
-    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 1);
+    assert_int_equal(num_blobs(model, SB_NO_LAYER), 1);
     assert_loads(model, SB_NO_LAYER, 0, "2 (2)", 9);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(info.offset, 0);
@@ -482,7 +482,7 @@ TEST(test_indices_out_of_range) {
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer_info(model, -1, &layer, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, halves, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
-    assert_int_equal(sb_model_num_blobs(model, -2), 0);
+    assert_int_equal(num_blobs(model, -2), 0);
     sb_blob_destroy(blob);
     sb_blob_destroy(halves);
     sb_model_destroy(model);
@@ -561,7 +561,7 @@ TEST(test_real_files) {
         assert_int_equal(sb_model_num_layers(model), rows[i / 2].layers);
         assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
-            for (int64_t k = 0; k < sb_model_num_blobs(model, l); k++, blobs++) {
+            for (int64_t k = 0; k < num_blobs(model, l); k++, blobs++) {
                 assert_ok(sb_model_load_blob(model, l, k, blob, &err));
                 assert_ok(sb_blob_asum(blob, SB_DATA, &one, &err));
                 asum += one;

@@ -66,7 +66,9 @@ static void destroy_blobs(void *arg) {
 }
 
 static void load_layer(struct state *s, const sb_model *model, int64_t layer) {
-    for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i++) {
+    int64_t blobs;
+    must(sb_model_num_blobs(model, layer, &blobs, NULL));
+    for (int64_t i = 0; i < blobs; i++) {
         sb_blob **blob = &s->blobs[s->num_blobs++];
         must(sb_blob_create(s->context, SB_DTYPE_F32, blob, NULL));
         must(sb_model_load_blob(model, layer, i, *blob, NULL));

@@ -34,7 +34,9 @@ static void *message_of(int32_t dtype, const void *payload, size_t bytes, size_t
     must(sb_blob_create_shaped(NULL, dtype, &count, 1, &blob, NULL));
     must(sb_blob_set_cpu(blob, SB_DATA, (void *)(uintptr_t)payload, bytes, SB_READ_ONLY, NULL, NULL,
                          NULL));
-    must(sb_blob_to_proto_new(blob, 0, &message, out_size, NULL));
+    must(sb_blob_proto_size(blob, 0, out_size, NULL));
+    message = malloc(*out_size);
+    must(sb_blob_to_proto(blob, 0, message, *out_size, NULL, NULL));
     sb_blob_destroy(blob);
     return message;
 }
@@ -206,7 +208,7 @@ static void contests_of_size(size_t bytes) {
         caffe_destroy(&s);
     destroy_blob(&s);
     fresh_memory_free(s.memory, s.size);
-    sb_bytes_free(s.message);
+    free(s.message);
     sb_context_release(s.context);
     fresh_memory_free(payload, bytes);
 }
@@ -261,7 +263,7 @@ static void contest_conversion(const char *what, int32_t from, const void *paylo
         goal_ratio(&c, "plain loop", 1.3);
     contest_free(&c);
     sb_blob_destroy(s.blob);
-    sb_bytes_free(s.message);
+    free(s.message);
 }
 
 static void conversions_of_size(size_t bytes) {

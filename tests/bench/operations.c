@@ -110,7 +110,9 @@ static void set_up(void) {
         ((float *)values)[i] = 1.0F;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 4, 8, 8, &source, NULL));
     must(sb_blob_copy_from(source, SB_DATA, blob, 0, NULL));
-    must(sb_blob_to_proto_new(blob, 0, &message, &message_size, NULL));
+    must(sb_blob_proto_size(blob, 0, &message_size, NULL));
+    message = malloc(message_size);
+    must(sb_blob_to_proto(blob, 0, message, message_size, NULL, NULL));
 }
 
 __attribute__((noinline)) void counted(void (*run)(void));
@@ -128,7 +130,7 @@ int main(int argc, char **argv) {
             set_up();
             operations[i].run(); /* what is done once only */
             counted(operations[i].run);
-            sb_bytes_free(message);
+            free(message);
             sb_blob_destroy(source);
             sb_blob_destroy(blob);
             return 0;

@@ -428,15 +428,8 @@ CALL(sb_blob_load_file, 0,
 CALL(sb_blob_proto_size, IS_CONST, note(w, sb_blob_proto_size(w->blob, 0, &r.size, &r.err)))
 CALL(sb_blob_to_proto, IS_CONST, char to[1024];
      note(w, sb_blob_to_proto(w->blob, 0, to, sizeof to, &r.size, &r.err)))
-CALL(sb_blob_to_proto_new, IS_CONST, void *to;
-     if (note(w, sb_blob_to_proto_new(w->blob, 0, &to, &r.size, &r.err))) sb_bytes_free(to))
 CALL(sb_blob_to_proto, IS_CONST, char to[1024];
      note(w, sb_blob_to_proto(w->blob, SB_PROTO_WRITE_DIFF, to, sizeof to, &r.size, &r.err)))
-CALL(sb_blob_to_proto_new, IS_CONST, void *to;
-     if (note(w, sb_blob_to_proto_new(w->blob, SB_PROTO_WRITE_DIFF, &to, &r.size, &r.err)))
-         sb_bytes_free(to))
-CALL(sb_bytes_free, 0, void *to;
-     if (note(w, sb_blob_to_proto_new(w->blob, 0, &to, &r.size, &r.err))) sb_bytes_free(to))
 CALL(sb_blob_save_file, IS_CONST, note(w, sb_blob_save_file(w->blob, w->path, 0, &r.err)))
 CALL(sb_blob_save_sink, IS_CONST, const sb_sink s = sink_of(w);
      note(w, sb_blob_save_sink(w->blob, &s, SB_PROTO_WRITE_DIFF, NULL, &r.err)))
@@ -495,7 +488,12 @@ CALL(sb_model_layer_info, IS_CONST, sb_layer_info i = SB_LAYER_INFO_INIT;
      note(w, sb_model_layer_info(w->model, 0, &i, &r.err)))
 CALL(sb_model_find_layer, IS_CONST,
      note(w, sb_model_find_layer(w->model, "a", 1, &r.number, &r.err)))
-CALL(sb_model_num_blobs, IS_CONST, (void)sb_model_num_blobs(w->model, 0))
+CALL(sb_model_num_blobs, IS_CONST, note(w, sb_model_num_blobs(w->model, 0, &r.number, &r.err)))
+CALL(sb_model_layer_message, IS_CONST, char to[256];
+     note(w, sb_model_layer_message(w->model, 0, to, sizeof to, &r.size, &r.err)))
+CALL(sb_model_read_values, IS_CONST, float to[1];
+     note(w,
+          sb_model_read_values(w->model, 0, 0, SB_DATA, 0, 1, SB_DTYPE_F32, to, sizeof to, &r.err)))
 CALL(sb_model_num_layers, IS_CONST, (void)sb_model_num_layers(w->model))
 CALL(sb_model_format, IS_CONST, (void)sb_model_format(w->model))
 CALL(sb_model_size, IS_CONST, note(w, sb_model_size(w->model, &r.size, &r.err)))

@@ -113,4 +113,10 @@ size_t test_free_memory(const char *root);
 /* Numbers that are the same everywhere: splitmix64. */
 uint64_t test_random(uint64_t *state);
 
+/* The blob's message; `*out` is to be freed. */
+sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
+                       sb_error *err);
+/* The blobs of a layer or of SB_NO_LAYER; 0 for a layer that is not there. */
+int64_t num_blobs(const sb_model *model, int64_t layer);
+
 #endif

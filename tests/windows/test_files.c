@@ -362,13 +362,13 @@ TEST_WITH(setup, teardown, test_bytes_are_not_translated) {
     void *bytes;
     size_t size;
     assert_ok(sb_blob_save_file(blob, folder->file, 0, &err));
-    assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
+    assert_ok(blob_message(blob, 0, &bytes, &size, &err));
     struct wire found = wire_of_file(folder->file);
     assert_int_equal(found.size, size);
     assert_memory_equal(found.bytes, bytes, size);
     assert_non_null(memchr(bytes, '\n', size)); /* the tag of a shape's dimensions */
     wire_free(&found);
-    sb_bytes_free(bytes);
+    free(bytes);
     sb_blob_destroy(blob);
 }
 

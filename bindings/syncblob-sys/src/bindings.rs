@@ -55,6 +55,8 @@ pub type sb_variance = i32;
 pub type sb_format = i32;
 ///Which of Caffe's generations a layer is written in, SB_LAYER_*.
 pub type sb_layer_generation = i32;
+///How the values of a blob are stored, SB_ENCODING_*.
+pub type sb_encoding = i32;
 /**Lends the values of an announced blob, once each, in the file's order.
 * layer a layer or SB_NO_LAYER
 * out \[borrowed\] a blob of the announced dtype and shape, which stays as it
@@ -970,6 +972,15 @@ into F32, F64, I32 or U32, and F16 into F16*/
     pub num_axes: i32,
     ///what its diff is stored as; without one, dtype
     pub diff_dtype: sb_dtype,
+    /**where the values of data begin in the file: data_count of dtype, with
+SB_ENCODING_LITTLE_ENDIAN; else -1*/
+    pub data_offset: i64,
+    ///the same of diff: diff_count of diff_dtype
+    pub diff_offset: i64,
+    ///SB_ENCODING_*
+    pub data_encoding: sb_encoding,
+    ///SB_ENCODING_*
+    pub diff_encoding: sb_encoding,
     ///num_axes dimensions, then zeros
     pub shape: [i64; 32usize],
 }
@@ -1848,9 +1859,16 @@ const _: () = {
         "Offset of field: sb_layer_info::reserved",
     ][::core::mem::offset_of!(sb_layer_info, reserved) - 52usize];
 };
+///there are none
+pub const SB_ENCODING_NONE: u32 = 0;
+pub const SB_ENCODING_LITTLE_ENDIAN: u32 = 1;
+///in several pieces, between other bytes
+pub const SB_ENCODING_SCATTERED: u32 = 2;
+///not in the file: the blob was set or added
+pub const SB_ENCODING_MEMORY: u32 = 3;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_blob_info"][::core::mem::size_of::<sb_blob_info>() - 320usize];
+    ["Size of sb_blob_info"][::core::mem::size_of::<sb_blob_info>() - 344usize];
     ["Alignment of sb_blob_info"][::core::mem::align_of::<sb_blob_info>() - 8usize];
     [
         "Offset of field: sb_blob_info::struct_size",
@@ -1883,8 +1901,20 @@ const _: () = {
         "Offset of field: sb_blob_info::diff_dtype",
     ][::core::mem::offset_of!(sb_blob_info, diff_dtype) - 60usize];
     [
+        "Offset of field: sb_blob_info::data_offset",
+    ][::core::mem::offset_of!(sb_blob_info, data_offset) - 64usize];
+    [
+        "Offset of field: sb_blob_info::diff_offset",
+    ][::core::mem::offset_of!(sb_blob_info, diff_offset) - 72usize];
+    [
+        "Offset of field: sb_blob_info::data_encoding",
+    ][::core::mem::offset_of!(sb_blob_info, data_encoding) - 80usize];
+    [
+        "Offset of field: sb_blob_info::diff_encoding",
+    ][::core::mem::offset_of!(sb_blob_info, diff_encoding) - 84usize];
+    [
         "Offset of field: sb_blob_info::shape",
-    ][::core::mem::offset_of!(sb_blob_info, shape) - 64usize];
+    ][::core::mem::offset_of!(sb_blob_info, shape) - 88usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -2181,9 +2211,6 @@ the device lacks memory. Waits for what is in quarantine, in all contexts of the
 and gives it back if the device is done with it. Pointers in use stay valid.
 * context \[nullable\]*/
     pub fn sb_context_trim(context: *mut sb_context);
-    /**Frees bytes that a function of this library gave as \[owned\] bytes.
-* bytes \[owned, nullable\]*/
-    pub fn sb_bytes_free(bytes: *mut ::core::ffi::c_void);
     /**A memory of `bytes` bytes (0 is fine) in `context`. No buffer is allocated
 until the first use of a side.
 * context \[borrowed, nullable\] retained
@@ -3652,8 +3679,34 @@ Errors: NOT_FOUND.*/
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist.
-    pub fn sb_model_num_blobs(model: *const sb_model, layer: i64) -> i64;
+    /**A layer's message (LayerParameter; V1LayerParameter of an old net, see sb_layer_info) without
+its blobs: what readers of a net's topology need. All other fields are those of the file, unknown
+ones included. Of a file or source little more is read than what is returned.
+* layer 0..num_layers-1; SB_NO_LAYER: the message of the model itself, without layers and
+blobs (of a net its name, inputs and state)
+* buffer \[borrowed, nullable when capacity is 0\] receives the message
+* capacity bytes of `buffer`
+* out_size \[nullable\] bytes written; with BUFFER_TOO_SMALL those needed
+
+Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, IO,
+MALFORMED, DATA_LIMIT (these three where the file is not what it was), OUT_OF_MEMORY, CANCELLED
+(both a source's).*/
+    pub fn sb_model_layer_message(
+        model: *const sb_model,
+        layer: i64,
+        buffer: *mut ::core::ffi::c_void,
+        capacity: usize,
+        out_size: *mut usize,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Blobs of a layer or of SB_NO_LAYER.
+Errors: INDEX_OUT_OF_RANGE.*/
+    pub fn sb_model_num_blobs(
+        model: *const sb_model,
+        layer: i64,
+        out: *mut i64,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**What a blob is. * layer a layer or SB_NO_LAYER
 * out `struct_size` set by the caller; that many bytes are written at most
 
@@ -3683,6 +3736,34 @@ for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
         layer: i64,
         index: i64,
         blob: *mut sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Reads values of a blob, a range of its elements, without loading all. They are converted as by
+sb_model_load_blob. Of a file or source the values of the range are read, and of those before
+them what the encoding demands (sb_blob_info). No progress is told.
+* layer a layer or SB_NO_LAYER
+* part SB_DATA or SB_DIFF
+* first the first value, by its linear index
+* count values; 0 is fine
+* dtype SB_DTYPE_F32, F64, I32 or U32, or F16 where halves are stored
+* buffer \[borrowed, nullable when count is 0\] `count` values of `dtype`; unspecified
+after a failure
+* capacity bytes of `buffer`
+
+Errors: INVALID_ARGUMENT (no part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
+BUFFER_TOO_SMALL, UNSUPPORTED (another dtype; an announced blob), DTYPE_MISMATCH (as in
+sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, IO,
+OUT_OF_MEMORY, CANCELLED (both a source's).*/
+    pub fn sb_model_read_values(
+        model: *const sb_model,
+        layer: i64,
+        index: i64,
+        part: sb_part,
+        first: i64,
+        count: i64,
+        dtype: sb_dtype,
+        buffer: *mut ::core::ffi::c_void,
+        capacity: usize,
         err: *mut sb_error,
     ) -> sb_status;
     /**Replaces a blob in the model by a copy of `blob` as it is now.
@@ -3930,19 +4011,6 @@ Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu.*/
         flags: u32,
         buffer: *mut ::core::ffi::c_void,
         capacity: usize,
-        out_size: *mut usize,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**The same into new memory of the blob's context.
-* flags 0 or SB_PROTO_WRITE_DIFF
-* out \[owned\] sb_bytes_free
-* out_size bytes of it
-
-Errors: as sb_blob_proto_size, as sb_blob_cpu.*/
-    pub fn sb_blob_to_proto_new(
-        blob: *const sb_blob,
-        flags: u32,
-        out: *mut *mut ::core::ffi::c_void,
         out_size: *mut usize,
         err: *mut sb_error,
     ) -> sb_status;

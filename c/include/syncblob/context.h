@@ -237,10 +237,6 @@ SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_st
  *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 
-/** Frees bytes that a function of this library gave as [owned] bytes.
- *  @param bytes [owned, nullable] */
-SB_API void sb_bytes_free(void *bytes);
-
 SB_END_DECLS
 
 #endif

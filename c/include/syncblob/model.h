@@ -178,8 +178,36 @@ SB_API SB_MUST_CHECK sb_status sb_model_layer_info(const sb_model *model, int64_
 SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const char *name,
                                                    size_t name_size, int64_t *out, sb_error *err);
 
-/** Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
-SB_API int64_t sb_model_num_blobs(const sb_model *model, int64_t layer);
+/** A layer's message (LayerParameter; V1LayerParameter of an old net, see sb_layer_info) without
+ * its blobs: what readers of a net's topology need. All other fields are those of the file, unknown
+ *  ones included. Of a file or source little more is read than what is returned.
+ *  @param layer 0..num_layers-1; SB_NO_LAYER: the message of the model itself, without layers and
+ *      blobs (of a net its name, inputs and state)
+ *  @param buffer [borrowed, nullable when capacity is 0] receives the message
+ *  @param capacity bytes of `buffer`
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, IO,
+ *  MALFORMED, DATA_LIMIT (these three where the file is not what it was), OUT_OF_MEMORY, CANCELLED
+ *  (both a source's). */
+SB_API SB_MUST_CHECK sb_status sb_model_layer_message(const sb_model *model, int64_t layer,
+                                                      void *buffer, size_t capacity,
+                                                      size_t *out_size, sb_error *err);
+
+/** Blobs of a layer or of SB_NO_LAYER. Errors: INDEX_OUT_OF_RANGE. */
+SB_API SB_MUST_CHECK sb_status sb_model_num_blobs(const sb_model *model, int64_t layer,
+                                                  int64_t *out, sb_error *err);
+
+/** How the values of a blob are stored, SB_ENCODING_*. */
+typedef int32_t sb_encoding;
+
+/** How the values of a blob are stored. */
+enum {
+    SB_ENCODING_NONE = 0, /**< there are none */
+    SB_ENCODING_LITTLE_ENDIAN =
+        1,                     /**< one after the other, little-endian: may be copied as they are */
+    SB_ENCODING_SCATTERED = 2, /**< in several pieces, between other bytes */
+    SB_ENCODING_MEMORY = 3     /**< not in the file: the blob was set or added */
+};
 
 /** What a blob is, without loading it. */
 typedef struct sb_blob_info {
@@ -195,13 +223,18 @@ typedef struct sb_blob_info {
     int32_t legacy;      /**< 1 if the shape came from num, channels, height, width */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
     sb_dtype diff_dtype; /**< what its diff is stored as; without one, dtype */
+    int64_t data_offset; /**< where the values of data begin in the file: data_count of dtype, with
+                              SB_ENCODING_LITTLE_ENDIAN; else -1 */
+    int64_t diff_offset; /**< the same of diff: diff_count of diff_dtype */
+    sb_encoding data_encoding;  /**< SB_ENCODING_* */
+    sb_encoding diff_encoding;  /**< SB_ENCODING_* */
     int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
 } sb_blob_info;
 
 /** Nothing known, as an initialiser. */
 #define SB_BLOB_INFO_INIT                                                                          \
     {                                                                                              \
-        sizeof(sb_blob_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                         \
+        sizeof(sb_blob_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                             \
             0                                                                                      \
         }                                                                                          \
     }
@@ -226,6 +259,26 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
  *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob *blob, sb_error *err);
+
+/** Reads values of a blob, a range of its elements, without loading all. They are converted as by
+ *  sb_model_load_blob. Of a file or source the values of the range are read, and of those before
+ *  them what the encoding demands (sb_blob_info). No progress is told.
+ *  @param layer a layer or SB_NO_LAYER
+ *  @param part SB_DATA or SB_DIFF
+ *  @param first the first value, by its linear index
+ *  @param count values; 0 is fine
+ *  @param dtype SB_DTYPE_F32, F64, I32 or U32, or F16 where halves are stored
+ *  @param buffer [borrowed, nullable when count is 0] `count` values of `dtype`; unspecified
+ *      after a failure
+ *  @param capacity bytes of `buffer`
+ *  Errors: INVALID_ARGUMENT (no part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
+ *  BUFFER_TOO_SMALL, UNSUPPORTED (another dtype; an announced blob), DTYPE_MISMATCH (as in
+ *  sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, IO,
+ *  OUT_OF_MEMORY, CANCELLED (both a source's). */
+SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
+                                                    int64_t index, sb_part part, int64_t first,
+                                                    int64_t count, sb_dtype dtype, void *buffer,
+                                                    size_t capacity, sb_error *err);
 
 /** Replaces a blob in the model by a copy of `blob` as it is now.
  *  @param layer a layer or SB_NO_LAYER

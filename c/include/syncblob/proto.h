@@ -89,14 +89,6 @@ SB_API SB_MUST_CHECK sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t 
 SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
                                                 size_t capacity, size_t *out_size, sb_error *err);
 
-/** The same into new memory of the blob's context.
- *  @param flags 0 or SB_PROTO_WRITE_DIFF
- *  @param out [owned] sb_bytes_free
- *  @param out_size bytes of it
- *  Errors: as sb_blob_proto_size, as sb_blob_cpu. */
-SB_API SB_MUST_CHECK sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out,
-                                                    size_t *out_size, sb_error *err);
-
 /** Reads a file that is one BlobProto, such as mean.binaryproto
  *  (ReadProtoFromBinaryFile, then FromProto). The values go where
  *  sb_blob_from_proto puts them; into storage that was there, when all have been

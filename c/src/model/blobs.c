@@ -1,5 +1,7 @@
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "blob/blob.h"
 #include "format/open.h"
 #include "model/model.h"
 #include "proto/read_blob.h"
@@ -10,6 +12,12 @@
 static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
     const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     return edit ? edit->announced : NULL;
+}
+
+static sb_status fail_announced(int64_t layer, int64_t index, sb_error *err) {
+    return sb__fail(err, SB_ERR_UNSUPPORTED,
+                    "blob %lld of layer %lld was announced: its values are not here",
+                    (long long)index, (long long)layer);
 }
 
 /* One blob of a model: where its message is. */
@@ -62,9 +70,19 @@ static sb_status locate_indexed(const sb_model *model, int64_t index, struct sb_
     return SB_OK;
 }
 
+sb_status sb_model_num_blobs(const sb_model *model, int64_t layer, int64_t *out, sb_error *err) {
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    if (layer != SB_NO_LAYER && (layer < 0 || layer >= sb_model_num_layers(model)))
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
+                        (long long)sb_model_num_layers(model));
+    *out = sb__num_blobs(model, layer);
+    return SB_OK;
+}
+
 static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
                         struct sb__reader *reader, struct located *at, sb_error *err) {
-    int64_t first, blobs = sb_model_num_blobs(model, layer);
+    int64_t first, blobs = sb__num_blobs(model, layer);
     if (index < 0 || index >= blobs)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
                         (long long)index, (long long)blobs, (long long)layer);
@@ -83,6 +101,16 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     return locate_indexed(model, first + index, reader, at, err);
 }
 
+/* How the values of a payload are stored, and where if they are together. */
+static int64_t place(const struct sb__payload *payload, bool edited, sb_encoding *encoding) {
+    const bool together = payload->parts == 1;
+    *encoding = payload->count == 0 ? SB_ENCODING_NONE
+                : edited            ? SB_ENCODING_MEMORY
+                : together          ? SB_ENCODING_LITTLE_ENDIAN
+                                    : SB_ENCODING_SCATTERED;
+    return *encoding == SB_ENCODING_LITTLE_ENDIAN ? (int64_t)payload->begin : -1;
+}
+
 static void describe(const struct sb__blob_index *blob, const struct located *at,
                      sb_blob_info *out) {
     *out = (sb_blob_info){.count = blob->shape.count,
@@ -94,12 +122,16 @@ static void describe(const struct sb__blob_index *blob, const struct located *at
                           .legacy = blob->legacy,
                           .num_axes = blob->shape.num_axes};
     out->diff_dtype = blob->diff.count > 0 ? blob->diff.dtype : out->dtype;
+    out->data_offset = place(&blob->data, at->edited, &out->data_encoding);
+    out->diff_offset = place(&blob->diff, at->edited, &out->diff_encoding);
     memcpy(out->shape, blob->shape.dims, (size_t)out->num_axes * sizeof *out->shape);
 }
 
 static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
     *out = (sb_blob_info){.count = sb_blob_count(blob),
                           .offset = -1,
+                          .data_offset = -1,
+                          .diff_offset = -1,
                           .dtype = sb_blob_dtype(blob),
                           .num_axes = sb_blob_num_axes(blob)};
     memcpy(out->shape, sb__blob_shape(blob)->dims, (size_t)out->num_axes * sizeof *out->shape);
@@ -142,14 +174,43 @@ sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index
     const struct sb__read_blob how = {true, false, sizeof *model + model->index.block_bytes,
                                       &model->limits};
     if (announced(model, layer, index))
-        return sb__fail(err, SB_ERR_UNSUPPORTED,
-                        "blob %lld of layer %lld was announced: its values are not here",
-                        (long long)index, (long long)layer);
-    sb_status st = sb__check_read_dtype(blob, err);
+        return fail_announced(layer, index, err);
+    sb_status st = sb__check_read_dtype(sb_blob_dtype(blob), err);
     if (st == SB_OK)
         st = locate(model, layer, index, &reader, &at, err);
     if (st != SB_OK)
         return st;
     sb__reader_watch(&reader, sb__progress_begin(&progress, &model->progress, at.end - at.begin));
     return sb__read_blob(blob, &reader, &at.blob, at.begin, at.end, &how, err);
+}
+
+sb_status sb_model_read_values(const sb_model *model, int64_t layer, int64_t index, sb_part part,
+                               int64_t first, int64_t count, sb_dtype dtype, void *buffer,
+                               size_t capacity, sb_error *err) {
+    struct sb__reader reader;
+    struct located at;
+    size_t bytes;
+    if (!model)
+        return sb__fail_null(err, "model");
+    sb_status st = sb__check_part(part, err);
+    if (st == SB_OK)
+        st = sb__check_read_dtype(dtype, err);
+    if (st != SB_OK)
+        return st;
+    if (first < 0 || count < 0 || first > INT64_MAX - count)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "there are no %lld values from %lld on",
+                        (long long)count, (long long)first);
+    if (!sb__bytes_of(count, sb_dtype_size(dtype), &bytes) || bytes > capacity)
+        return sb__fail(err, SB_ERR_BUFFER_TOO_SMALL, "%zu bytes are too few for %lld values of %s",
+                        capacity, (long long)count, sb_dtype_name(dtype));
+    if (count > 0 && !buffer)
+        return sb__fail_null(err, "buffer");
+    if (announced(model, layer, index))
+        return fail_announced(layer, index, err);
+    st = locate(model, layer, index, &reader, &at, err);
+    if (st != SB_OK)
+        return st;
+    const struct sb__values wanted = {part, first, count, dtype};
+    return sb__read_values(&reader, &at.blob, at.begin, at.end, &model->limits, &wanted, buffer,
+                           err);
 }

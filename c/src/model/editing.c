@@ -68,7 +68,7 @@ sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index, const
                             uint32_t flags, sb_error *err) {
     if (!model || !blob)
         return sb__fail_null(err, model ? "blob" : "model");
-    int64_t blobs = sb_model_num_blobs(model, layer);
+    int64_t blobs = sb__num_blobs(model, layer);
     if (index < 0 || index >= blobs)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
                         (long long)index, (long long)blobs, (long long)layer);
@@ -83,7 +83,7 @@ static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) 
     if (net && (layer < 0 || layer >= sb_model_num_layers(model)))
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
                         (long long)sb_model_num_layers(model));
-    if (model->format == SB_FORMAT_BLOB && sb_model_num_blobs(model, SB_NO_LAYER) > 0)
+    if (model->format == SB_FORMAT_BLOB && sb__num_blobs(model, SB_NO_LAYER) > 0)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a blob file has one blob, and it is there");
     return SB_OK;
 }
@@ -95,7 +95,7 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
     sb_status st = check_add(model, layer, err);
     if (st != SB_OK)
         return st;
-    return put_blob(model, layer, sb_model_num_blobs(model, layer), blob, flags, err);
+    return put_blob(model, layer, sb__num_blobs(model, layer), blob, flags, err);
 }
 
 /* A blob of the same dtype and shape, without memory. */
@@ -122,7 +122,7 @@ sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *
         st = make_announced(model->context, like, &blob, err);
     if (st != SB_OK)
         return st;
-    int64_t index = sb_model_num_blobs(model, layer);
+    int64_t index = sb__num_blobs(model, layer);
     put_edit(model, (struct sb__edit){layer, index, NULL, blob, encoding.size, 0, 0});
     return SB_OK;
 }

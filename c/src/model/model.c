@@ -302,7 +302,7 @@ sb_status sb_model_layer_info(const sb_model *model, int64_t layer, sb_layer_inf
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
                         (long long)sb_model_num_layers(model));
     describe_layer(model, layer, &info);
-    info.num_blobs = sb_model_num_blobs(model, layer);
+    info.num_blobs = sb__num_blobs(model, layer);
     sb__give_struct(out, out->struct_size, &info, sizeof info);
     return SB_OK;
 }
@@ -328,10 +328,8 @@ sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t na
     return SB_OK;
 }
 
-int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {
+int64_t sb__num_blobs(const sb_model *model, int64_t layer) {
     int64_t first;
-    if (!model)
-        return 0;
     int64_t blobs = sb__model_index_blobs(&model->index, model->format, layer, &first);
     const struct sb__edit *last = sb__edits_last_of(&model->edits, layer);
     return last && last->index >= blobs ? last->index + 1 : blobs;

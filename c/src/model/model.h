@@ -36,6 +36,9 @@ struct sb_model {
     struct sb__own_text learned_net;
 };
 
+/* Blobs of a layer or of SB_NO_LAYER; 0 for a layer that is not there. */
+int64_t sb__num_blobs(const sb_model *model, int64_t layer);
+
 void sb__edit_free(const struct sb__edit *edit, sb_context *context);
 void sb__own_text_free(struct sb__own_text *text, sb_context *context);
 void sb__new_layers_free(sb_model *model);

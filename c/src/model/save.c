@@ -1,7 +1,7 @@
+#include "model/save.h"
+
 #include "base/error.h"
-#include "model/model.h"
 #include "proto/encode.h"
-#include "proto/pack.h"
 #include "wire/file_write.h"
 
 /* The bytes that the model was opened from are written as they are, but for
@@ -97,7 +97,7 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
     if (layout->blobs == 0 || position->appended || position->next_blob < blobs)
         return SB_OK;
     position->appended = true;
-    position->changed |= sb_model_num_blobs(save->model, position->layer) > blobs;
+    position->changed |= sb__num_blobs(save->model, position->layer) > blobs;
     return put_blobs(save, layout->blobs, position->layer, blobs, err);
 }
 
@@ -114,12 +114,11 @@ static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error 
     return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
 }
 
-static void put_head(const struct save *save) {
-    const sb_model *model = save->model;
+void sb__save_head(const sb_model *model, struct sb__sink *sink) {
     if (model->name.bytes)
-        sb__pack_net(save->sink, (sb_text){model->name.bytes, model->name.size});
+        sb__pack_net(sink, (sb_text){model->name.bytes, model->name.size});
     if (model->solver_set)
-        sb__pack_solver(save->sink, &model->solver);
+        sb__pack_solver(sink, &model->solver);
 }
 
 /* --- what was there ----------------------------------------------------------------- */
@@ -136,9 +135,8 @@ static bool is_edited(const sb_model *model, int64_t layer) {
     return edit && edit->layer == layer;
 }
 
-/* A text or number of the file that put_head wrote anew. */
-static bool is_in_head(const sb_model *model, const struct sb__layout *layout,
-                       const struct sb__field *field) {
+bool sb__save_is_in_head(const sb_model *model, const struct sb__layout *layout,
+                         const struct sb__field *field) {
     if (layout->is_layer)
         return false;
     if (model->name.bytes && sb__field_is_bytes(field, layout->name))
@@ -160,7 +158,7 @@ static struct action decide(const sb_model *model, const struct sb__layout *layo
     } else if (sb__field_is_bytes(field, layout->blobs)) {
         action.edit = sb__edits_find(&model->edits, position->layer, position->next_blob++);
     }
-    action.replaces = action.child || action.edit || is_in_head(model, layout, field);
+    action.replaces = action.child || action.edit || sb__save_is_in_head(model, layout, field);
     return action;
 }
 
@@ -258,7 +256,7 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct 
         return put_blob_file(&save, err);
     sb__reader_init(&reader, &model->source);
     sb__reader_watch(&reader, sink->progress);
-    put_head(&save);
+    sb__save_head(model, sink);
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
     if (st != SB_OK)
         return st;

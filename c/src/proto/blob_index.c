@@ -35,13 +35,12 @@ sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err) {
                     sb_dtype_name(dtype));
 }
 
-sb_status sb__check_read_dtype(const sb_blob *blob, sb_error *err) {
-    int32_t dtype = sb_blob_dtype(blob);
+sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err) {
     if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64 || dtype == SB_DTYPE_I32 ||
         dtype == SB_DTYPE_U32 || dtype == SB_DTYPE_F16)
         return SB_OK;
     return sb__fail(err, SB_ERR_UNSUPPORTED,
-                    "a BlobProto is read as f32, f64, i32, u32 or f16, the blob holds %s",
+                    "a BlobProto is read as f32, f64, i32, u32 or f16, not as %s",
                     sb_dtype_name(dtype));
 }
 
@@ -102,8 +101,13 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
     if (bytes % size != 0)
         return sb__wire_fail(path, field->number, SB_ERR_MALFORMED, field->begin, err,
                              "%u bytes are no whole number of %zu-byte values", bytes, size);
-    if (payload->count == 0)
+    if (bytes == 0)
+        return SB_OK;
+    if (payload->count == 0) {
         payload->offset = field->offset;
+        payload->begin = field->begin;
+    }
+    payload->parts++;
     payload->count += (int64_t)(bytes / size);
     return SB_OK;
 }
@@ -214,7 +218,8 @@ static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, u
     if (raw->size % size != 0)
         return sb__wire_fail(path, field, SB_ERR_MALFORMED, raw->begin, err,
                              "%u bytes are no whole number of %zu-byte values", raw->size, size);
-    *out = (struct sb__payload){field, raw->dtype, raw->offset, (int64_t)(raw->size / size)};
+    *out = (struct sb__payload){field,      raw->dtype, raw->offset, (int64_t)(raw->size / size),
+                                raw->begin, 1};
     return SB_OK;
 }
 

@@ -12,6 +12,8 @@ struct sb__payload {
     int32_t dtype;   /* of a value in the bytes */
     uint32_t offset; /* of its first part */
     int64_t count;   /* values; 0: there is none */
+    uint32_t begin;  /* of the values of its first part */
+    uint32_t parts;  /* in which the values lie */
 };
 
 struct sb__blob_index {
@@ -48,7 +50,7 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
 
 /* UNSUPPORTED unless the blob is F32 or F64, which are written. */
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
-/* UNSUPPORTED unless the blob is F32, F64, I32, U32 or F16, into which a message is read. */
-sb_status sb__check_read_dtype(const sb_blob *blob, sb_error *err);
+/* UNSUPPORTED unless it is F32, F64, I32, U32 or F16, as which a message is read. */
+sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err);
 
 #endif

@@ -17,7 +17,7 @@ static sb_status check_read(const sb_blob *blob, uint32_t flags, const sb_limits
     if (flags & ~(uint32_t)SB_PROTO_RESHAPE)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
                         "flags are %u, only SB_PROTO_RESHAPE is known", flags);
-    sb_status st = sb__check_read_dtype(blob, err);
+    sb_status st = sb__check_read_dtype(sb_blob_dtype(blob), err);
     if (st != SB_OK)
         return st;
     return sb__limits_resolve(sb__context(sb_blob_context(blob)), limits, resolved, err);

@@ -19,7 +19,8 @@ struct copy {
     sb__convert *convert;   /* NULL: they are the same */
     whole_fn *whole;        /* of integers: convert gives doubles */
     unsigned char *begin, *dst;
-    int64_t left;
+    int64_t skip, left; /* values before those that are wanted, and of these */
+    int64_t present;    /* values that the message has from here on */
     sb_error *err;
 };
 
@@ -172,16 +173,21 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     if (!is_part(copy->payload, field))
         return SB_OK;
-    size_t count = (field->end - field->begin) / copy->wire_size;
-    if ((int64_t)count > copy->left)
+    int64_t count = (int64_t)((field->end - field->begin) / copy->wire_size);
+    if (count > copy->present)
         return sb__source_changed(copy->err);
-    copy->left -= (int64_t)count;
-    return copy_values(copy, field->begin, count);
+    copy->present -= count;
+    const int64_t skipped = copy->skip < count ? copy->skip : count;
+    copy->skip -= skipped;
+    count = copy->left < count - skipped ? copy->left : count - skipped;
+    copy->left -= count;
+    return copy_values(copy, field->begin + (uint32_t)skipped * (uint32_t)copy->wire_size,
+                       (size_t)count);
 }
 
 sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
                            const struct sb__blob_index *index, const struct sb__payload *payload,
-                           int32_t dtype, void *dst, sb_error *err) {
+                           int64_t first, int64_t count, int32_t dtype, void *dst, sb_error *err) {
     const bool is_integer = sb__is_integer(dtype);
     struct copy copy = {.reader = reader,
                         .path = path,
@@ -196,7 +202,9 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                                                          : whole_to_unsigned,
                         .begin = dst,
                         .dst = dst,
-                        .left = payload->count,
+                        .skip = first,
+                        .left = count,
+                        .present = payload->count,
                         .err = err};
     struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;

@@ -110,9 +110,11 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
         reader->progress->walks = 1;
     }
     if (index->data.count > 0)
-        st = sb__payload_copy(reader, path, index, &index->data, dtype, load->data.ptr, err);
+        st = sb__payload_copy(reader, path, index, &index->data, 0, index->data.count, dtype,
+                              load->data.ptr, err);
     if (st == SB_OK && index->diff.count > 0)
-        st = sb__payload_copy(reader, path, index, &index->diff, dtype, load->diff.ptr, err);
+        st = sb__payload_copy(reader, path, index, &index->diff, 0, index->diff.count, dtype,
+                              load->diff.ptr, err);
     if (st == SB_OK)
         st = sb__source_check(reader->source, err);
     return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
@@ -155,4 +157,26 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
     else
         sb__load_cancel(&load);
     return st;
+}
+
+sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
+                          uint32_t end, const sb_limits *limits, const struct sb__values *wanted,
+                          void *out, sb_error *err) {
+    struct sb__blob_index index;
+    sb_status st = sb__blob_index(reader, path, begin, end, limits, &index, err);
+    if (st == SB_OK)
+        st = sb__blob_index_check(&index, path, wanted->part == SB_DATA, err);
+    if (st != SB_OK)
+        return st;
+    const struct sb__payload *payload = wanted->part == SB_DATA ? &index.data : &index.diff;
+    if (wanted->first > payload->count || wanted->count > payload->count - wanted->first)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "values %lld to %lld of %lld",
+                        (long long)wanted->first, (long long)(wanted->first + wanted->count),
+                        (long long)payload->count);
+    if (wanted->dtype == SB_DTYPE_F16)
+        st = check_halves(path, payload, err);
+    if (st == SB_OK && wanted->count > 0)
+        st = sb__payload_copy(reader, path, &index, payload, wanted->first, wanted->count,
+                              wanted->dtype, out, err);
+    return st == SB_OK ? sb__source_check(reader->source, err) : st;
 }

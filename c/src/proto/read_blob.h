@@ -20,4 +20,16 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
 /* Blob::ShapeEquals(BlobProto). */
 bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index);
 
+/* Some values of a blob. */
+struct sb__values {
+    sb_part part;
+    int64_t first, count; /* 0 or more; the sum fits */
+    sb_dtype dtype;       /* F32, F64, I32, U32 or F16 */
+};
+
+/* Reads values alone, as sb__read_blob reads all. INDEX_OUT_OF_RANGE: there are fewer. */
+sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
+                          uint32_t end, const sb_limits *limits, const struct sb__values *wanted,
+                          void *out, sb_error *err);
+
 #endif

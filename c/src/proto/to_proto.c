@@ -1,5 +1,4 @@
 #include "base/error.h"
-#include "proto/bytes.h"
 #include "proto/encode.h"
 #include "wire/file_write.h"
 
@@ -30,31 +29,6 @@ sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer, si
         sb__encode_pack(&encoding, &sink);
         if (out_size)
             *out_size = encoding.size;
-    }
-    sb__retired_end(&retired);
-    return st;
-}
-
-sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
-                               sb_error *err) {
-    struct sb__encoding encoding;
-    struct sb__retired retired = {NULL, NULL};
-    void *bytes;
-    if (!out || !out_size)
-        return sb__fail_null(err, out ? "out_size" : "out");
-    sb_status st = sb__encode_measure(&encoding, blob, flags, err);
-    if (st == SB_OK)
-        st = sb__bytes_alloc(sb__context(sb_blob_context(blob)), encoding.size, &bytes, err);
-    if (st != SB_OK)
-        return st;
-    st = sb__encode_fetch(&encoding, &retired, err);
-    if (st == SB_OK) {
-        struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
-        sb__encode_pack(&encoding, &sink);
-        *out = bytes;
-        *out_size = encoding.size;
-    } else {
-        sb_bytes_free(bytes);
     }
     sb__retired_end(&retired);
     return st;

@@ -182,7 +182,7 @@ MEMBER(sb_layer_info, num_blobs, 40, 8);
 MEMBER(sb_layer_info, generation, 48, 4);
 MEMBER(sb_layer_info, reserved, 52, 4);
 
-STRUCT(sb_blob_info, 320, 8);
+STRUCT(sb_blob_info, 344, 8);
 MEMBER(sb_blob_info, struct_size, 0, 8);
 MEMBER(sb_blob_info, count, 8, 8);
 MEMBER(sb_blob_info, data_count, 16, 8);
@@ -193,7 +193,11 @@ MEMBER(sb_blob_info, dtype, 48, 4);
 MEMBER(sb_blob_info, legacy, 52, 4);
 MEMBER(sb_blob_info, num_axes, 56, 4);
 MEMBER(sb_blob_info, diff_dtype, 60, 4);
-MEMBER(sb_blob_info, shape, 64, 256);
+MEMBER(sb_blob_info, data_offset, 64, 8);
+MEMBER(sb_blob_info, diff_offset, 72, 8);
+MEMBER(sb_blob_info, data_encoding, 80, 4);
+MEMBER(sb_blob_info, diff_encoding, 84, 4);
+MEMBER(sb_blob_info, shape, 88, 256);
 
 STRUCT(sb_solver_info, 32, 8);
 MEMBER(sb_solver_info, struct_size, 0, 8);

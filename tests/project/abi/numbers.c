@@ -108,6 +108,11 @@ static const struct number numbers[] = {
     ROW(SB_DATA, 0),
     ROW(SB_DIFF, 1),
 
+    ROW(SB_ENCODING_NONE, 0),
+    ROW(SB_ENCODING_LITTLE_ENDIAN, 1),
+    ROW(SB_ENCODING_SCATTERED, 2),
+    ROW(SB_ENCODING_MEMORY, 3),
+
     ROW(SB_FEATURE_OPENBLAS, 1),
     ROW(SB_FEATURE_SIM, 2),
     ROW(SB_FEATURE_CUDA, 4),

@@ -756,7 +756,7 @@ static bool use_while_changing(const char *path, const struct wire *other, int n
     arm(LIES, n);
     sb_status st = sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err);
     assert_true(is_fair(st));
-    if (st == SB_OK && sb_model_num_blobs(model, 0) > 0) {
+    if (st == SB_OK && num_blobs(model, 0) > 0) {
         assert_true(is_fair(sb_model_load_blob(model, 0, 0, blob, &err)));
         assert_true(is_fair(sb_model_set_blob(model, 0, 0, blob, 0, &err)));
     }

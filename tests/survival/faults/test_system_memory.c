@@ -140,14 +140,6 @@ CALL(update, sb_blob_update(s->blob, err))
 CALL(sum, sb_blob_asum(s->blob, SB_DATA, &(double){0}, err))
 CALL(download, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
 
-static sb_status encode(struct scene *s, sb_error *err) {
-    void *bytes = NULL;
-    size_t size;
-    sb_status st = sb_blob_to_proto_new(s->blob, 0, &bytes, &size, err);
-    sb_bytes_free(bytes);
-    return st;
-}
-
 static const struct {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
@@ -171,7 +163,6 @@ static const struct {
     {"update", update, 1, true, false},
     {"asum", sum, 1, false, false},
     {"cpu_data", download, 1, false, false},
-    {"to_proto_new", encode, 2, false, false},
 };
 #define CALLS (sizeof calls / sizeof *calls)
 

@@ -50,7 +50,9 @@ static void use_model(const sb_model *model) {
         int64_t first;
         if (layer >= 0 && sb_model_layer_info(model, layer, &info, NULL) == SB_OK)
             ignore(sb_model_find_layer(model, info.name.bytes, info.name.size, &first, NULL));
-        for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i++) {
+        int64_t blobs = 0;
+        (void)!sb_model_num_blobs(model, layer, &blobs, NULL);
+        for (int64_t i = 0; i < blobs; i++) {
             sb_blob_info found = SB_BLOB_INFO_INIT;
             ignore(sb_model_blob_info(model, layer, i, &found, NULL));
             if (i % 16 == 0)

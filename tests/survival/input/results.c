@@ -33,7 +33,9 @@ static void as_blob(const char *path) {
 }
 
 static void load_all(const sb_model *model, int64_t layer) {
-    const int64_t blobs = sb_model_num_blobs(model, layer);
+    int64_t blobs;
+    if (sb_model_num_blobs(model, layer, &blobs, NULL) != SB_OK)
+        abort();
     for (int64_t i = 0; i < blobs; i++) {
         sb_error err;
         sb_blob *blob = NULL;

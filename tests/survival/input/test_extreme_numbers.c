@@ -130,11 +130,11 @@ TEST(test_numbers_out_of_range_are_refused) {
                 continue; /* one such dimension is fine */
             assert_status(n < 0 ? calls[i].below : calls[i].above, calls[i].call(&s, n, &err));
             assert_int_equal(sb_blob_count(s.blob), 120);
-            assert_int_equal(sb_model_num_blobs(s.model, n), 0);
+            assert_int_equal(num_blobs(s.model, n), 0);
         }
     }
     assert_int_equal(sb_model_num_layers(s.model), 3);
-    assert_int_equal(sb_model_num_blobs(s.model, 2), 1);
+    assert_int_equal(num_blobs(s.model, 2), 1);
     scene_close(&s);
 }
 

@@ -77,7 +77,7 @@ static const char *const writer_names[] = {"write_file", "save_file"};
 static sb_status load_first(const char *path, uint32_t flags, sb_blob *blob, sb_error *err) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, path, flags, NULL, &model, err);
-    if (st == SB_OK && sb_model_num_blobs(model, SB_NO_LAYER) > 0)
+    if (st == SB_OK && num_blobs(model, SB_NO_LAYER) > 0)
         st = sb_model_load_blob(model, SB_NO_LAYER, 0, blob, err);
     if (st != SB_OK && !model)
         assert_null(model);

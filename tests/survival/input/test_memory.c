@@ -67,7 +67,7 @@ static void load_some(struct observed *o, const sb_model *model, const struct in
                       size_t index) {
     sb_error err;
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer += 97)
-        for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i += 997) {
+        for (int64_t i = 0; i < num_blobs(model, layer); i += 997) {
             sb_blob *blob;
             sb_blob_info info = SB_BLOB_INFO_INIT;
             assert_ok(sb_model_blob_info(model, layer, i, &info, &err));
@@ -186,7 +186,7 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     if (peak(&o) > memory)
         fail_with("%s: %zu bytes to open, %zu allowed", input->bomb->name, peak(&o), memory);
     int64_t layer = sb_model_num_layers(model) > 0 ? 0 : SB_NO_LAYER;
-    if (st == SB_OK && sb_model_num_blobs(model, layer) > 0) {
+    if (st == SB_OK && num_blobs(model, layer) > 0) {
         sb_blob *blob;
         const size_t held = o.rig.counting.live_bytes - o.before;
         assert_ok(sb_blob_create(o.rig.context, SB_DTYPE_F64, &blob, &err));

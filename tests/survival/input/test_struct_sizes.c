@@ -287,7 +287,7 @@ TEST(a_struct_is_looked_at_as_far_as_it_says) {
         {"sb_sink", write_sink, &sink, 24, sizeof sink},
         {"sb_progress", progress, &whole_progress, 24, sizeof whole_progress},
         {"sb_layer_info", layer_info, NULL, 56, sizeof(sb_layer_info)},
-        {"sb_blob_info", blob_info, NULL, 320, sizeof(sb_blob_info)},
+        {"sb_blob_info", blob_info, NULL, 344, sizeof(sb_blob_info)},
         {"sb_solver_info", solver_info, NULL, 32, sizeof info},
         {"sb_solver_info that is set", set_solver_info, &info, 32, sizeof info},
         {"sb_sim_comm_options", sim_comm_options, &ranks, 24, sizeof ranks},

@@ -367,7 +367,8 @@ static void locked_estate_release(struct locked_estate *e) {
 static void touch_page_locked_bytes(void *arg) {
     struct locked_estate *e = arg;
     const void *in;
-    void *out, *buffer = NULL;
+    static char buffer[1 << 20];
+    void *out;
     size_t size;
     double sum;
     sb_mem *own;
@@ -379,7 +380,7 @@ static void touch_page_locked_bytes(void *arg) {
     child_is_refused(sb_blob_asum(e->blob, SB_DATA, &sum, NULL));
     child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
     child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
-    child_is_refused(sb_blob_to_proto_new(e->blob, 0, &buffer, &size, NULL));
+    child_is_refused(sb_blob_to_proto(e->blob, 0, buffer, sizeof buffer, &size, NULL));
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
                                       NULL) == SB_OK);
     child_wants(sb_blob_overwrite_cpu(copy, SB_DATA, &out, NULL) == SB_OK);

@@ -39,7 +39,8 @@ static void print_state(const char *step, const sb_blob *blob) {
 
 static int64_t first_layer_with_blobs(const sb_model *model) {
     for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
-        if (sb_model_num_blobs(model, layer) > 0)
+        int64_t blobs;
+        if (sb_model_num_blobs(model, layer, &blobs, NULL) == SB_OK && blobs > 0)
             return layer;
     }
     fprintf(stderr, "the model has no layer with blobs\n");

@@ -37,9 +37,9 @@ std::string through_syncblob(const std::string &bytes) {
                              nullptr) == SB_OK);
     CHECK(sb_blob_count(blob) == 6);
     CHECK(sb_blob_cpu_f32(blob, SB_DATA, &data, nullptr) == SB_OK && data[5] == 5);
-    CHECK(sb_blob_to_proto_new(blob, 0, &packed, &size, nullptr) == SB_OK);
-    const std::string out(static_cast<const char *>(packed), size);
-    sb_bytes_free(packed);
+    CHECK(sb_blob_proto_size(blob, 0, &size, nullptr) == SB_OK);
+    std::string out(size, ' ');
+    CHECK(sb_blob_to_proto(blob, 0, &out[0], out.size(), nullptr, nullptr) == SB_OK);
     sb_blob_destroy(blob);
     return out;
 }

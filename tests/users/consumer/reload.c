@@ -73,8 +73,8 @@ static void work(void *library, sb_context *context) {
     LOAD(sb_blob_create_shaped);
     LOAD(sb_blob_mutable_cpu);
     LOAD(sb_blob_asum);
-    LOAD(sb_blob_to_proto_new);
-    LOAD(sb_bytes_free);
+    LOAD(sb_blob_proto_size);
+    LOAD(sb_blob_to_proto);
     LOAD(sb_blob_destroy);
     const int64_t shape[] = {1 << 18};
     sb_blob *blob = NULL;
@@ -87,8 +87,10 @@ static void work(void *library, sb_context *context) {
     for (int i = 0; i < 1 << 18; i += 1 << 10)
         ((float *)data)[i] = -1.0F;
     CHECK(sb_blob_asum_(blob, SB_DATA, &sum, NULL) == SB_OK && sum == 256);
-    CHECK(sb_blob_to_proto_new_(blob, 0, &bytes, &size, NULL) == SB_OK && size > 1 << 20);
-    sb_bytes_free_(bytes);
+    CHECK(sb_blob_proto_size_(blob, 0, &size, NULL) == SB_OK && size > 1 << 20);
+    CHECK((bytes = malloc(size)) != NULL);
+    CHECK(sb_blob_to_proto_(blob, 0, bytes, size, NULL, NULL) == SB_OK);
+    free(bytes);
     sb_blob_destroy_(blob);
 }
 

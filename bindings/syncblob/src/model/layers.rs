@@ -121,6 +121,27 @@ impl<'m> Layer<'m> {
         stored_blobs(self.model, Some(self.index))
     }
 
+    /// Its message, Caffe's `LayerParameter` (of another [`generation`](Layer::generation)
+    /// `V1LayerParameter`), without its blobs: what readers of a net's topology need. Of a file
+    /// little more is read than that.
+    ///
+    /// ```
+    /// use syncblob::{Format, Model};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// model.add_layer("ip1", "InnerProduct")?;
+    /// assert_eq!(model.layer(0)?.message()?, b"\x0a\x03ip1\x12\x0cInnerProduct");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
+    /// [`DataLimit`](crate::ErrorKind::DataLimit) when the file is not what it was; out of memory.
+    pub fn message(&self) -> Result<Vec<u8>> {
+        self.model.message_of(Some(self.index))
+    }
+
     /// Loads one of its blobs; see [`StoredBlob::load`].
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use syncblob_sys as sys;
 
 use super::stored::{layer_code, stored_blobs};
 use super::{text_bytes, BlobAt, BlobInfo, Format, Layer, Layers, Model, StoredBlob};
+use crate::blob::reserve;
 use crate::ffi::{as_given, check, fill, get, sized, to_i64, to_usize, MAX_I64};
 use crate::io::with_callbacks;
 use crate::{system, Blob, Context, Readable, Result};
@@ -128,9 +129,48 @@ impl Model {
         Ok(blob)
     }
 
+    /// The message of the model itself, without layers and blobs: of a net its name, inputs and
+    /// state, as Caffe's `NetParameter`. See [`Layer::message`].
+    ///
+    /// # Errors
+    /// As [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for a file of one blob.
+    pub fn message(&self) -> Result<Vec<u8>> {
+        self.message_of(None)
+    }
+
+    pub(super) fn message_of(&self, layer: Option<usize>) -> Result<Vec<u8>> {
+        let layer = layer_code(layer);
+        let mut bytes = Vec::<u8>::new();
+        loop {
+            let mut size = 0;
+            let written = with_callbacks(|| {
+                let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
+                // SAFETY: `bytes` has room for `capacity` bytes.
+                check(|err| unsafe {
+                    let model = self.as_ptr();
+                    sys::sb_model_layer_message(model, layer, buffer, capacity, &mut size, err)
+                })
+            });
+            match written {
+                // SAFETY: the library wrote that many bytes.
+                Ok(()) => unsafe {
+                    bytes.set_len(size);
+                    return Ok(bytes);
+                },
+                Err(error) if error.kind() == crate::ErrorKind::BufferTooSmall => {
+                    reserve(&mut bytes, size)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     pub(super) fn num_blobs(&self, layer: Option<usize>) -> usize {
         // SAFETY: the model is live.
-        to_usize(unsafe { sys::sb_model_num_blobs(self.as_ptr(), layer_code(layer)) })
+        let blobs = get(|out, err| unsafe {
+            sys::sb_model_num_blobs(self.as_ptr(), layer_code(layer), out, err)
+        });
+        blobs.map_or(0, to_usize)
     }
 
     /// The iteration that a solver state was saved at.

@@ -5,8 +5,9 @@ use std::slice;
 use syncblob_sys as sys;
 
 use super::Model;
-use crate::ffi::{as_given, to_i64, to_usize, MAX_I64};
-use crate::{Blob, BlobAny, BlobBuilder, Dtype, Element, Error, ErrorKind, Readable, Result};
+use crate::ffi::{as_given, check, to_i64, to_usize, MAX_I64};
+use crate::io::with_callbacks;
+use crate::{Blob, BlobAny, BlobBuilder, Dtype, Element, Error, ErrorKind, Part, Readable, Result};
 
 /// The place of a blob in a model: `(layer, index)`, or an index among the
 /// blobs of no layer.
@@ -97,6 +98,45 @@ impl StoredBlob<'_> {
         self.model.load_into(self.at, &self.model.context)
     }
 
+    /// Reads a range of its values, by linear index, without loading all.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Format, Model, Part, Payload};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// let layer = model.add_layer("ip1", "InnerProduct")?;
+    /// model.add_blob(layer, &Blob::<f32>::from_fn([2, 3], |i| i as f32)?, Payload::Data)?;
+    /// let model = Model::from_bytes(model.to_bytes()?)?;
+    /// let mut row = [0.0; 3];
+    /// model.blob((layer, 0))?.read_values(Part::Data, 3, &mut row)?;
+    /// assert_eq!(row, [3.0, 4.0, 5.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) where there are not so many values; else as
+    /// [`load`](StoredBlob::load).
+    pub fn read_values<T: Readable>(
+        &self,
+        part: Part,
+        first: usize,
+        values: &mut [T],
+    ) -> Result<()> {
+        let (layer, index) = (self.at.layer_code(), to_i64(self.at.index));
+        let (first, count) = (to_i64(first), to_i64(values.len()));
+        let (buffer, capacity) = (values.as_mut_ptr().cast(), size_of_val(values));
+        with_callbacks(|| {
+            // SAFETY: the model is live; any bytes are values, of which there is room for `count`.
+            check(|err| unsafe {
+                let (model, part, dtype) = (self.model.as_ptr(), part.code(), T::CODE);
+                sys::sb_model_read_values(
+                    model, layer, index, part, first, count, dtype, buffer, capacity, err,
+                )
+            })
+        })
+    }
+
     /// Loads it with the element type that it is stored in, integers as `f64`, which holds
     /// them exactly. Halves stay `half::f16` with the feature `half`; they become `f32`,
     /// which holds them exactly, without it or where the diff is no halves.
@@ -167,6 +207,16 @@ impl BlobInfo {
     /// Whether the shape came from num, channels, height and width.
     pub fn is_legacy(&self) -> bool {
         self.0.legacy != 0
+    }
+
+    /// Where the values of data or diff lie in the file, if they are there one after the other,
+    /// little-endian, so that they may be copied as they are: the offset of the first.
+    pub fn values_offset(&self, part: Part) -> Option<u64> {
+        let offset = match part {
+            Part::Data => self.0.data_offset,
+            Part::Diff => self.0.diff_offset,
+        };
+        u64::try_from(offset).ok()
     }
 
     /// Where its message begins in the file, if it is from one.

@@ -55,7 +55,7 @@ static void replace_memory(void) {
 
 static void use(void) {
     const void *there = NULL;
-    void *bytes = NULL;
+    char bytes[256];
     size_t size = 0;
     double sum = 0;
     CHECK(!sb_blob_context(on_host) && !sb_mem_context(shared));
@@ -64,9 +64,8 @@ static void use(void) {
     sb_context_release(sb_context_retain(device));
     CHECK(sb_blob_copy_from(on_device, SB_DATA, on_host, 0, NULL) == SB_OK);
     CHECK(sb_blob_gpu(on_device, SB_DATA, &there, NULL) == SB_OK && there);
-    CHECK(sb_blob_to_proto_new(on_device, 0, &bytes, &size, NULL) == SB_OK);
+    CHECK(sb_blob_to_proto(on_device, 0, bytes, sizeof bytes, &size, NULL) == SB_OK);
     CHECK(sb_blob_from_proto(on_host, bytes, size, SB_PROTO_RESHAPE, NULL, NULL) == SB_OK);
-    sb_bytes_free(bytes);
     CHECK(sb_blob_asum(on_host, SB_DATA, &sum, NULL) == SB_OK && sum == 15);
     for (int i = 0; i < 3; i++)
         replace_memory();

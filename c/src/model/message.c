@@ -1,0 +1,120 @@
+/* A layer's message, or the model's own, without blobs: what a reader of the net's topology needs,
+   of a file whose values are not looked at. */
+#include "base/error.h"
+#include "model/model.h"
+#include "model/save.h"
+
+/* Which message is copied, and what of it. */
+struct message {
+    const sb_model *model;
+    struct sb__reader *reader;
+    struct sb__sink *sink;
+};
+
+static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
+                            uint32_t begin, uint32_t end, sb_error *err);
+
+/* The V0 layer of a V1 layer, whose blobs go, too. */
+static sb_status put_inner(const struct message *m, const struct sb__layout *layout,
+                           const struct sb__field *field, sb_error *err) {
+    struct sb__sink count = sb__sink_count();
+    const struct message counting = {m->model, m->reader, &count};
+    sb_status st = put_fields(&counting, layout, field->begin, field->end, err);
+    if (st != SB_OK)
+        return st;
+    sb__sink_prefix(m->sink, field->number, count.written);
+    return put_fields(m, layout, field->begin, field->end, err);
+}
+
+/* Of a net's message the layers are left out. */
+static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
+                            uint32_t begin, uint32_t end, sb_error *err) {
+    const struct sb__path path = {NULL, "", -1, layout->fields};
+    const struct sb__source *source = &m->model->source;
+    struct sb__field field = {.end = begin};
+    sb_status st;
+    while ((st = sb__wire_next(m->reader, &path, end, &field, err)) == SB_OK && field.number != 0) {
+        const struct sb__layout *child = sb__layout_child(layout, &field);
+        if (!child && !sb__field_is_bytes(&field, layout->blobs) &&
+            !sb__save_is_in_head(m->model, layout, &field))
+            continue;
+        st = sb__sink_span(m->sink, source, begin, field.offset, err);
+        if (st == SB_OK && child && layout->is_layer)
+            st = put_inner(m, child, &field, err);
+        if (st != SB_OK)
+            return st;
+        begin = field.end;
+    }
+    return st == SB_OK ? sb__sink_span(m->sink, source, begin, end, err) : st;
+}
+
+static sb_status put_layer(const struct message *m, const struct sb__layer *layer, sb_error *err) {
+    const struct sb__layout *net = sb__format_layout(m->model->format);
+    const struct sb__path path = {NULL, "", -1, net->fields};
+    struct sb__field field = {.end = layer->offset};
+    sb_status st = sb__wire_next(m->reader, &path, m->model->source.size, &field, err);
+    if (st != SB_OK)
+        return st;
+    const struct sb__layout *layout = sb__layout_child(net, &field);
+    return layout ? put_fields(m, layout, field.begin, field.end, err) : sb__source_changed(err);
+}
+
+static sb_status put(const struct message *m, int64_t layer, sb_error *err) {
+    const sb_model *model = m->model;
+    const int64_t old_layers = model->index.num_layers;
+    if (layer >= old_layers) {
+        const struct sb__layer *added = &model->new_layers[layer - old_layers];
+        sb__pack_layer(m->sink, (sb_text){added->name, added->name_size},
+                       (sb_text){added->type, added->type_size});
+        return SB_OK;
+    }
+    if (layer != SB_NO_LAYER)
+        return put_layer(m, &model->index.layers[layer], err);
+    sb__save_head(model, m->sink);
+    return put_fields(m, sb__format_layout(model->format), 0, model->source.size, err);
+}
+
+static sb_status check(const sb_model *model, int64_t layer, sb_error *err) {
+    if (!model)
+        return sb__fail_null(err, "model");
+    if (!sb__format_layout(model->format))
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a file that is one blob has no other message");
+    if (layer == SB_NO_LAYER || (layer >= 0 && layer < sb_model_num_layers(model)))
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
+                    (long long)sb_model_num_layers(model));
+}
+
+static sb_status put_whole(const sb_model *model, int64_t layer, struct sb__sink *sink,
+                           sb_error *err) {
+    struct sb__reader reader;
+    const struct message m = {model, &reader, sink};
+    sb__reader_init(&reader, &model->source);
+    return put(&m, layer, err);
+}
+
+sb_status sb_model_layer_message(const sb_model *model, int64_t layer, void *buffer,
+                                 size_t capacity, size_t *out_size, sb_error *err) {
+    struct sb__sink count = sb__sink_count();
+    sb_status st = check(model, layer, err);
+    if (st == SB_OK)
+        st = put_whole(model, layer, &count, err);
+    if (st != SB_OK)
+        return st;
+    const size_t size = (size_t)count.written; /* below a message's, as it leaves some out */
+    if (!buffer && capacity > 0)
+        return sb__fail_null(err, "buffer");
+    if (capacity < size)
+        return sb__fail_buffer(err, capacity, size, out_size);
+    struct sb__sink sink = sb__sink_memory(buffer, size);
+    st = put_whole(model, layer, &sink, err);
+    if (st == SB_OK)
+        st = sb__sink_end(&sink);
+    if (st == SB_OK)
+        st = sb__source_check(&model->source, err);
+    if (st == SB_OK && sink.written != size)
+        st = sb__source_changed(err);
+    if (st == SB_OK && out_size)
+        *out_size = size;
+    return st;
+}

@@ -1,0 +1,417 @@
+/* Parts of a model's bytes without the rest: messages without blobs, where values lie, ranges of
+   values. */
+#include "callbacks.h"
+#include "nets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The message, to be freed; of exactly the size that is asked for first. */
+static struct wire message_of(const sb_model *model, int64_t layer) {
+    struct wire got = {NULL, 0, 0};
+    sb_error err;
+    sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
+    if (st == SB_OK) /* no bytes */
+        return got;
+    assert_int_equal(st, SB_ERR_BUFFER_TOO_SMALL);
+    got.bytes = malloc(got.size);
+    got.room = got.size;
+    assert_non_null(got.bytes);
+    assert_status(SB_ERR_BUFFER_TOO_SMALL,
+                  sb_model_layer_message(model, layer, got.bytes, got.size - 1, NULL, &err));
+    assert_ok(sb_model_layer_message(model, layer, got.bytes, got.size, &got.size, &err));
+    assert_int_equal(got.size, got.room);
+    return got;
+}
+
+static void assert_message(const sb_model *model, int64_t layer, struct wire *expected) {
+    struct wire got = message_of(model, layer);
+    assert_int_equal(got.size, expected->size);
+    if (got.size)
+        assert_memory_equal(got.bytes, expected->bytes, got.size);
+    wire_free(&got);
+    wire_free(expected);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+TEST(a_layers_message_has_all_but_the_blobs) {
+    struct wire net = {0}, layer = {0}, blob = {0}, expected = {0};
+    wire_blob(&blob, (int64_t[]){2}, 1, 1);
+    wire_text(&net, 1, "net");
+    wire_text(&net, 3, "input");
+    wire_text(&layer, 1, "conv");
+    wire_message(&layer, 7, &blob);
+    wire_text(&layer, 2, "Convolution");
+    wire_number(&layer, 900, 5); /* nobody's */
+    wire_message(&layer, 7, &blob);
+    wire_text(&layer, 3, "bottom");
+    wire_message(&net, 100, &layer);
+    wire_number(&net, 8, 1);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+
+    wire_text(&expected, 1, "conv");
+    wire_text(&expected, 2, "Convolution");
+    wire_number(&expected, 900, 5);
+    wire_text(&expected, 3, "bottom");
+    assert_message(model, 0, &expected);
+    wire_text(&expected, 1, "net");
+    wire_text(&expected, 3, "input");
+    wire_number(&expected, 8, 1);
+    assert_message(model, SB_NO_LAYER, &expected);
+    sb_model_destroy(model);
+    wire_free(&net);
+    wire_free(&layer);
+    wire_free(&blob);
+}
+
+/* A layer of the first generation has its blobs in the layer within it. */
+TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
+    struct wire net = {0}, outer = {0}, inner = {0}, blob = {0}, expected = {0}, rest = {0};
+    wire_blob(&blob, (int64_t[]){2}, 1, 1);
+    wire_text(&inner, 1, "conv");
+    wire_message(&inner, 50, &blob);
+    wire_text(&inner, 2, "conv");
+    wire_message(&outer, 1, &inner);
+    wire_text(&outer, 2, "bottom");
+    wire_message(&net, 2, &outer);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    int64_t blobs;
+    sb_error err;
+    assert_ok(sb_model_num_blobs(model, 0, &blobs, &err));
+    assert_int_equal(blobs, 1);
+    wire_text(&rest, 1, "conv");
+    wire_text(&rest, 2, "conv");
+    wire_message(&expected, 1, &rest);
+    wire_text(&expected, 2, "bottom");
+    assert_message(model, 0, &expected);
+    sb_model_destroy(model);
+    wire_free(&net);
+    wire_free(&outer);
+    wire_free(&inner);
+    wire_free(&blob);
+    wire_free(&rest);
+}
+
+TEST(edits_are_in_the_messages) {
+    struct wire net = {0}, expected = {0};
+    sb_error err;
+    int64_t layer;
+    net_current(&net);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    assert_ok(sb_model_set_name(model, "other", 5, &err));
+    assert_ok(sb_model_add_layer(model, "ip", 2, "InnerProduct", 12, &layer, &err));
+    sb_blob *blob;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
+    assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
+    wire_text(&expected, 1, "ip");
+    wire_text(&expected, 2, "InnerProduct");
+    assert_message(model, layer, &expected);
+    wire_text(&expected, 1, "other");
+    assert_message(model, SB_NO_LAYER, &expected);
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+    wire_free(&net);
+}
+
+/* Joined as a net again, the messages say of each layer what the file says. */
+TEST(all_messages_together_are_the_net_without_blobs) {
+    static void (*const nets[])(struct wire *) = {net_current, net_v1, net_v0};
+    for (size_t i = 0; i < 3; i++) {
+        struct wire net = {0}, joined = {0};
+        nets[i](&net);
+        sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+        joined = message_of(model, SB_NO_LAYER);
+        for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
+            struct wire message = message_of(model, layer);
+            wire_message(&joined, i == 0 ? 100 : 2, &message);
+            wire_free(&message);
+        }
+        sb_model *again = model_of(&joined, SB_FORMAT_CAFFEMODEL);
+        assert_int_equal(sb_model_num_layers(again), sb_model_num_layers(model));
+        for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
+            sb_layer_info one = SB_LAYER_INFO_INIT, other = SB_LAYER_INFO_INIT;
+            sb_error err;
+            assert_ok(sb_model_layer_info(model, layer, &one, &err));
+            assert_ok(sb_model_layer_info(again, layer, &other, &err));
+            assert_string_equal(one.name.bytes, other.name.bytes);
+            assert_string_equal(one.type.bytes, other.type.bytes);
+            assert_int_equal(one.generation, other.generation);
+            assert_int_equal(other.num_blobs, 0);
+        }
+        sb_model_destroy(again);
+        sb_model_destroy(model);
+        wire_free(&joined);
+        wire_free(&net);
+    }
+}
+
+TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
+    struct wire blob = {0}, net = {0};
+    sb_error err;
+    size_t size = 77;
+    wire_blob(&blob, (int64_t[]){2}, 1, 1);
+    net_current(&net);
+    sb_model *one = model_of(&blob, SB_FORMAT_BLOB);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_model_layer_message(one, SB_NO_LAYER, NULL, 0, &size, &err));
+    static const int64_t layers[] = {-2, 2, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < 4; i++) {
+        int64_t blobs = 77;
+        assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                      sb_model_layer_message(model, layers[i], NULL, 0, &size, &err));
+        assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                      sb_model_num_blobs(model, layers[i], &blobs, &err));
+        assert_int_equal(blobs, 77);
+    }
+    assert_int_equal(size, 77);
+    sb_model_destroy(one);
+    sb_model_destroy(model);
+    wire_free(&blob);
+    wire_free(&net);
+}
+
+/* --- what is read --------------------------------------------------------------------------- */
+
+struct counted {
+    const struct wire *wire;
+    size_t bytes;
+};
+
+static sb_status read_counted(void *user, uint64_t offset, void *dst, size_t size, sb_error *err) {
+    struct counted *c = user;
+    (void)err;
+    c->bytes += size;
+    memcpy(dst, c->wire->bytes + offset, size);
+    return SB_OK;
+}
+
+#define LAYERS 20
+#define VALUES 50000
+
+/* LAYERS layers of VALUES floats each: 4 MB. */
+static void large_net(struct wire *net) {
+    for (int i = 0; i < LAYERS; i++) {
+        struct wire layer = {0};
+        wire_text(&layer, 1, "a layer");
+        wire_blob_field(&layer, 7, (int64_t[]){VALUES}, 1, (float)i);
+        wire_text(&layer, 2, "InnerProduct");
+        wire_message(net, 100, &layer);
+        wire_free(&layer);
+    }
+}
+
+TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
+    struct wire net = {0};
+    sb_error err;
+    sb_model *model;
+    large_net(&net);
+    struct counted counted = {&net, 0};
+    const sb_source source = {
+        .struct_size = sizeof source, .size = net.size, .user = &counted, .read_at = read_counted};
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
+    counted.bytes = 0;
+    for (int64_t layer = SB_NO_LAYER; layer < LAYERS; layer++) {
+        struct wire message = message_of(model, layer);
+        wire_free(&message);
+    }
+    assert_true(net.size > (size_t)LAYERS * VALUES * 4);
+    assert_true(counted.bytes < (size_t)1 << 20); /* windows of 4 KiB, some for each layer */
+    counted.bytes = 0;
+    float values[10];
+    assert_ok(sb_model_read_values(model, 7, 0, SB_DATA, VALUES - 10, 10, SB_DTYPE_F32, values,
+                                   sizeof values, &err));
+    assert_true(values[0] == 7 + VALUES - 10 && values[9] == 7 + VALUES - 1);
+    assert_true(counted.bytes <= 8 * 4096);
+    sb_model_destroy(model);
+    wire_free(&net);
+}
+
+/* --- where values lie ----------------------------------------------------------------------- */
+
+TEST(encodings_and_places_of_values) {
+    static const float floats[] = {1, 2, 3};
+    static const double doubles[] = {4, 5, 6};
+    static const struct row {
+        int form;
+        sb_encoding data, diff;
+        sb_dtype dtype;
+    } rows[] = {
+        {0, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32},
+        {1, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_LITTLE_ENDIAN, SB_DTYPE_F64},
+        {2, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* one field for each */
+        {3, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* two packed pieces */
+        {4, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32}, /* raw_data */
+        {5, SB_ENCODING_NONE, SB_ENCODING_NONE, SB_DTYPE_F32},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire blob = {0};
+        sb_blob_info info = SB_BLOB_INFO_INIT;
+        sb_error err;
+        wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* nobody's */
+        struct wire shape = {0};
+        wire_numbers(&shape, 1, (int64_t[]){3}, 1);
+        wire_message(&blob, 7, &shape);
+        wire_free(&shape);
+        switch (rows[i].form) {
+        case 0:
+            wire_floats(&blob, 5, floats, 3);
+            break;
+        case 1:
+            wire_doubles(&blob, 8, doubles, 3);
+            wire_doubles(&blob, 9, doubles, 3);
+            break;
+        case 2:
+            for (int k = 0; k < 3; k++)
+                wire_float(&blob, 5, floats[k]);
+            break;
+        case 3:
+            wire_floats(&blob, 5, floats, 1);
+            wire_floats(&blob, 5, floats + 1, 2);
+            break;
+        case 4:
+            wire_number(&blob, 10, 1); /* FLOAT */
+            wire_values(&blob, 12, floats, 4, sizeof floats);
+            break;
+        default:
+            break;
+        }
+        sb_model *model = model_of(&blob, SB_FORMAT_BLOB);
+        assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+        assert_int_equal(info.data_encoding, rows[i].data);
+        assert_int_equal(info.diff_encoding, rows[i].diff);
+        assert_int_equal(info.dtype, rows[i].dtype);
+        assert_int_equal(info.data_offset >= 0, rows[i].data == SB_ENCODING_LITTLE_ENDIAN);
+        assert_int_equal(info.diff_offset >= 0, rows[i].diff == SB_ENCODING_LITTLE_ENDIAN);
+        for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+            const int64_t count = part == SB_DATA ? info.data_count : info.diff_count;
+            const int64_t offset = part == SB_DATA ? info.data_offset : info.diff_offset;
+            unsigned char all[24];
+            const size_t size = sb_dtype_size(info.dtype);
+            if (!count)
+                continue;
+            assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, part, 0, count, info.dtype, all,
+                                           sizeof all, &err));
+            for (size_t k = 0; k < (size_t)count && offset >= 0; k++) { /* the wire's order */
+                struct wire value = {0};
+                wire_value(&value, all + k * size, size);
+                assert_memory_equal(value.bytes, blob.bytes + offset + k * size, size);
+                wire_free(&value);
+            }
+        }
+        sb_model_destroy(model);
+        wire_free(&blob);
+    }
+}
+
+/* --- ranges ----------------------------------------------------------------------------------- */
+
+TEST(every_range_in_every_type_is_what_a_load_gives) {
+    static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32};
+    for (int scattered = 0; scattered < 3; scattered++) {
+        struct wire blob = {0}, shape = {0};
+        sb_error err;
+        wire_numbers(&shape, 1, (int64_t[]){7}, 1);
+        wire_message(&blob, 7, &shape);
+        static const float floats[] = {0, 1, 2, 3, 4, 5, 6};
+        for (size_t k = 0; k < 7;) {
+            const size_t n = scattered == 0 ? 7 : scattered == 1 ? 1 : k == 0 ? 3 : 4;
+            if (scattered == 1)
+                wire_float(&blob, 5, floats[k]);
+            else
+                wire_floats(&blob, 5, floats + k, n);
+            k += n;
+        }
+        sb_model *model = model_of(&blob, SB_FORMAT_BLOB);
+        for (size_t d = 0; d < 4; d++)
+            for (int64_t first = 0; first <= 7; first++)
+                for (int64_t count = 0; first + count <= 7; count++) {
+                    unsigned char some[7 * 8 + 1];
+                    const size_t size = sb_dtype_size(dtypes[d]), bytes = (size_t)count * size;
+                    const void *all;
+                    sb_blob *loaded;
+                    memset(some, 0xee, sizeof some);
+                    assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, first, count,
+                                                   dtypes[d], some, bytes, &err));
+                    assert_int_equal(some[bytes], 0xee);
+                    assert_ok(sb_blob_create(NULL, dtypes[d], &loaded, &err));
+                    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, loaded, &err));
+                    assert_ok(sb_blob_cpu(loaded, SB_DATA, &all, &err));
+                    assert_memory_equal(some, (const char *)all + (size_t)first * size, bytes);
+                    sb_blob_destroy(loaded);
+                }
+        sb_model_destroy(model);
+        wire_free(&blob);
+        wire_free(&shape);
+    }
+}
+
+TEST(ranges_that_are_refused) {
+    static const struct {
+        int64_t layer, index;
+        sb_part part;
+        int64_t first, count;
+        sb_dtype dtype;
+        size_t capacity;
+        sb_status status;
+    } rows[] = {
+        {0, 0, SB_DATA, 0, 7, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
+        {0, 0, SB_DATA, 6, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
+        {0, 0, SB_DATA, -1, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
+        {0, 0, SB_DATA, 0, -1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
+        {0, 0, SB_DATA, INT64_MAX, INT64_MAX, SB_DTYPE_F32, SIZE_MAX, SB_ERR_INDEX_OUT_OF_RANGE},
+        {0, 0, SB_DATA, 0, INT64_MAX, SB_DTYPE_F64, SIZE_MAX, SB_ERR_BUFFER_TOO_SMALL},
+        {0, 0, SB_DATA, 0, 6, SB_DTYPE_F32, 23, SB_ERR_BUFFER_TOO_SMALL},
+        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE}, /* there is none */
+        {0, 0, 2, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INVALID_ARGUMENT},
+        {0, 0, SB_DATA, 0, 1, SB_DTYPE_U8, 28, SB_ERR_UNSUPPORTED},
+        {0, 0, SB_DATA, 0, 1, 99, 28, SB_ERR_UNSUPPORTED},
+        {0, 0, SB_DATA, 0, 1, SB_DTYPE_F16, 28, SB_ERR_DTYPE_MISMATCH},
+        {0, 2, SB_DATA, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
+        {5, 0, SB_DATA, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
+    };
+    struct wire net = {0};
+    sb_error err;
+    net_current(&net);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        float values[7];
+        assert_status(rows[i].status,
+                      sb_model_read_values(model, rows[i].layer, rows[i].index, rows[i].part,
+                                           rows[i].first, rows[i].count, rows[i].dtype, values,
+                                           rows[i].capacity, &err));
+    }
+    sb_model_destroy(model);
+    wire_free(&net);
+}
+
+TEST(values_of_edits) {
+    struct wire net = {0};
+    sb_error err;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    float *data, values[2] = {0};
+    sb_blob *blob;
+    net_current(&net);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){2}, 1, &blob, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
+    data[1] = 9;
+    assert_ok(sb_model_set_blob(model, 0, 1, blob, 0, &err));
+    assert_ok(sb_model_blob_info(model, 0, 1, &info, &err));
+    assert_int_equal(info.data_encoding, SB_ENCODING_MEMORY);
+    assert_int_equal(info.data_offset, -1);
+    assert_ok(sb_model_read_values(model, 0, 1, SB_DATA, 1, 1, SB_DTYPE_F32, values, sizeof values,
+                                   &err));
+    assert_true(values[0] == 9);
+    assert_ok(sb_model_announce_blob(model, 0, blob, &err));
+    info = (sb_blob_info)SB_BLOB_INFO_INIT;
+    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
+    assert_int_equal(info.data_encoding, SB_ENCODING_NONE);
+    assert_int_equal(info.data_offset, -1);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_read_values(model, 0, 2, SB_DATA, 0, 1, SB_DTYPE_F32,
+                                                           values, sizeof values, &err));
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+    wire_free(&net);
+}
