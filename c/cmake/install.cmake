@@ -52,23 +52,25 @@ if(CMAKE_DL_LIBS)
 endif()
 configure_file(syncblob.pc.in syncblob.pc @ONLY)
 
-# A library with the targets file that find_package(syncblob COMPONENTS ...) looks for. On Windows
-# the DLL is RUNTIME, and what programs link instead of it ARCHIVE.
-function(install_library target name component)
+# A library, by components of its run time and of its development, with the targets file that
+# find_package(syncblob COMPONENTS ...) looks for. On Windows the DLL is RUNTIME, and what programs
+# link instead of it ARCHIVE.
+function(install_library target name runtime development)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS ${target} EXPORT syncblob-${name}
-    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime NAMELINK_COMPONENT Development
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component})
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${runtime}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      COMPONENT ${runtime} NAMELINK_COMPONENT ${development}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${development})
   install(EXPORT syncblob-${name} FILE syncblob-${name}.cmake NAMESPACE syncblob::
-          DESTINATION ${package_dir} COMPONENT ${component})
+          DESTINATION ${package_dir} COMPONENT ${development})
 endfunction()
 
 if(BUILD_SHARED_LIBS)
-  install_library(syncblob shared Development)
+  install_library(syncblob shared Runtime Development)
 endif()
 if(PROJECT_IS_TOP_LEVEL OR NOT BUILD_SHARED_LIBS)
-  install_library(${static_library} static Static)
+  install_library(${static_library} static Runtime Static)
 endif()
 
 install(DIRECTORY include/syncblob DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT Development)

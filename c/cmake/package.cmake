@@ -1,6 +1,6 @@
 # cpack -G DEB: libsyncblobN, libsyncblob-dev and, with SYNCBLOB_BUILD_CLI, syncblob-tools, with
-# SYNCBLOB_MPI libsyncblob-mpiN and libsyncblob-mpi-dev, as Debian names and divides them; cpack -G TGZ: one archive. Configure with
-# CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release for packages.
+# SYNCBLOB_MPI libsyncblob-mpiN and libsyncblob-mpi-dev, as Debian names and divides them; cpack -G TGZ: one archive. Configure with CMAKE_INSTALL_PREFIX=/usr
+# and CMAKE_BUILD_TYPE=Release for packages.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
                        DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
@@ -83,22 +83,31 @@ if(SYNCBLOB_BUILD_CLI)
 from strangers, compares them, shows mean images and filters as pictures,
 and converts between them, safetensors and NumPy's formats." Tools)
 endif()
-if(SYNCBLOB_MPI AND BUILD_SHARED_LIBS)
-  set(about_mpi "Ranks of MPI sum the diffs of a training step while the rest of it is
-still being computed. The library is made for one MPI, that of this
-distribution.")
-  # dpkg-shlibdeps finds the library beside it, but no package of it.
-  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c)
-  set(mpi_package libsyncblob-mpi${soversion})
-  debian_package(mpi ${mpi_package} libs "${library_package} (= ${debian_version})"
-    "Caffe's Blob and SyncedMemory - communicators over MPI" "${about_mpi}" Mpi)
-  debian_package(mpi_development libsyncblob-mpi-dev libdevel
-    "${mpi_package} (= ${debian_version}), libsyncblob-dev (= ${debian_version}), mpi-default-dev"
-    "Caffe's Blob and SyncedMemory - communicators over MPI, development files" "${about_mpi}
+# A library over the core, of the components that add_library_over installs; ARGN: what programs
+# that are linked with it need beside.
+macro(debian_package_over name summary text)
+  string(TOUPPER ${name} NAME)
+  component_of(${name} component)
+  set(package libsyncblob-${name}${soversion})
+  debian_package(${name} ${package} libs "${library_package} (= ${debian_version})"
+    "Caffe's Blob and SyncedMemory - ${summary}" "${text}" ${component})
+  set(depends "${package} (= ${debian_version})" "libsyncblob-dev (= ${debian_version})" ${ARGN})
+  list(JOIN depends ", " depends)
+  debian_package(${name}_development libsyncblob-${name}-dev libdevel "${depends}"
+    "Caffe's Blob and SyncedMemory - ${summary}, development files" "${text}
 .
-This package has the header, and the files by which CMake and pkg-config find
-the library." MpiDevelopment)
-  set(CPACK_DEBIAN_MPI_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
+This package has the header, the static library, and the files by which CMake
+and pkg-config find them." ${component}Development)
+  set(CPACK_DEBIAN_${NAME}_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
+endmacro()
+if(BUILD_SHARED_LIBS)
+  # dpkg-shlibdeps finds the library beside them, but no package of it.
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c)
+  if(SYNCBLOB_MPI)
+    debian_package_over(mpi "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
+still being computed. The library is made for one MPI, that of this
+distribution." mpi-default-dev)
+  endif()
 endif()
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
 

@@ -1,0 +1,106 @@
+# How a shared library is finished, and libraries that are built on the core.
+
+# The names that a map exports, without versions; no DLL of the compiler's is needed.
+function(export_for_windows target map)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
+  file(STRINGS ${map} exports REGEX "^ +sb_[a-z0-9_]+;")
+  list(TRANSFORM exports REPLACE ";" "")
+  list(JOIN exports "\n" exports)
+  file(CONFIGURE OUTPUT ${target}.def CONTENT "EXPORTS\n@exports@\n" @ONLY)
+  target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}.def)
+  target_link_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-static-libgcc>)
+endfunction()
+
+# Only what the map names is seen outside, and calls within the library are direct.
+function(finish_shared_library target map)
+  if(WIN32)
+    export_for_windows(${target} ${map})
+    return()
+  elseif(APPLE) # its libraries have no versions of symbols; what headers mark is exported
+    return()
+  endif()
+  if(NOT SYNCBLOB_ZIG) # its linker has no such option
+    target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
+  endif()
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+  if(SYNCBLOB_WERROR AND CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    target_link_options(${target} PRIVATE -Werror=odr -Werror=lto-type-mismatch)
+  endif()
+  if(SYNCBLOB_HARDENING)
+    harden_library(${target})
+  endif()
+endfunction()
+
+# One of the two libraries of add_library_over.
+function(add_kind target kind below)
+  add_library(${target} ${kind} ${over_SOURCES})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC ${below} ${over_LINK}
+    PRIVATE $<BUILD_INTERFACE:syncblob_language>)
+  target_compile_options(${target} PRIVATE
+    $<$<C_COMPILER_ID:GNU>:-ffat-lto-objects> ${over_OPTIONS})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME syncblob-${name}
+    VERSION ${PROJECT_VERSION} SOVERSION ${syncblob_abi})
+  if(SYNCBLOB_HARDENING)
+    harden_objects(${target})
+  endif()
+  if(kind STREQUAL "SHARED")
+    finish_shared_library(${target} ${CMAKE_CURRENT_SOURCE_DIR}/libsyncblob-${name}.map)
+  else()
+    target_compile_definitions(${target} PRIVATE SB__STATIC)
+  endif()
+  if(NOT PROJECT_IS_TOP_LEVEL AND NOT SYNCBLOB_INSTALL) # made when it is asked for
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()
+
+# add_library_over(BELOW NAME SOURCES FILE... [LINK LIBRARY...] [OPTIONS FLAG...]): the library
+# libsyncblob-NAME in the current folder, over the public headers of the target BELOW, which is
+# syncblob or made by this function. The folder has include/syncblob, libsyncblob-NAME.map and
+# syncblob-NAME.pc.in. The target syncblob_NAME is what BUILD_SHARED_LIBS chooses, as syncblob is,
+# and syncblob_NAME_static the static library over syncblob_static. They are installed as the
+# components Name and NameDevelopment.
+function(add_library_over below name)
+  cmake_parse_arguments(PARSE_ARGV 2 over "" "" "SOURCES;LINK;OPTIONS")
+  if(BUILD_SHARED_LIBS)
+    add_kind(syncblob_${name} SHARED ${below})
+    add_kind(syncblob_${name}_static STATIC ${below}_static)
+    if(NOT PROJECT_IS_TOP_LEVEL)
+      set_target_properties(syncblob_${name}_static PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+  else()
+    add_kind(syncblob_${name} STATIC ${below})
+    add_library(syncblob_${name}_static ALIAS syncblob_${name})
+  endif()
+  add_library(syncblob::${name} ALIAS syncblob_${name})
+  if(SYNCBLOB_INSTALL)
+    install_over(${name})
+  endif()
+endfunction()
+
+# The component of a library's name: Testing for testing.
+function(component_of name out)
+  string(SUBSTRING ${name} 0 1 initial)
+  string(SUBSTRING ${name} 1 -1 rest)
+  string(TOUPPER ${initial} initial)
+  set(${out} ${initial}${rest} PARENT_SCOPE)
+endfunction()
+
+function(install_over name)
+  component_of(${name} component)
+  if(BUILD_SHARED_LIBS)
+    install_library(syncblob_${name} ${name}-shared ${component} ${component}Development)
+  endif()
+  if(PROJECT_IS_TOP_LEVEL OR NOT BUILD_SHARED_LIBS)
+    get_target_property(static_library syncblob_${name}_static NAME)
+    install_library(${static_library} ${name}-static ${component} ${component}Development)
+  endif()
+  install(DIRECTORY include/syncblob DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          COMPONENT ${component}Development)
+  configure_file(syncblob-${name}.pc.in syncblob-${name}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/syncblob-${name}.pc
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${component}Development)
+endfunction()
