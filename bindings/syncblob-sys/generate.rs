@@ -1,6 +1,6 @@
 // How bindgen is asked for the bindings: included by build.rs (feature
-// `buildtime_bindgen`) and by the test that compares src/bindings.rs, so that
-// both say the same.
+// `buildtime_bindgen`) and by the tests that compare src/bindings.rs and
+// src/testing.rs, so that both say the same.
 
 /// The bindings of `wrapper` as Rust source. `arguments`: what clang is told besides.
 fn generate(
@@ -8,16 +8,44 @@ fn generate(
     include: &std::path::Path,
     arguments: &[&str],
 ) -> Result<String, String> {
+    let wrapper = wrapper
+        .to_str()
+        .ok_or("the path of wrapper.h is not UTF-8")?;
+    bindings_of(
+        builder(include, arguments)
+            .header(wrapper)
+            .allowlist_item("(sb|SB)_.*"),
+    )
+}
+
+/// Those of one header of a library over the core, whose types are in the core's bindings.
+#[allow(dead_code)] // the build script, without such a library
+fn generate_over(
+    header: &str,
+    include: &std::path::Path,
+    arguments: &[&str],
+) -> Result<String, String> {
+    bindings_of(
+        builder(include, arguments)
+            .header_contents("over.h", &format!("#include <syncblob/{header}>\n"))
+            .allowlist_file(format!(".*/syncblob/{}", header.replace('.', "\\.")))
+            .allowlist_recursively(false)
+            .raw_line("use crate::*;"),
+    )
+}
+
+fn bindings_of(builder: bindgen::Builder) -> Result<String, String> {
+    builder
+        .generate()
+        .map(|bindings| type_constants(&bindings.to_string()))
+        .map_err(|e| e.to_string())
+}
+
+fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
     bindgen::Builder::default()
-        .header(
-            wrapper
-                .to_str()
-                .ok_or("the path of wrapper.h is not UTF-8")?,
-        )
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        .allowlist_item("(sb|SB)_.*")
         // Integers, never Rust enums: a number that this version does not know
         // must not be undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::Consts)
@@ -27,13 +55,10 @@ fn generate(
         .derive_default(true)
         .layout_tests(true)
         .use_core()
-        .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|e| e.to_string())?)
+        .rust_target(bindgen::RustTarget::stable(85, 0).expect("a Rust that bindgen knows"))
         .rust_edition(bindgen::RustEdition::Edition2021)
         .formatter(bindgen::Formatter::Prettyplease)
         .parse_callbacks(Box::new(Comments))
-        .generate()
-        .map(|bindings| type_constants(&bindings.to_string()))
-        .map_err(|e| e.to_string())
 }
 
 /// Turns comments of the headers into Markdown.

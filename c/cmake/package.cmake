@@ -1,5 +1,6 @@
-# cpack -G DEB: libsyncblobN, libsyncblob-dev and, with SYNCBLOB_BUILD_CLI, syncblob-tools, with
-# SYNCBLOB_MPI libsyncblob-mpiN and libsyncblob-mpi-dev, as Debian names and divides them; cpack -G TGZ: one archive. Configure with CMAKE_INSTALL_PREFIX=/usr
+# cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev and, with
+# SYNCBLOB_BUILD_CLI, syncblob-tools, with SYNCBLOB_MPI libsyncblob-mpiN and libsyncblob-mpi-dev, as
+# Debian names and divides them; cpack -G TGZ: one archive. Configure with CMAKE_INSTALL_PREFIX=/usr
 # and CMAKE_BUILD_TYPE=Release for packages.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
@@ -103,6 +104,8 @@ endmacro()
 if(BUILD_SHARED_LIBS)
   # dpkg-shlibdeps finds the library beside them, but no package of it.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c)
+  debian_package_over(testing "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,
+copies that fail late, a device that is lost.")
   if(SYNCBLOB_MPI)
     debian_package_over(mpi "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
 still being computed. The library is made for one MPI, that of this

@@ -7,6 +7,7 @@
 #include "context/context.h"
 #include "host/arithmetic.h"
 #include "sim/device.h"
+#include "sim/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -709,6 +709,45 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     sb_context_release(context);
 }
 
+/* Its one table is the device's own record. */
+static const void *plain_extension(void *device, const char *name) {
+    return strcmp(name, "plain_record") == 0 ? device : NULL;
+}
+
+TEST(a_device_offers_tables_by_name) {
+    struct plain plain = {.status = SB_ERR_DEVICE_LOST};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    const void *found = NULL;
+    void *device = NULL;
+    sb_mem *mem;
+    sb_error err;
+    void *out;
+    const void *in;
+    table.upload = plain_fail;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_context_extension(context, "plain_record", &found, &device, &err));
+    sb_context_release(context);
+    table.extension = plain_extension;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_context_extension(context, "plain\nrecord", &found, &device, &err));
+    assert_string_equal(err.message, "plain:0 has no table \"plain\\x0arecord\"");
+    assert_status(SB_ERR_NO_DEVICE,
+                  sb_context_extension(NULL, "plain_record", &found, &device, &err));
+    assert_null(found);
+    assert_null(device);
+    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* works all the same */
+    assert_ok(sb_context_extension(context, "plain_record", &found, &device, &err));
+    assert_ptr_equal(found, &plain);
+    assert_ptr_equal(device, &plain);
+    sb_mem_release(mem);
+    sb_context_release(context);
+}
+
 static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                              sb_stream stream, sb_error *err) {
     (void)dtype, (void)count, (void)alpha, (void)x, (void)stream;

@@ -1,6 +1,7 @@
 /* Blobs as tensors of DLPack: what they say, what they share, how long it lives. */
 #include "blobs.h"
 #include "context/context.h"
+#include "sim/table.h"
 #include "tensors.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "blobs.h"
 
 #include "context/context.h"
+#include "sim/table.h"
 
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>

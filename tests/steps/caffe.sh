@@ -25,9 +25,10 @@ make_caffe() { # NAME SOURCES TARGET... [-- OPTION...]
         targets+=("$1")
         shift
     done
-    make_build caffe/library release $gcc -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob
+    make_build caffe/library release $gcc -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob syncblob_testing
     cmake -G Ninja -S tests/users/caffe -B "$folder" -DCAFFE="$sources" \
-        -DSYNCBLOB="$build/caffe/library/c/libsyncblob.so" "${cuda_options[@]}" "${@:2}"
+        -DSYNCBLOB="$build/caffe/library/c/libsyncblob.so" \
+        -DSYNCBLOB_TESTING="$build/caffe/library/c/testing/libsyncblob-testing.so" "${cuda_options[@]}" "${@:2}"
     cmake --build "$folder" -j "$jobs" --target "${targets[@]}"
 }
 

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
 # ./dev test NAME...: the C tests, Rust tests and steps whose names have NAME in them.
 
-# As tests are called: tests/behaviour/test_model_edit.c is behaviour.model_edit.
+# As tests are called: tests/behaviour/test_model_edit.c is behaviour.model_edit,
+# c/testing/tests/test_sim.c testing.sim.
 test_name() { # NAME|FILE
     local name=$1
-    if [[ $name =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
+    if [[ ${name/\/tests\//\/} =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
         echo "${BASH_REMATCH[1]}.${BASH_REMATCH[2]}"
         return
     fi

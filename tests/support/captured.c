@@ -1,6 +1,7 @@
 #include "captured.h"
 
 #include "context/context.h"
+#include "sim/table.h"
 
 sb_stream captured_stream;
 int64_t captured_asks, captured_waits;

@@ -533,6 +533,8 @@ CALL(sb_context_trim, 0, sb_context_trim(w->context))
 CALL(sb_context_stats, IS_CONST, sb_stats s = SB_STATS_INIT;
      note(w, sb_context_stats(w->context, &s, &r.err)))
 CALL(sb_context_stream, IS_CONST, sb_stream s; note(w, sb_context_stream(w->context, &s, &r.err)))
+CALL(sb_context_extension, IS_CONST,
+     note(w, sb_context_extension(w->context, SB_SIM_DEVICE, &r.read, &r.written, &r.err)))
 CALL(sb_context_forget_stream, 0, note(w, sb_context_forget_stream(w->context, w->stream, &r.err)))
 CALL(sb_context_device, IS_CONST, (void)sb_context_device(w->context))
 CALL(sb_context_has_device, IS_CONST, (void)sb_context_has_device(w->context))
@@ -570,10 +572,8 @@ const char *const not_in_every_call[] = {
     /* need a GPU; the calls above reach the engine's communicator */
     "sb_nccl_comm_create", "sb_nccl_comm_create_all", "sb_nccl_comm_create_over",
     "sb_nccl_id_create",
-    /* the simulated device's own, of which a world's end and its storage use some */
-    "sb_sim_address", "sb_sim_calls", "sb_sim_comm_fail", "sb_sim_fail", "sb_sim_fail_also",
-    "sb_sim_free", "sb_sim_launch", "sb_sim_malloc", "sb_sim_peek", "sb_sim_poke",
-    "sb_sim_set_schedule", "sb_sim_stream_create", "sb_sim_stream_destroy", NULL};
+    /* the simulated ranks' own */
+    "sb_sim_comm_fail", NULL};
 
 /* --- the world -------------------------------------------------------------------------- */
 

@@ -7,10 +7,13 @@ use crate::variable;
 
 /// For the feature `buildtime_bindgen` where there is no libclang.
 pub fn keep_checked_in() -> Result<(), String> {
-    let out = Path::new(&variable("OUT_DIR")?).join("bindings.rs");
-    let copied = std::fs::copy("src/bindings.rs", out);
-    println!("cargo::rerun-if-changed=src/bindings.rs");
-    copied.map(|_| ()).map_err(|e| format!("src/bindings.rs: {e}"))
+    let out = variable("OUT_DIR")?;
+    println!("cargo::rerun-if-changed=src");
+    for name in ["bindings.rs", "testing.rs"] {
+        std::fs::copy(Path::new("src").join(name), Path::new(&out).join(name))
+            .map_err(|e| format!("src/{name}: {e}"))?;
+    }
+    Ok(())
 }
 
 #[cfg(not(feature = "buildtime_bindgen"))]
@@ -36,14 +39,21 @@ mod made {
         for read in ["generate.rs", "wrapper.h"] {
             println!("cargo::rerun-if-changed={read}");
         }
-        let out = Path::new(&variable("OUT_DIR")?).join("bindings.rs");
-        std::fs::write(&out, generate_quietly(include)?).map_err(|e| e.to_string())
+        let out = variable("OUT_DIR")?;
+        let write = |name: &str, made: String| {
+            std::fs::write(Path::new(&out).join(name), made).map_err(|e| format!("{name}: {e}"))
+        };
+        #[cfg(feature = "testing")]
+        write("testing.rs", quietly(|| generate_over("sim.h", include, &[]))?)?;
+        write("bindings.rs", quietly(|| generate(Path::new("wrapper.h"), include, &[]))?)
     }
 
     /// bindgen panics where it finds no libclang.
-    fn generate_quietly(include: &Path) -> Result<String, String> {
+    fn quietly(
+        make: impl FnOnce() -> Result<String, String> + panic::UnwindSafe,
+    ) -> Result<String, String> {
         panic::set_hook(Box::new(|_| ()));
-        let made = panic::catch_unwind(|| generate(Path::new("wrapper.h"), include, &[]));
+        let made = panic::catch_unwind(make);
         let _ = panic::take_hook();
         made.unwrap_or_else(|cause| {
             let cause = cause.downcast_ref::<String>().map_or("", String::as_str);

@@ -79,8 +79,17 @@ pub fn source_root() -> Result<PathBuf, String> {
 fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut paths: Vec<_> = PACKER.iter().map(|path| root.join(path)).collect();
     for list in LISTS {
-        paths.extend(lines(&root.join(list))?.iter().map(|line| root.join(line)));
+        paths.extend(listed(root, &root.join(list))?);
     }
+    check_whole(paths)
+}
+
+/// The paths that one list gives.
+pub fn listed(root: &Path, list: &Path) -> Result<Vec<PathBuf>, String> {
+    check_whole(lines(list)?.iter().map(|line| root.join(line)).collect())
+}
+
+fn check_whole(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     match paths.iter().find(|path| !path.is_file()) {
         None => Ok(paths),
         Some(missing) => Err(format!("the crate is not whole: {} is missing", missing.display())),
@@ -105,10 +114,16 @@ fn watch(root: &Path, sources: &[PathBuf]) {
 
 /// Dependents get the headers and the library in one prefix of their own.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
+    if to.exists() {
+        // A header may be gone from the sources.
+        fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
+    add_headers(from, to)
+}
+
+/// Those of a library over the core, beside the core's.
+pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     let copy = || {
-        if to.exists() {
-            fs::remove_dir_all(to)?; // a header that is gone from the sources
-        }
         fs::create_dir_all(to)?;
         for header in fs::read_dir(from)? {
             let header = header?;
@@ -130,15 +145,10 @@ fn compile<'a>(
     libraries: impl Iterator<Item = &'a Library>,
     out: &Path,
 ) -> Result<(), String> {
-    let mut build = cc::Build::new();
+    let mut build = new_build(root, out)?;
     build
-        .std("c17")
-        .define("_GNU_SOURCE", None)
         .define("SB_EXPERIMENTAL", None)
         .define("SYNCBLOB_CUDA", None)
-        // What it is linked into exports none of it: a library there may use another copy.
-        .define("SB__STATIC", None)
-        .flag("-fvisibility=hidden")
         // Fillers and sums of floats are the same numbers under every compiler, in vectors.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno")
@@ -146,17 +156,9 @@ fn compile<'a>(
         .include(root.join("c/include"))
         .include(root.join("c/src"))
         .include(root.join("proto"))
-        .includes(libraries.flat_map(|library| &library.include_paths))
-        .warnings(false)
-        .out_dir(out);
+        .includes(libraries.flat_map(|library| &library.include_paths));
     if cfg!(feature = "openblas") {
         build.define("SYNCBLOB_OPENBLAS", None);
-    }
-    if is_windows()? {
-        // It aligns no stack for vectors of 32 bytes, and gcc takes it for aligned.
-        build.flag("-Wa,-muse-unaligned-vector-move");
-    } else {
-        harden(&mut build, root, out)?; // which takes a library beside the program there
     }
     let (messages, ours): (Vec<_>, Vec<_>) =
         sources.iter().partition(|path| path.ends_with(MESSAGES));
@@ -164,6 +166,26 @@ fn compile<'a>(
     let mut messages_build = build.clone();
     let objects = messages_build.define("NDEBUG", None).files(messages).try_compile_intermediates();
     build.files(ours).objects(objects.map_err(explain)?).try_compile("syncblob").map_err(explain)
+}
+
+/// What all of our C is compiled with.
+pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
+    let mut build = cc::Build::new();
+    build
+        .std("c17")
+        .define("_GNU_SOURCE", None)
+        // What it is linked into exports none of it: a library there may use another copy.
+        .define("SB__STATIC", None)
+        .flag("-fvisibility=hidden")
+        .warnings(false)
+        .out_dir(out);
+    if is_windows()? {
+        // It aligns no stack for vectors of 32 bytes, and gcc takes it for aligned.
+        build.flag("-Wa,-muse-unaligned-vector-move");
+    } else {
+        harden(&mut build, root, out)?; // which takes a library beside the program there
+    }
+    Ok(build)
 }
 
 /// The listed flags that the compiler takes and, where it optimises and nothing else watches over
@@ -204,7 +226,7 @@ fn fortification(out: &Path) -> Result<Option<&'static str>, String> {
     Ok(["3", "2"].into_iter().find(is_taken))
 }
 
-fn explain(error: cc::Error) -> String {
+pub fn explain(error: cc::Error) -> String {
     match error.to_string() {
         e if e.starts_with("ToolNotFound") => {
             format!("no C compiler was found ({e}): install gcc or clang, or set CC")

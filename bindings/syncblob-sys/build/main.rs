@@ -9,6 +9,8 @@ mod bundled;
 mod installed;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "testing")]
+mod over;
 mod packages;
 
 use std::env;
@@ -42,6 +44,8 @@ fn run() -> Result<(), String> {
     }
     check_target()?;
     let linked = if wants_installed() { installed::link()? } else { bundled::build()? };
+    #[cfg(feature = "testing")]
+    over::link("testing", &linked.include, wants_installed())?;
     #[cfg(feature = "mpi")]
     mpi::link(&linked.include, wants_installed())?;
     println!("cargo::metadata=INCLUDE={}", linked.include.display());

@@ -39,14 +39,14 @@ pub type sb_side = i32;
 pub type sb_storage = i32;
 ///How values of all ranks become one, SB_COMM_SUM to SB_COMM_MAX.
 pub type sb_comm_op = i32;
+///How a chosen operation goes wrong, SB_SIM_COMM_*.
+pub type sb_sim_comm_failure = i32;
 ///When queued work runs, SB_SIM_EAGER, SB_SIM_LAZY or SB_SIM_RANDOM.
 pub type sb_sim_schedule = i32;
 ///An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ.
 pub type sb_sim_op = i32;
 ///How a chosen call fails, SB_SIM_FAIL_*.
 pub type sb_sim_failure = i32;
-///How a chosen operation goes wrong, SB_SIM_COMM_*.
-pub type sb_sim_comm_failure = i32;
 ///What a filler writes, SB_FILLER_*.
 pub type sb_filler_type = i32;
 ///What n is for xavier and msra, SB_VARIANCE_*.
@@ -525,6 +525,14 @@ any other failure that nobody can tell. Also called on a lost device.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
+    /**The table that sb_context_extension gives for `name`, as long as the device is open; NULL if
+there is none. Also called on a lost device.*/
+    pub extension: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            name: *const ::core::ffi::c_char,
+        ) -> *const ::core::ffi::c_void,
+    >,
 }
 ///A memory: Caffe's SyncedMemory.
 #[repr(C)]
@@ -778,6 +786,117 @@ later, drawn anew each time; 0: at once*/
 COMM_FAILURE; 0: 10 seconds*/
     pub limit_milliseconds: u32,
 }
+///A call of the device that is to fail. The struct never grows.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_sim_fault {
+    ///SB_SIM_ANY to SB_SIM_SUMSQ
+    pub op: sb_sim_op,
+    ///SB_SIM_FAIL_*
+    pub mode: sb_sim_failure,
+    /**the call that fails, 1 being the next; each call of `op` takes 1 away;
+0: no fault is armed here*/
+    pub countdown: i64,
+}
+/**What the simulated device offers. Work, slots and kernels run under the device's one lock, which
+is recursive; `lock` takes it, and all other functions are called under it. `err` may be NULL. A
+device that is lost refuses new streams, kernels and memory; everything else works as before.*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_sim_device {
+    ///sizeof(sb_sim_device) of the library that has the device
+    pub struct_size: usize,
+    ///Takes the device's lock.
+    pub lock: ::core::option::Option<
+        unsafe extern "C" fn(device: *mut ::core::ffi::c_void),
+    >,
+    ///Gives it back.
+    pub unlock: ::core::option::Option<
+        unsafe extern "C" fn(device: *mut ::core::ffi::c_void),
+    >,
+    /**Chooses the schedule, SB_SIM_EAGER to SB_SIM_RANDOM, for work queued from now on; `seed` is
+SB_SIM_RANDOM's.*/
+    pub set_schedule: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            schedule: sb_sim_schedule,
+            seed: u64,
+        ),
+    >,
+    /**The faults, to be armed and disarmed in place: `*out_count` of them, as long as the device
+is open. Where several are due with one call, the first in the list decides.*/
+    pub faults: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            out_count: *mut i32,
+        ) -> *mut sb_sim_fault,
+    >,
+    /**How often each operation was called since the device was opened, by SB_SIM_*: `*out_count`
+numbers, as long as the device is open.*/
+    pub calls: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *const ::core::ffi::c_void,
+            out_count: *mut i32,
+        ) -> *const i64,
+    >,
+    ///A stream that is not ordered with the default one. DEVICE_LOST, OUT_OF_MEMORY.
+    pub stream_create: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            out: *mut sb_stream,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**Runs what is queued and destroys the stream. WRONG_DEVICE for one of another device,
+INVALID_ARGUMENT for NULL and for the library's own.*/
+    pub stream_destroy: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            stream: sb_stream,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    ///Queues kernel(user) on a stream. DEVICE_LOST, OUT_OF_MEMORY, WRONG_DEVICE.
+    pub launch: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            stream: sb_stream,
+            kernel: ::core::option::Option<
+                unsafe extern "C" fn(user: *mut ::core::ffi::c_void),
+            >,
+            user: *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    ///Device memory that is the caller's own and usable at once. DEVICE_LOST, OUT_OF_MEMORY.
+    pub alloc: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            bytes: usize,
+            out: *mut *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    ///Frees memory of `alloc`, or does nothing for NULL. DEVICE_FAILURE for any other.
+    pub free: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            ptr: *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**Host memory behind \[ptr, ptr + bytes), as long as that is allocated; NULL if it is not
+memory of the device. `*out_ready`, unless `out_ready` is NULL: whether the stream that it
+was allocated on has come so far.*/
+    pub address: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *const ::core::ffi::c_void,
+            ptr: *const ::core::ffi::c_void,
+            bytes: usize,
+            out_ready: *mut i32,
+        ) -> *mut ::core::ffi::c_void,
+    >,
+}
 /**FillerParameter. Start from SB_FILLER_INIT. Of the members that the type does not
 use, the doubles may be anything, NaN too, and `variance_norm` any of
 SB_VARIANCE_*; `sparse` must be -1.*/
@@ -1008,6 +1127,7 @@ pub const SB_DL_MAJOR_VERSION: u32 = 1;
 pub const SB_DL_MINOR_VERSION: u32 = 3;
 pub const SB_NCCL_ID_BYTES: u32 = 128;
 pub const SB_SIM_COMM_MAX: u32 = 4096;
+pub const SB_SIM_DEVICE: &[u8; 14] = b"sb_sim_device\0";
 pub const SB_NO_LAYER: i32 = -1;
 ///float; storage and arithmetic
 pub const SB_DTYPE_F32: i32 = 1;
@@ -1248,7 +1368,7 @@ than with a pointer to it*/
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 248usize];
+    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 256usize];
     ["Alignment of sb_backend"][::core::mem::align_of::<sb_backend>() - 8usize];
     [
         "Offset of field: sb_backend::struct_size",
@@ -1349,6 +1469,9 @@ const _: () = {
     [
         "Offset of field: sb_backend::event_query",
     ][::core::mem::offset_of!(sb_backend, event_query) - 240usize];
+    [
+        "Offset of field: sb_backend::extension",
+    ][::core::mem::offset_of!(sb_backend, extension) - 248usize];
 };
 ///nothing was written yet
 pub const SB_HEAD_UNINITIALIZED: i32 = 0;
@@ -1611,6 +1734,32 @@ const _: () = {
         "Offset of field: sb_reducer_options::bucket_bytes",
     ][::core::mem::offset_of!(sb_reducer_options, bucket_bytes) - 16usize];
 };
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of sb_sim_comm_options",
+    ][::core::mem::size_of::<sb_sim_comm_options>() - 24usize];
+    [
+        "Alignment of sb_sim_comm_options",
+    ][::core::mem::align_of::<sb_sim_comm_options>() - 8usize];
+    [
+        "Offset of field: sb_sim_comm_options::struct_size",
+    ][::core::mem::offset_of!(sb_sim_comm_options, struct_size) - 0usize];
+    [
+        "Offset of field: sb_sim_comm_options::seed",
+    ][::core::mem::offset_of!(sb_sim_comm_options, seed) - 8usize];
+    [
+        "Offset of field: sb_sim_comm_options::delay_microseconds",
+    ][::core::mem::offset_of!(sb_sim_comm_options, delay_microseconds) - 16usize];
+    [
+        "Offset of field: sb_sim_comm_options::limit_milliseconds",
+    ][::core::mem::offset_of!(sb_sim_comm_options, limit_milliseconds) - 20usize];
+};
+///the rank gets COMM_FAILURE, and the others wait for it
+pub const SB_SIM_COMM_FAIL_NOW: i32 = 0;
+/**the rank answers no more: it and the others wait until the
+limit*/
+pub const SB_SIM_COMM_STOP: i32 = 1;
 ///at once, when it is queued (the default)
 pub const SB_SIM_EAGER: i32 = 0;
 ///when somebody waits for it
@@ -1668,30 +1817,59 @@ pub const SB_SIM_FAIL_LATER: i32 = 1;
 pub const SB_SIM_FAIL_STICKY: i32 = 2;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
+    ["Size of sb_sim_fault"][::core::mem::size_of::<sb_sim_fault>() - 16usize];
+    ["Alignment of sb_sim_fault"][::core::mem::align_of::<sb_sim_fault>() - 8usize];
     [
-        "Size of sb_sim_comm_options",
-    ][::core::mem::size_of::<sb_sim_comm_options>() - 24usize];
+        "Offset of field: sb_sim_fault::op",
+    ][::core::mem::offset_of!(sb_sim_fault, op) - 0usize];
     [
-        "Alignment of sb_sim_comm_options",
-    ][::core::mem::align_of::<sb_sim_comm_options>() - 8usize];
+        "Offset of field: sb_sim_fault::mode",
+    ][::core::mem::offset_of!(sb_sim_fault, mode) - 4usize];
     [
-        "Offset of field: sb_sim_comm_options::struct_size",
-    ][::core::mem::offset_of!(sb_sim_comm_options, struct_size) - 0usize];
-    [
-        "Offset of field: sb_sim_comm_options::seed",
-    ][::core::mem::offset_of!(sb_sim_comm_options, seed) - 8usize];
-    [
-        "Offset of field: sb_sim_comm_options::delay_microseconds",
-    ][::core::mem::offset_of!(sb_sim_comm_options, delay_microseconds) - 16usize];
-    [
-        "Offset of field: sb_sim_comm_options::limit_milliseconds",
-    ][::core::mem::offset_of!(sb_sim_comm_options, limit_milliseconds) - 20usize];
+        "Offset of field: sb_sim_fault::countdown",
+    ][::core::mem::offset_of!(sb_sim_fault, countdown) - 8usize];
 };
-///the rank gets COMM_FAILURE, and the others wait for it
-pub const SB_SIM_COMM_FAIL_NOW: i32 = 0;
-/**the rank answers no more: it and the others wait until the
-limit*/
-pub const SB_SIM_COMM_STOP: i32 = 1;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_sim_device"][::core::mem::size_of::<sb_sim_device>() - 96usize];
+    ["Alignment of sb_sim_device"][::core::mem::align_of::<sb_sim_device>() - 8usize];
+    [
+        "Offset of field: sb_sim_device::struct_size",
+    ][::core::mem::offset_of!(sb_sim_device, struct_size) - 0usize];
+    [
+        "Offset of field: sb_sim_device::lock",
+    ][::core::mem::offset_of!(sb_sim_device, lock) - 8usize];
+    [
+        "Offset of field: sb_sim_device::unlock",
+    ][::core::mem::offset_of!(sb_sim_device, unlock) - 16usize];
+    [
+        "Offset of field: sb_sim_device::set_schedule",
+    ][::core::mem::offset_of!(sb_sim_device, set_schedule) - 24usize];
+    [
+        "Offset of field: sb_sim_device::faults",
+    ][::core::mem::offset_of!(sb_sim_device, faults) - 32usize];
+    [
+        "Offset of field: sb_sim_device::calls",
+    ][::core::mem::offset_of!(sb_sim_device, calls) - 40usize];
+    [
+        "Offset of field: sb_sim_device::stream_create",
+    ][::core::mem::offset_of!(sb_sim_device, stream_create) - 48usize];
+    [
+        "Offset of field: sb_sim_device::stream_destroy",
+    ][::core::mem::offset_of!(sb_sim_device, stream_destroy) - 56usize];
+    [
+        "Offset of field: sb_sim_device::launch",
+    ][::core::mem::offset_of!(sb_sim_device, launch) - 64usize];
+    [
+        "Offset of field: sb_sim_device::alloc",
+    ][::core::mem::offset_of!(sb_sim_device, alloc) - 72usize];
+    [
+        "Offset of field: sb_sim_device::free",
+    ][::core::mem::offset_of!(sb_sim_device, free) - 80usize];
+    [
+        "Offset of field: sb_sim_device::address",
+    ][::core::mem::offset_of!(sb_sim_device, address) - 88usize];
+};
 ///`value`
 pub const SB_FILLER_CONSTANT: i32 = 0;
 ///uniform on \[min, max\]
@@ -2166,6 +2344,23 @@ Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).
     pub fn sb_context_stream(
         context: *const sb_context,
         out: *mut sb_stream,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**A table that the context's device offers beside the slots of its backend: for a library that
+goes with a backend, as libsyncblob-testing does with the simulated device (sim_device.h), or
+that needs a driver's own handles. A lost device offers its tables, too; what their functions do
+then is the backend's to say.
+* context \[borrowed, nullable\] the built-in one
+* name \[borrowed\] the table's, which ends in NUL
+* out_table \[borrowed\] what `name` stands for, as long as the context lives
+* out_device \[borrowed\] the device that the table's functions are passed, equally long
+
+Errors: NO_DEVICE (host-only), FORKED, UNSUPPORTED (the device has no such table).*/
+    pub fn sb_context_extension(
+        context: *const sb_context,
+        name: *const ::core::ffi::c_char,
+        out_table: *mut *const ::core::ffi::c_void,
+        out_device: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**Waits until all work queued on the device by the library is done; a failure of it that
@@ -3299,145 +3494,6 @@ Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; ano
 reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
 sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_reducer_wait(reducer: *mut sb_reducer, err: *mut sb_error) -> sb_status;
-    /**Chooses the schedule for work queued from now on.
-* schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
-* seed of SB_SIM_RANDOM
-
-Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED.*/
-    pub fn sb_sim_set_schedule(
-        context: *mut sb_context,
-        schedule: sb_sim_schedule,
-        seed: u64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`, once; nth 0 takes it
-back. What was armed before is not any more.
-* op SB_SIM_ANY to SB_SIM_SUMSQ
-* mode SB_SIM_FAIL_*
-
-Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED.*/
-    pub fn sb_sim_fail(
-        context: *mut sb_context,
-        op: sb_sim_op,
-        nth: i64,
-        mode: sb_sim_failure,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Arms one more fault beside those that are armed, up to 16: for code that has to stand two
-failures at once. Each counts on its own; where two are due with one call, the one that was
-armed first decides.
-* op SB_SIM_ANY to SB_SIM_SUMSQ
-* nth 1 is the next call
-* mode SB_SIM_FAIL_*
-
-Errors: as sb_sim_fail, OVER_LIMIT (16 are armed).*/
-    pub fn sb_sim_fail_also(
-        context: *mut sb_context,
-        op: sb_sim_op,
-        nth: i64,
-        mode: sb_sim_failure,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**How often each slot was called, by SB_SIM_*, since the context was made.
-* out \[borrowed\] `count` numbers
-* count SB_SIM_OP_COUNT of the caller, not negative; what the library does not know is 0
-
-Errors: INVALID_ARGUMENT (a negative count), WRONG_DEVICE, FORKED.*/
-    pub fn sb_sim_calls(
-        context: *const sb_context,
-        out: *mut i64,
-        count: i32,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**A stream that is not ordered with the default one.
-* out \[owned\] sb_sim_stream_destroy
-
-Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
-    pub fn sb_sim_stream_create(
-        context: *mut sb_context,
-        out: *mut sb_stream,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Runs what is queued and destroys the stream; forget it in the context first.
-* stream \[owned\]
-
-Errors: INVALID_ARGUMENT (the library's own stream), WRONG_DEVICE (another device's stream,
-too), FORKED.*/
-    pub fn sb_sim_stream_destroy(
-        context: *mut sb_context,
-        stream: sb_stream,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
-may run at once, later, or on another thread, reaches device memory through
-sb_sim_address alone and calls nothing else of the library.
-* stream \[borrowed\]
-* kernel \[borrowed\]
-* user passed to `kernel`
-
-Errors: WRONG_DEVICE (another device's stream, too), FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
-    pub fn sb_sim_launch(
-        context: *mut sb_context,
-        stream: sb_stream,
-        kernel: ::core::option::Option<
-            unsafe extern "C" fn(user: *mut ::core::ffi::c_void),
-        >,
-        user: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Inside a kernel: host memory behind a device pointer; NULL if \[ptr, ptr + bytes)
-is no memory of the device, the context has no simulated one or was opened before a fork.
-* ptr \[borrowed\] of the device
-
-Returns \[borrowed\] as long as the memory is allocated*/
-    pub fn sb_sim_address(
-        context: *const sb_context,
-        ptr: *const ::core::ffi::c_void,
-        bytes: usize,
-    ) -> *mut ::core::ffi::c_void;
-    /**Device memory of the caller's own, to lend to sb_mem_set_gpu.
-* out \[owned\] sb_sim_free
-
-Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
-    pub fn sb_sim_malloc(
-        context: *mut sb_context,
-        bytes: usize,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Frees memory of sb_sim_malloc. * ptr \[owned, nullable\]
-
-Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (no such memory).*/
-    pub fn sb_sim_free(
-        context: *mut sb_context,
-        ptr: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Copies device memory to the host at once, around streams and counters: for
-a test that looks.
-* dst \[borrowed\] `bytes` bytes of the host
-* src \[borrowed\] `bytes` bytes of the device
-
-Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory).*/
-    pub fn sb_sim_peek(
-        context: *const sb_context,
-        dst: *mut ::core::ffi::c_void,
-        src: *const ::core::ffi::c_void,
-        bytes: usize,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Copies host bytes to the device at once, around streams and counters.
-* dst \[borrowed\] `bytes` bytes of the device
-* src \[borrowed\] `bytes` bytes of the host
-
-Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory).*/
-    pub fn sb_sim_poke(
-        context: *mut sb_context,
-        dst: *mut ::core::ffi::c_void,
-        src: *const ::core::ffi::c_void,
-        bytes: usize,
-        err: *mut sb_error,
-    ) -> sb_status;
     /**Makes the communicators of all ranks. They may be destroyed in any order; what waits for a
 rank that has ended gets COMM_FAILURE at once.
 * context \[borrowed, nullable\] retained; for handles and reducers' buckets

@@ -10,7 +10,8 @@
 //! these libraries, which pkg-config finds; without them our own code gives the
 //! same, sums to rounding and files to the byte. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
 //! installed library is taken as `pkg-config syncblob` says, whatever it was
-//! built with: `sb_features` tells.
+//! built with: `sb_features` tells. The feature `testing` adds libsyncblob-testing, the functions
+//! `sb_sim_*`, in the same way.
 //!
 //! A crate that links to this one directly finds in its build script
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`),
@@ -38,6 +39,18 @@ include!("bindings.rs");
 
 #[cfg(feature = "buildtime_bindgen")]
 include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
+
+#[cfg(feature = "testing")]
+mod testing {
+    #[cfg(not(feature = "buildtime_bindgen"))]
+    include!("testing.rs");
+
+    #[cfg(feature = "buildtime_bindgen")]
+    include!(concat!(env!("OUT_DIR"), "/testing.rs"));
+}
+
+#[cfg(feature = "testing")]
+pub use testing::*;
 
 #[cfg(feature = "mpi")]
 extern "C" {

@@ -10,11 +10,27 @@ fn made(arguments: &[&str]) -> String {
     generate(&root.join("wrapper.h"), include, arguments).expect("bindgen")
 }
 
+/// Of the library in c/NAME.
+fn made_over(name: &str, header: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name).join("include");
+    let include = format!("-I{}", folder.display());
+    generate_over(header, Path::new(env!("SYNCBLOB_INCLUDE")), &[&include]).expect("bindgen")
+}
+
+/// Writes what was made where the variable asks for it, and reads what is checked in.
+fn kept(name: &str, made: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
+    if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
+        std::fs::write(&path, made).expect("write the bindings");
+    }
+    std::fs::read_to_string(&path).expect("read the bindings")
+}
+
 fn compare(made: &str, kept: &str, what: &str) {
     let differing = made.lines().zip(kept.lines()).position(|(a, b)| a != b);
     assert!(
         made == kept,
-        "src/bindings.rs is not {what} (first differing line: {:?}); \
+        "the bindings are not {what} (first differing line: {:?}); \
          run SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-sys",
         differing.map(|line| line + 1)
     );
@@ -24,12 +40,13 @@ fn compare(made: &str, kept: &str, what: &str) {
 #[test]
 fn checked_in_bindings_are_what_bindgen_makes_of_the_headers() {
     let made = made(&[]);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bindings.rs");
-    if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
-        std::fs::write(&path, &made).expect("write src/bindings.rs");
-    }
-    let kept = std::fs::read_to_string(&path).expect("read src/bindings.rs");
-    compare(&made, &kept, "what the headers say");
+    compare(&made, &kept("bindings.rs", &made), "what the headers say");
+}
+
+#[test]
+fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
+    let made = made_over("testing", "sim.h");
+    compare(&made, &kept("testing.rs", &made), "what sim.h says");
 }
 
 /// Freestanding: clang brings the few headers that ours need for every target.

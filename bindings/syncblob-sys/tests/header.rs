@@ -1,5 +1,5 @@
-//! A C compiler agrees with every declaration of src/bindings.rs: it gets each
-//! once more, in C, beside the headers, and refuses what is not the same.
+//! A C compiler agrees with every declaration of src/bindings.rs and src/testing.rs:
+//! it gets each once more, in C, beside the headers, and refuses what is not the same.
 
 use std::env;
 use std::fmt::Write as _;
@@ -8,8 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use syn::{Expr, Fields, FnArg, ForeignItem, Item, Lit, ReturnType, Type, UnOp};
 
-const BINDINGS: &str = include_str!("../src/bindings.rs");
-const HEADERS: &str = include_str!("../wrapper.h");
+const BINDINGS: &str =
+    concat!(include_str!("../src/bindings.rs"), include_str!("../src/testing.rs"));
+const HEADERS: &str = concat!(include_str!("../wrapper.h"), "#include <syncblob/sim.h>\n");
 
 // --- Rust to C ----------------------------------------------------------------
 
@@ -143,8 +144,18 @@ impl Program {
     }
 
     fn constant(&mut self, item: &syn::ItemConst) {
-        let (name, number) = (&item.ident, value(&item.expr));
-        self.line(&format!("_Static_assert({name} == {number}, \"{name}\");"));
+        let name = &item.ident;
+        match &*item.expr {
+            // Of a text the bytes that it takes.
+            Expr::Lit(syn::ExprLit { lit: Lit::ByteStr(text), .. }) => {
+                let bytes = text.value().len();
+                self.line(&format!("_Static_assert(sizeof {name} == {bytes}, \"{name}\");"));
+            }
+            number => {
+                let number = value(number);
+                self.line(&format!("_Static_assert({name} == {number}, \"{name}\");"));
+            }
+        }
         self.constants += 1;
     }
 
@@ -194,6 +205,8 @@ fn compile(program: &str) -> Output {
             "-",
             "-I",
             env!("SYNCBLOB_INCLUDE"),
+            "-I",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/c/testing/include"),
         ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -14,6 +14,7 @@ pub use limits::Limits;
 pub use stats::Stats;
 
 use crate::ffi::{check, get};
+#[cfg(feature = "testing")]
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
 
@@ -127,6 +128,7 @@ impl Context {
     }
 
     /// The simulated device, where the device is one.
+    #[cfg(feature = "testing")]
     pub fn sim(&self) -> Option<Sim<'_>> {
         self.device().starts_with("sim:").then(|| Sim::new(self))
     }

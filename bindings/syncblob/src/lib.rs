@@ -176,6 +176,7 @@
 //! - `serde`: blobs as shape and data (those of `half` by the bits of their elements);
 //!   statistics, limits and names.
 //! - `system`: the installed C library, instead of the bundled sources.
+//! - `testing`: the simulated device steered, and failures planted in it (module `sim`).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
@@ -198,6 +199,7 @@ mod memory;
 mod model;
 mod owner;
 mod shape;
+#[cfg(feature = "testing")]
 pub mod sim;
 mod stream;
 mod system;

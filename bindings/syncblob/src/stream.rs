@@ -10,7 +10,7 @@ use crate::{Context, Error, ErrorKind, Result};
 /// A stream of a device: work queued on it runs in order.
 ///
 /// A context lends its own by [`Context::stream`](crate::Context::stream), the
-/// simulated device makes some by [`Sim::stream`](crate::sim::Sim::stream);
+/// simulated device makes some by `sim::Sim::stream` (feature `testing`);
 /// one of CUDA's comes in by [`from_raw`](Stream::from_raw).
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
@@ -54,8 +54,8 @@ impl<'a> Stream<'a> {
         Ok(self.raw)
     }
 
-    /// A stream by its raw handle: a `CUstream` of CUDA, an `sb_sim_stream` of
-    /// the simulated device.
+    /// A stream by its raw handle: a `CUstream` of CUDA, or what
+    /// `sb_sim_stream_create` gives.
     ///
     /// # Safety
     /// The handle is a live stream until every context that it is used with was

@@ -1,4 +1,5 @@
 //! Memory of the caller's, used in place: who writes it, who drops it, when.
+#![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;

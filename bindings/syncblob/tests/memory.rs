@@ -1,4 +1,5 @@
 //! `SyncedMemory` by itself: sides, heads, storage, queued copies.
+#![cfg(feature = "testing")]
 
 use syncblob::sim::{Failure, Operation, Schedule};
 use syncblob::{Blob, Context, ErrorKind, Head, MemoryHandle, Part, Side, Storage, Stream};

@@ -1,6 +1,7 @@
 //! What the device may still use is neither freed nor given back to its owner,
 //! however many waits fail, and whoever loses the device meanwhile. The device
 //! runs its work as late as it can.
+#![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

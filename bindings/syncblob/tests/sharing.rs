@@ -1,4 +1,5 @@
 //! The rule of sharing: who may write, and when; and use from many threads.
+#![cfg(feature = "testing")]
 
 use std::sync::{Arc, Barrier};
 use std::thread;

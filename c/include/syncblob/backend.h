@@ -177,6 +177,12 @@ typedef struct sb_backend {
      *  device of one context when another context ends. DEVICE_LOST says that the work has ended,
      *  any other failure that nobody can tell. Also called on a lost device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
+
+    /* --- what the backend has beside these slots: optional; missing: nothing ------ */
+
+    /** The table that sb_context_extension gives for `name`, as long as the device is open; NULL if
+     *  there is none. Also called on a lost device. */
+    const void *(*extension)(void *device, const char *name);
 } sb_backend;
 
 SB_END_DECLS

@@ -168,6 +168,19 @@ SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *contex
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
                                                  sb_error *err);
 
+/** A table that the context's device offers beside the slots of its backend: for a library that
+ *  goes with a backend, as libsyncblob-testing does with the simulated device (sim_device.h), or
+ *  that needs a driver's own handles. A lost device offers its tables, too; what their functions do
+ *  then is the backend's to say.
+ *  @param context [borrowed, nullable] the built-in one
+ *  @param name [borrowed] the table's, which ends in NUL
+ *  @param out_table [borrowed] what `name` stands for, as long as the context lives
+ *  @param out_device [borrowed] the device that the table's functions are passed, equally long
+ *  Errors: NO_DEVICE (host-only), FORKED, UNSUPPORTED (the device has no such table). */
+SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, const char *name,
+                                                    const void **out_table, void **out_device,
+                                                    sb_error *err);
+
 /** Waits until all work queued on the device by the library is done; a failure of it that
  *  no other call has reported is returned. Then gives back
  *  what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.

@@ -1,10 +1,9 @@
 /* The work of the simulated communicator: in double, in the order of ranks. */
 #include "comm/sim_comm.h"
 
-#include "base/error.h"
 #include "base/half.h"
 
-#include <syncblob/sim.h>
+#include <syncblob/sim_device.h>
 
 #include <string.h>
 
@@ -19,21 +18,34 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
     return (char *)buffer->ptr + bytes_of(buffer, first);
 }
 
-/* The device's calls fail for a pointer that is not its own alone, and `takes` saw the context. */
+/* Where the host reaches the elements: `takes` saw the context, so that its device is a simulated
+   one. NULL in the child of a fork alone. */
+static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
+    const void *table;
+    void *device;
+    if (!buffer->context)
+        return at(buffer, first);
+    if (sb_context_extension(buffer->context, SB_SIM_DEVICE, &table, &device, NULL) != SB_OK)
+        return NULL;
+    const sb_sim_device *sim = table;
+    sim->lock(device);
+    void *address = sim->address(device, at(buffer, first), bytes, NULL);
+    sim->unlock(device);
+    return address;
+}
+
 static void get(const sb_comm_buffer *buffer, int64_t first, int64_t count, void *out) {
     const size_t bytes = bytes_of(buffer, count);
-    if (buffer->context)
-        sb__ignore(sb_sim_peek(buffer->context, out, at(buffer, first), bytes, NULL));
-    else
-        memcpy(out, at(buffer, first), bytes);
+    const void *elements = reach(buffer, first, bytes);
+    if (elements)
+        memcpy(out, elements, bytes);
 }
 
 static void put(const sb_comm_buffer *buffer, int64_t first, int64_t count, const void *values) {
     const size_t bytes = bytes_of(buffer, count);
-    if (buffer->context)
-        sb__ignore(sb_sim_poke(buffer->context, at(buffer, first), values, bytes, NULL));
-    else
-        memcpy(at(buffer, first), values, bytes);
+    void *elements = reach(buffer, first, bytes);
+    if (elements)
+        memcpy(elements, values, bytes);
 }
 
 union block {

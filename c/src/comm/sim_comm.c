@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/options.h"
 
+#include <syncblob/sim_device.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -298,8 +300,10 @@ static sb_status sim_barrier(void *comm, sb_error *err) {
 }
 
 static int32_t sim_takes(void *comm, sb_context *context) {
+    const void *table;
+    void *device;
     (void)comm;
-    return context->backend.open == sb__sim_backend.open;
+    return sb_context_extension(context, SB_SIM_DEVICE, &table, &device, NULL) == SB_OK;
 }
 
 static sb_status sim_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "sim/table.h"
 #ifdef SYNCBLOB_CUDA
 #include "cuda/table.h"
 #endif

@@ -7,7 +7,7 @@
                                allocator and of the backend, but no deleter and
                                no parallel_for
         that of a simulated communicator's ranks: under it run slots of the
-                               allocator, and sb_sim_peek and sb_sim_poke
+                               allocator, and the simulated device's lock is taken
      2. streams.lock           under it run event_record, stream_synchronize and the
                                allocator; events.lock is taken under it
         own_lock               under it run stream_synchronize, asum, sumsq, event_wait and
@@ -456,9 +456,5 @@ void sb__quarantine_lose(size_t bytes);
 uint64_t sb__quarantine_leaked(void);
 /* In the child of a fork: what waits there is the parent's. */
 void sb__quarantine_forked(void);
-
-/* --- backends ------------------------------------------------------------------ */
-
-extern const sb_backend sb__sim_backend; /* sim/table.c */
 
 #endif

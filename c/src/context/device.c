@@ -37,6 +37,25 @@ void sb__device_lose(sb_context *context) {
     atomic_store_explicit(&context->device_lost, SB_ERR_DEVICE_LOST, memory_order_relaxed);
 }
 
+sb_status sb_context_extension(const sb_context *context, const char *name, const void **out_table,
+                               void **out_device, sb_error *err) {
+    char shown[64];
+    if (!name || !out_table || !out_device)
+        return sb__fail_null(err, !name ? "name" : !out_table ? "out_table" : "out_device");
+    context = sb__context(context);
+    sb_status st = sb_context_device_status(context);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+        return fail_unusable(context, st, err);
+    const sb_backend *backend = &context->backend;
+    const void *table = backend->extension ? backend->extension(context->device, name) : NULL;
+    if (!table)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no table \"%s\"", context->device_name,
+                        sb__escape(name, strlen(name), shown, sizeof shown));
+    *out_table = table;
+    *out_device = context->device;
+    return SB_OK;
+}
+
 /* A slot may return anything; the core goes on with statuses that its callers expect. */
 static sb_status known_status(sb_context *context, sb_status st) {
     switch (st) {

@@ -1,5 +1,5 @@
 /* The simulated device from inside. One recursive lock guards all of a
-   device: slots, control functions, and the work itself run under it. Nothing
+   device: slots, the functions of sim_device.h, and the work itself run under it. Nothing
    of the core is called from here but sb_error_fill.
 
      memory.c   address ranges, the table of allocations, translation
@@ -7,7 +7,7 @@
      streams.c  queues, events, schedules
      faults.c   counters and armed faults
      table.c    the slots
-     control.c  the sb_sim_* functions */
+     control.c  the table of sim_device.h, by which others steer it */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
@@ -15,7 +15,7 @@
 #include "port/threads.h"
 
 #include <syncblob/backend.h>
-#include <syncblob/sim.h>
+#include <syncblob/sim_device.h>
 
 #include <stdbool.h>
 
@@ -87,7 +87,7 @@ struct sb__sim_block {
     char *address; /* what the library sees; nothing can be accessed there */
     size_t bytes;
     void *backing;   /* where the bytes are */
-    bool user_owned; /* from sb_sim_malloc */
+    bool user_owned; /* from sb_sim_device::alloc */
     bool ready;      /* its stream has reached the allocation */
     bool orphan;     /* given back before it was ready */
     struct sb__sim_op reach, release;
@@ -98,12 +98,6 @@ struct sb__sim_block {
 struct sb__sim_segment {
     char *base;
     size_t size, next;
-};
-
-/* A call that is to fail. */
-struct sb__sim_fault {
-    int32_t op, mode;
-    int64_t in; /* calls until then; 0: none is armed here */
 };
 
 struct sb__sim {
@@ -120,10 +114,12 @@ struct sb__sim {
     uint64_t random;
 
     int64_t calls[SB_SIM_OP_COUNT];
-    struct sb__sim_fault armed[SB__SIM_MAX_FAULTS];
+    sb_sim_fault faults[SB__SIM_MAX_FAULTS];
     bool lost;
     char lost_reason[SB__SIM_REASON];
 };
+
+extern const sb_sim_device sb__sim_controls; /* control.c */
 
 /* --- memory.c ------------------------------------------------------------------- */
 

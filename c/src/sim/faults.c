@@ -36,12 +36,13 @@ void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
     va_end(args);
 }
 
-/* Every armed fault counts the call; of those that are due with it the first armed decides. */
+/* Every armed fault counts the call; of those that are due with it the first decides. */
 static bool is_due(struct sb__sim *sim, int32_t op, int32_t *mode) {
     bool due = false;
     for (int i = 0; i < SB__SIM_MAX_FAULTS; i++) {
-        struct sb__sim_fault *fault = &sim->armed[i];
-        if (fault->in == 0 || (fault->op != SB_SIM_ANY && fault->op != op) || --fault->in != 0)
+        sb_sim_fault *fault = &sim->faults[i];
+        if (fault->countdown == 0 || (fault->op != SB_SIM_ANY && fault->op != op) ||
+            --fault->countdown != 0)
             continue;
         if (!due)
             *mode = fault->mode;

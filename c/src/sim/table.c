@@ -1,14 +1,16 @@
 /* The backend table: every slot counts itself, may be made to fail, and queues
    or answers. */
-#include "sim/device.h"
+#include "sim/table.h"
 
 #include "base/checked.h"
 #include "port/pages.h"
+#include "sim/device.h"
 
 #include <syncblob/dlpack.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- life ---------------------------------------------------------------------------- */
 
@@ -341,6 +343,11 @@ static sb_status sim_sumsq(void *device, int32_t dtype, int64_t count, const voi
     return sum(device, SB_SIM_SUMSQ, dtype, count, x, out, stream, err);
 }
 
+static const void *sim_extension(void *device, const char *name) {
+    (void)device;
+    return strcmp(name, SB_SIM_DEVICE) == 0 ? &sb__sim_controls : NULL;
+}
+
 const sb_backend sb__sim_backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
@@ -370,4 +377,5 @@ const sb_backend sb__sim_backend = {
     .sumsq = sim_sumsq,
     .dlpack_device = SB_DL_DEVICE_EXTENSION,
     .event_query = sim_event_query,
+    .extension = sim_extension,
 };

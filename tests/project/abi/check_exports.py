@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The functions of the public headers, those of the version script and those that the shared
-library exports are the same, tier by tier; the script is sorted; the SONAME is ours.
+library exports are the same, tier by tier; the script is sorted; the SONAME is ours. Of a library
+over the core, libsyncblob-NAME, all functions are in one node, SYNCBLOB_NAME_VERSION.
 
     check_exports.py --cc CC --include FOLDER --map FILE LIBRARY
+    check_exports.py --cc CC --include FOLDER --over NAME --headers FOLDER --map FILE LIBRARY
 """
 import argparse
 import pathlib
@@ -71,28 +73,52 @@ def compare(version, expected, found, what):
     return complaints
 
 
+def unsorted(script):
+    return [f"{node} is not sorted: {name} comes after {before}"
+            for node, exported in script.items()
+            for before, name in zip(exported, exported[1:]) if before >= name]
+
+
+def wrong_soname(library, expected):
+    return [] if soname(library) == expected else [f"the SONAME is {soname(library)}, not {expected}"]
+
+
 def check(cc, include, version_script, library):
     """What is wrong."""
     script = nodes_of_map(pathlib.Path(version_script).read_text())
     expected = declarations.tiers(cc, include)
     version = declarations.version(include)
-    complaints = [f"{node} is not sorted: {name} comes after {before}"
-                  for node, exported in script.items()
-                  for before, name in zip(exported, exported[1:]) if before >= name]
+    complaints = unsorted(script)
     complaints += compare(version, expected, script, "the version script")
     complaints += compare(version, expected, nodes_of_library(library), "the library")
-    if soname(library) != declarations.soname(include):
-        complaints.append(f"the SONAME is {soname(library)}, not {declarations.soname(include)}")
-    return complaints
+    return complaints + wrong_soname(library, declarations.soname(include))
+
+
+def check_over(cc, include, name, headers, version_script, library):
+    """The same of a library over the core."""
+    script = nodes_of_map(pathlib.Path(version_script).read_text())
+    node = f"SYNCBLOB_{name.upper()}_{declarations.version(include)}"
+    expected = {node: sorted(declarations.functions_over(cc, include, headers))}
+    complaints = unsorted(script)
+    for what, found in (("the version script", script), ("the library", nodes_of_library(library))):
+        if {node: sorted(names) for node, names in found.items()} != expected:
+            complaints.append(f"{what} has {found}, the headers {expected}")
+    return complaints + wrong_soname(library, declarations.soname(include, f"-{name}"))
 
 
 def main():
     parser = argparse.ArgumentParser()
     for option in ("--cc", "--include", "--map"):
         parser.add_argument(option, required=True)
+    for option in ("--over", "--headers"):
+        parser.add_argument(option)
     parser.add_argument("library")
     given = parser.parse_args()
-    complaints = check(given.cc, given.include, given.map, given.library)
+    if given.over:
+        complaints = check_over(given.cc, given.include, given.over, given.headers, given.map,
+                                given.library)
+    else:
+        complaints = check(given.cc, given.include, given.map, given.library)
     print("\n".join(complaints))
     return bool(complaints)
 

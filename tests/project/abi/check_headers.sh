@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Compiles each public header alone, twice in a row, and all in reverse order,
 # as C11, C17, C++11 and C++20, with what is experimental and without it:
-#   check_headers.sh INCLUDE_FOLDER CC CXX
+#   check_headers.sh INCLUDE_FOLDER CC CXX [INCLUDE_FOLDER...]
+# The last are those of libraries over the core.
 set -euo pipefail
 
 include=$1 cc=$2 cxx=$3
+folders=("$include" "${@:4}")
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Werror)
 status=0
 
@@ -13,13 +15,13 @@ check() { # LANGUAGE STANDARD COMPILER HEADER...
     shift 3
     for macro in -USB_EXPERIMENTAL -DSB_EXPERIMENTAL; do
         printf '#include <syncblob/%s>\n' "$@" |
-            "$compiler" -x "$language" "-std=$standard" "${warnings[@]}" $macro "-I$include" \
+            "$compiler" -x "$language" "-std=$standard" "${warnings[@]}" $macro "${folders[@]/#/-I}" \
                 -fsyntax-only - || { echo "FAILED as $standard $macro: $*"; status=1; }
     done
 }
 
-mapfile -t headers < <(cd "$include/syncblob" && ls -r -- *.h)
-[ "${#headers[@]}" -ge 10 ] || { echo "only ${#headers[@]} headers in $include/syncblob"; exit 1; }
+mapfile -t headers < <(for folder in "${folders[@]}"; do ls "$folder/syncblob"; done | sort -r)
+[ "${#headers[@]}" -ge 10 ] || { echo "only ${#headers[@]} headers in ${folders[*]}"; exit 1; }
 for standard in c11 c17 c++11 c++20; do
     case $standard in
     c++*) language=c++ compiler=$cxx ;;
@@ -67,7 +69,7 @@ for language in c c++; do
     refuses $language 'sb_context_forget_stream(context, (sb_stream)any, NULL);'
 done
 refuses c++ 'st = sb_context_forget_stream(context, any, NULL);'
-if grep -nE 'SB_API sb_status|inline sb_status' "$include"/syncblob/*.h; then
+if grep -nE 'SB_API sb_status|inline sb_status' "${folders[@]/%//syncblob}" -r; then
     echo 'these functions lack SB_MUST_CHECK'
     status=1
 fi

@@ -58,6 +58,12 @@ def tiers(cc, include):
     return found
 
 
+def functions_over(cc, include, folder):
+    """Those of the headers of a library over the core."""
+    return {name for header in headers(folder)
+            for name in functions(preprocessed(cc, include, header, f"-I{folder}"))}
+
+
 def member_names(body):
     """Names of a struct's members, in their order."""
     names = []
@@ -104,7 +110,7 @@ def version(include):
                     for part in ("MAJOR", "MINOR"))
 
 
-def soname(include):
-    """Of the shared library: while the major version is 0, each minor one has an ABI of its own."""
+def soname(include, suffix=""):
+    """Of the shared library libsyncblob and its suffix: while the major version is 0, each minor one has an ABI of its own."""
     major, minor = version(include).split(".")
-    return f"libsyncblob.so.{major}" + (f".{minor}" if major == "0" else "")
+    return f"libsyncblob{suffix}.so.{major}" + (f".{minor}" if major == "0" else "")

@@ -5,8 +5,8 @@
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/reducer.h>
-#include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
+#include <syncblob/sim_device.h>
 #include <syncblob/syncblob.h>
 
 #include <stddef.h>
@@ -18,7 +18,7 @@
     _Static_assert(offsetof(type, member) == (from), "offset of " #type "." #member);              \
     _Static_assert(sizeof(((type *)0)->member) == (bytes), "size of " #type "." #member)
 
-STRUCT(sb_backend, 248, 8);
+STRUCT(sb_backend, 256, 8);
 MEMBER(sb_backend, struct_size, 0, 8);
 MEMBER(sb_backend, abi_version, 8, 4);
 MEMBER(sb_backend, flags, 12, 4);
@@ -52,6 +52,7 @@ MEMBER(sb_backend, dlpack_pinned, 220, 4);
 MEMBER(sb_backend, trim, 224, 8);
 MEMBER(sb_backend, after_default, 232, 8);
 MEMBER(sb_backend, event_query, 240, 8);
+MEMBER(sb_backend, extension, 248, 8);
 
 STRUCT(sb_allocator, 24, 8);
 MEMBER(sb_allocator, alloc, 0, 8);
@@ -233,6 +234,25 @@ MEMBER(sb_comm_engine, start, 72, 8);
 MEMBER(sb_comm_engine, test, 80, 8);
 MEMBER(sb_comm_engine, wait, 88, 8);
 MEMBER(sb_comm_engine, abandon, 96, 8);
+
+STRUCT(sb_sim_fault, 16, 8);
+MEMBER(sb_sim_fault, op, 0, 4);
+MEMBER(sb_sim_fault, mode, 4, 4);
+MEMBER(sb_sim_fault, countdown, 8, 8);
+
+STRUCT(sb_sim_device, 96, 8);
+MEMBER(sb_sim_device, struct_size, 0, 8);
+MEMBER(sb_sim_device, lock, 8, 8);
+MEMBER(sb_sim_device, unlock, 16, 8);
+MEMBER(sb_sim_device, set_schedule, 24, 8);
+MEMBER(sb_sim_device, faults, 32, 8);
+MEMBER(sb_sim_device, calls, 40, 8);
+MEMBER(sb_sim_device, stream_create, 48, 8);
+MEMBER(sb_sim_device, stream_destroy, 56, 8);
+MEMBER(sb_sim_device, launch, 64, 8);
+MEMBER(sb_sim_device, alloc, 72, 8);
+MEMBER(sb_sim_device, free, 80, 8);
+MEMBER(sb_sim_device, address, 88, 8);
 
 STRUCT(sb_sim_comm_options, 24, 8);
 MEMBER(sb_sim_comm_options, struct_size, 0, 8);

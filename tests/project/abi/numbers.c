@@ -5,8 +5,8 @@
 #include <syncblob/dlpack.h>
 #include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
-#include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
+#include <syncblob/sim_device.h>
 #include <syncblob/syncblob.h>
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Line and branch coverage of c/src under all C tests and the fuzz corpora.
+"""Line and branch coverage of c/src and c/testing/src under all C tests and the fuzz corpora.
 
 Builds the preset "coverage" with gcc, runs ctest, prints a row for each file and the totals, and
 fails when the totals are below the floors, or when uncovered.txt or branches.txt beside this
@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-SOURCES = "c/src/"
+SOURCES = ("c/src/", "c/testing/src/")
 FLOORS = {"lines": 99.8, "branches": 98.4}
 REASON, COMMENT = "== ", "# "
 
@@ -47,11 +47,12 @@ def lcov(*arguments):
 
 
 def capture(build):
-    """A tracefile of c/src, headers merged over the files that include them."""
+    """A tracefile of the sources, headers merged over the files that include them."""
     everything, ours = (pathlib.Path(build) / name for name in ("all.info", "coverage.info"))
     lcov("--capture", "--directory", pathlib.Path(build) / "c", "--no-markers",
          "--gcov-tool", gcov_tool(), "--output-file", everything)
-    lcov("--extract", everything, str(ROOT / SOURCES / "*"), "--output-file", ours)
+    lcov("--extract", everything, *(str(ROOT / folder / "*") for folder in SOURCES),
+         "--output-file", ours)
     return ours
 
 

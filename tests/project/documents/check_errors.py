@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the tests expect of a function stands in the function's list of errors:
-check_errors.py [INCLUDE_FOLDER]. A call of a test is found where it stands beside its status:
+check_errors.py [INCLUDE_FOLDER...]. A call of a test is found where it stands beside its status:
 
     assert_status(SB_ERR_SHARED, sb_blob_...(...))
 """
@@ -11,7 +11,8 @@ import sys
 sys.dont_write_bytecode = True
 from check_reference import HEADERS, error_items, read_functions, read_headers  # noqa: E402
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TESTS = [ROOT / "tests", *(ROOT / "c").glob("*/tests")]
 EXPECTED = re.compile(r"\bSB_ERR_(\w+),\s*(sb_\w+)\(")
 COMPARED = re.compile(r"\b(sb_\w+)\([^;]*?\)\s*==\s*SB_ERR_(\w+)")
 TYPED = re.compile(r"_(f32|f64|i32|u32|t)$")
@@ -27,15 +28,15 @@ def codes(name, functions):
 
 def expectations():
     """(test, function, code)"""
-    for source in sorted(TESTS.rglob("*.c")):
+    for source in sorted(source for folder in TESTS for source in folder.rglob("*.c")):
         text = source.read_text()
         found = [(name, code) for code, name in EXPECTED.findall(text)] + COMPARED.findall(text)
-        yield from ((source.relative_to(TESTS), name, code) for name, code in found)
+        yield from ((source.relative_to(ROOT), name, code) for name, code in found)
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HEADERS
-    functions = {f.name: f for f in read_functions(read_headers(folder))}
+    folders = [pathlib.Path(folder) for folder in sys.argv[1:]] or HEADERS
+    functions = {f.name: f for f in read_functions(read_headers(folders))}
     judged, wrong = 0, []
     for source, name, code in expectations():
         plain = TYPED.sub("", name)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The guide names every source file of the library, in its folder's table, and none that is not
-there; cuda/README.md those of cuda."""
+"""The guide names every source file of the library and of those over it, in its folder's table, and
+none that is not there; cuda/README.md those of cuda."""
 import re
 import sys
 
 sys.dont_write_bytecode = True
 from pages import ROOT, prose  # noqa: E402
 
-SOURCE = ROOT / "c" / "src"
+C = ROOT / "c"
+SOURCE = C / "src"
 NAME = re.compile(r"`((?:[\w.]+/)*\w+\.[ch])`")
 
 
@@ -25,15 +26,15 @@ def named(page):
 def guide_problems():
     found = set()
     for folder, name in named(ROOT / "c" / "README.md"):
-        places = [SOURCE / folder / name, SOURCE / name, ROOT / "c" / name,
-                  ROOT / "c" / "include" / "syncblob" / name]
+        places = [SOURCE / folder / name, SOURCE / name, C / name, C / folder / "src" / name,
+                  C / "include/syncblob" / name, C / folder / "include/syncblob" / name]
         there = [place for place in places if place.is_file()]
         if not there:
             yield f"c/README.md: there is no {name} for {folder}"
         found.update(there[:1])
-    for path in sorted(SOURCE.rglob("*.c")):
+    for path in sorted([*SOURCE.rglob("*.c"), *C.glob("*/src/*.c")]):
         if path not in found:
-            yield f"c/README.md: {path.relative_to(SOURCE)} is not named"
+            yield f"c/README.md: {path.relative_to(C)} is not named"
 
 
 def cuda_problems():

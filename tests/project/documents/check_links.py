@@ -10,7 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 from pages import ROOT, pages, prose, shown  # noqa: E402
 
-INCLUDES = [ROOT / "c/include", ROOT / "c/mpi/include"]
+INCLUDES = sorted(ROOT.glob("c/**/include"))
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"(?:src|srcset|href)=\"([^\"]+)\"")
 NAME = re.compile(r"\b(?:sb|SB)_(?!_)\w+")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The public headers say what they must: check_reference.py [INCLUDE_FOLDER].
+"""The public headers say what they must: check_reference.py [INCLUDE_FOLDER...].
 
 Every exported function has a doc comment. One that returns sb_status closes it with the list of
 its codes:
@@ -19,7 +19,8 @@ import pathlib
 import re
 import sys
 
-HEADERS = pathlib.Path(__file__).resolve().parents[3] / "c" / "include"
+# Of the core, and of the libraries over it.
+HEADERS = sorted((pathlib.Path(__file__).resolve().parents[3] / "c").glob("**/include"))
 DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"
                          r"([^;]*?)\b(sb_\w+)\s*\(([^;]*)\);", re.DOTALL)
 CALLBACK = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)\s*typedef sb_status \(\*(sb_\w+)\)", re.DOTALL)
@@ -146,8 +147,9 @@ def undocumented_values(text):
                                   body)
 
 
-def read_headers(folder):
-    return {path.name: path.read_text() for path in sorted((folder / "syncblob").glob("*.h"))}
+def read_headers(folders):
+    paths = [path for folder in folders for path in sorted((folder / "syncblob").glob("*.h"))]
+    return {path.name: path.read_text() for path in paths}
 
 
 def read_functions(texts):
@@ -155,8 +157,8 @@ def read_functions(texts):
             for match in DECLARATION.findall(text)]
 
 
-def problems(folder):
-    texts = read_headers(folder)
+def problems(folders):
+    texts = read_headers(folders)
     statuses = {name for name in re.findall(r"X\(ERR_(\w+),", texts["status.h"])}
     functions = read_functions(texts)
     callbacks = [(header, comment_text(comment), name) for header, text in texts.items()
@@ -182,8 +184,7 @@ def problems(folder):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HEADERS
-    found = list(problems(folder))
+    found = list(problems([pathlib.Path(folder) for folder in sys.argv[1:]] or HEADERS))
     print("\n".join(found) or "every exported function says what it must")
     return 1 if found else 0
 

@@ -1,6 +1,5 @@
 /* What a block "c fragment" of a page stands in. */
 #include <syncblob/dlpack.h>
-#include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* What the code in the comment at the top of a header stands in. */
 #include <syncblob/dlpack.h>
-#include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

@@ -11,7 +11,7 @@ def lines_of(root, functions):
     """The length of each test function, by its definition in the tests' sources."""
     found, definition = {}, re.compile(r"^TEST(?:_WITH)?\((?:\w+,\s+\w+,\s+)?(\w+)\) \{\n.*?^\}",
                                        flags=re.M | re.S)
-    for file in sorted((root / "tests").rglob("*.c")):
+    for file in sorted([*(root / "tests").rglob("*.c"), *(root / "c").glob("*/tests/*.c")]):
         path = str(file.relative_to(root))
         for m in definition.finditer(file.read_text()):
             if m[1] in functions:

@@ -9,7 +9,7 @@ import subprocess
 
 from edits import plant
 
-PARTS = ("CMakeLists.txt", "c", "cuda", "proto", "fuzz", "tests", "bindings")
+PARTS = ("CMakeLists.txt", "dev", "c", "cuda", "proto", "fuzz", "tests", "bindings")
 LEFT_OUT = ("target", "__pycache__", "build")
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -61,7 +61,7 @@ class Tree:
         command = ["cmake", "-G", "Ninja", "-S", self.source, "-B", self.build,
                    "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=",
                    "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DSYNCBLOB_BUILD_TESTS=ON",
-                   "-DSYNCBLOB_INSTALL=OFF", *self.options,
+                   "-DSYNCBLOB_INSTALL=OFF", "-DBUILD_SHARED_LIBS=OFF", *self.options,
                    f"-DCMAKE_C_FLAGS=-O1 -w -include {header} {self.flags}"]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         if done.returncode != 0:
@@ -73,11 +73,11 @@ class Tree:
     def commands(self):
         """(path, words that compile it without input and output) of the library's own sources."""
         listed = {"c/src/proto/pack_protobuf_c.c", "c/src/proto/pack_plain.c"}
-        for text in ("c/sources.txt", "cuda/sources.txt"):
+        for text in ("c/sources.txt", "c/testing/sources.txt", "cuda/sources.txt"):
             listed.update((self.root / text).read_text().split("\n"))
         for entry in self.database():
             path = os.path.relpath(entry["file"], self.source)
-            if path in listed and "syncblob_objects" in entry["command"]:
+            if path in listed and re.search("syncblob_(objects|testing)", entry["command"]):
                 words = shlex.split(entry["command"])
                 at = words.index("-o")
                 words = words[:at] + words[at + 2:]

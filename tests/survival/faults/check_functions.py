@@ -7,13 +7,13 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-HEADERS = HERE.parents[2] / "c" / "include" / "syncblob"
+HEADERS = sorted((HERE.parents[2] / "c").glob("**/include/syncblob/*.h"))
 # A declaration may break its line anywhere but within a name.
 DECLARATION = re.compile(r"^SB_API\s[^;]*?\b(sb_\w+)\s*\(", re.MULTILINE)
 
 
 def exported():
-    texts = [header.read_text() for header in sorted(HEADERS.glob("*.h"))]
+    texts = [header.read_text() for header in HEADERS]
     return sorted(name for text in texts for name in DECLARATION.findall(text))
 
 

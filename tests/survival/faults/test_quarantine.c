@@ -7,6 +7,7 @@
 
 #include "context/context.h"
 #include "memory/write.h"
+#include "sim/table.h"
 
 #include <syncblob/dlpack.h>
 

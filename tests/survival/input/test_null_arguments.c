@@ -240,40 +240,17 @@ TEST_WITH(setup, teardown, calls_of_a_net) {
 TEST_WITH(setup, teardown, calls_of_contexts) {
     struct world *w = *state;
     sb_error err;
+    void *out = NULL;
     assert_names_null("out", sb_context_create(NULL, NULL, &err));
     assert_names_null("out", sb_context_stream(w->rig.context, NULL, &err));
     assert_names_null("out", sb_context_stats(w->rig.context, NULL, &err));
+    assert_names_null("name", sb_context_extension(w->rig.context, NULL, &w->out.in, &out, &err));
+    assert_names_null("out_table", sb_context_extension(w->rig.context, "x", NULL, &out, &err));
+    assert_names_null("out_device",
+                      sb_context_extension(w->rig.context, "x", &w->out.in, NULL, &err));
     sb_context_options_init(NULL, 0);
     sb_context_release(NULL);
     assert_null(sb_context_retain(NULL));
-}
-
-TEST_WITH(setup, teardown, calls_of_the_simulated_device) {
-    struct world *w = *state;
-    sb_error err;
-    sb_context *context = w->rig.context;
-    int64_t calls[SB_SIM_OP_COUNT];
-    void *device = w->device.ptr;
-    assert_names_null("context", sb_sim_set_schedule(NULL, SB_SIM_EAGER, 0, &err));
-    assert_names_null("context", sb_sim_fail(NULL, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err));
-    assert_names_null("context", sb_sim_calls(NULL, calls, SB_SIM_OP_COUNT, &err));
-    assert_names_null("out", sb_sim_calls(context, NULL, SB_SIM_OP_COUNT, &err));
-    assert_names_null("context", sb_sim_stream_create(NULL, &w->stream, &err));
-    assert_names_null("out", sb_sim_stream_create(context, NULL, &err));
-    assert_names_null("context", sb_sim_stream_destroy(NULL, w->stream, &err));
-    assert_names_null("stream", sb_sim_stream_destroy(context, NULL, &err));
-    assert_names_null("context", sb_sim_launch(NULL, w->stream, free, NULL, &err));
-    assert_names_null("kernel", sb_sim_launch(context, w->stream, NULL, NULL, &err));
-    assert_names_null("context", sb_sim_malloc(NULL, 1, &w->out.ptr, &err));
-    assert_names_null("out", sb_sim_malloc(context, 1, NULL, &err));
-    assert_names_null("context", sb_sim_free(NULL, device, &err));
-    assert_names_null("context", sb_sim_peek(NULL, w->out.bytes, device, 1, &err));
-    assert_names_null("dst", sb_sim_peek(context, NULL, device, 1, &err));
-    assert_names_null("src", sb_sim_peek(context, w->out.bytes, NULL, 1, &err));
-    assert_names_null("context", sb_sim_poke(NULL, device, w->out.bytes, 1, &err));
-    assert_names_null("dst", sb_sim_poke(context, NULL, w->out.bytes, 1, &err));
-    assert_names_null("src", sb_sim_poke(context, device, NULL, 1, &err));
-    assert_null(sb_sim_address(NULL, device, 1));
 }
 
 TEST_WITH(setup, teardown, calls_of_nccl) {

@@ -10,6 +10,7 @@
 #include "memory/mem.h"
 #include "model/index.h"
 #include "sim/device.h"
+#include "sim/table.h"
 
 #include <syncblob/dlpack.h>
 
@@ -293,9 +294,11 @@ static void refuse_context_calls(struct estate *e) {
     sb_context *context = e->context;
     sb_stream stream;
     int64_t calls[SB_SIM_OP_COUNT];
+    const void *table = NULL;
     void *ptr = NULL;
     char bytes[4];
     child_is_refused(sb_context_device_status(context));
+    child_is_refused(sb_context_extension(context, SB_SIM_DEVICE, &table, &ptr, NULL));
     child_is_refused(sb_context_stream(context, &stream, NULL));
     child_is_refused(sb_context_synchronize(context, NULL));
     child_is_refused(sb_context_forget_stream(context, e->stream, NULL));

@@ -5,6 +5,7 @@
 #include "tiny.h"
 
 #include "context/context.h"
+#include "sim/table.h"
 
 #include <string.h>
 #include <time.h>

@@ -103,11 +103,24 @@ def test_found_static_alone():
     refused(prefix, "REQUIRED COMPONENTS shared", "syncblob's shared library is not installed here")
 
 
+def found_with_testing(wanted):
+    prefix = install(*LIBRARIES, "Testing", "TestingDevelopment")
+    return built(find(prefix, wanted)[0], "in_testing")
+
+
+def test_found_testing():
+    needed = found_with_testing("REQUIRED COMPONENTS testing")
+    check("libsyncblob.so.0.1" in needed and "libsyncblob-testing.so.0.1" in needed, needed)
+    needed = found_with_testing("REQUIRED COMPONENTS testing static")
+    check(not [x for x in needed if "syncblob" in x], needed)
+
+
 def test_missing_components():
     prefix = install("Runtime", "Development")
     refused(prefix, "REQUIRED COMPONENTS static", "syncblob's static library is not installed here")
     refused(prefix, "COMPONENTS static", "not found: syncblob's static library is not installed")
-    refused(prefix, "REQUIRED COMPONENTS cuda", "no component cuda: there are shared, static and mpi")
+    refused(prefix, "REQUIRED COMPONENTS cuda", "no component cuda: "
+            "there are shared, static, testing and mpi")
     said = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
     check("shared: TRUE, static: " in said and "static: TRUE" not in said, said)
 

@@ -4,7 +4,6 @@
  *
  * loads a blob, reads it on the host and on a (simulated) device, takes an
  * update step, saves the model and reads it again. */
-#include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
 #include <math.h>

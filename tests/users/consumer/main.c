@@ -1,6 +1,5 @@
 /* A user's program: it is compiled outside the project, against the installed
    headers and library, and takes the version that the package claims. */
-#include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include <syncblob/mem.h>
 #include <syncblob/model.h>
 #include <syncblob/proto.h>
-#include <syncblob/sim.h>
 #include <syncblob/status.h>
 #include <syncblob/syncblob.h>
 #include <syncblob/typed.h>

@@ -19,7 +19,8 @@ umask 022 # cpack makes folders by it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
-[ "$names" = "libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
+wanted="libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
+[ "$names" = "$wanted libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
 # Root's own privileges are what a container has.
 lintian --allow-root --tag-display-limit 0 --fail-on error "$work"/*.deb
@@ -34,6 +35,8 @@ depends libsyncblob-dev 'libsyncblob0.1 \(= [0-9.]+-1\)'
 depends libsyncblob-mpi0.1 'libsyncblob0.1 \(= [0-9.]+-1\)'
 depends libsyncblob-mpi0.1 'lib(openmpi|mpich)[0-9]+'
 depends libsyncblob-mpi-dev 'libsyncblob-mpi0.1 \(= [0-9.]+-1\)'
+depends libsyncblob-testing0.1 'libsyncblob0.1 \(= [0-9.]+-1\)'
+depends libsyncblob-testing-dev 'libsyncblob-testing0.1 \(= [0-9.]+-1\)'
 depends syncblob-tools libc6
 ! dpkg-deb -f "$work"/syncblob-tools_*.deb Depends | grep openblas || fail 'the command is not linked with OpenBLAS'
 

@@ -59,7 +59,7 @@ impl Model {
     /// The first layer of a name.
     ///
     /// ```
-    /// use syncblob::{Blob, Format, Model, Payload};
+    /// use syncblob::{Blob, ErrorKind, Format, Model, Payload};
     /// # fn main() -> syncblob::Result<()> {
     /// let mut model = Model::create(Format::Caffemodel)?;
     /// let layer = model.add_layer("ip1", "InnerProduct")?;

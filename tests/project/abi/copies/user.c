@@ -1,6 +1,5 @@
 /* A user of one copy of the library: a shared library, or a part of a program. USER names it, and
    VERSION is its copy's number. Its function takes four steps; between them others take theirs. */
-#include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

@@ -22,7 +22,7 @@ from changed_library import ROOT, ChangedLibrary, run  # noqa: E402
 
 GROWING = {"sb_backend", "sb_blob_info", "sb_comm_engine", "sb_context_options", "sb_filler",
            "sb_layer_info", "sb_limits", "sb_progress", "sb_reducer_options",
-           "sb_sim_comm_options", "sb_sink", "sb_solver_info", "sb_source", "sb_stats"}
+           "sb_sim_comm_options", "sb_sim_device", "sb_sink", "sb_solver_info", "sb_source", "sb_stats"}
 LATER = ["-DSB_LATER"]
 
 

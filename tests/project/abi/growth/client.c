@@ -1,5 +1,6 @@
-/* A program that passes each struct that says its own size, and the one array that grows: as large
-   as its headers have it, as small as version 0.1 had it, and smaller. Each ends where memory does,
+/* A program that passes each struct that says its own size: as large as its headers have it, as
+   small as version 0.1 had it, and smaller. The simulated device's, which the library passes, says
+   which members there are. Each ends where memory does,
    so that a library that reads or writes beyond it ends the program.
 
        client older|same|newer
@@ -10,8 +11,8 @@
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/reducer.h>
-#include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
+#include <syncblob/sim_device.h>
 #include <syncblob/syncblob.h>
 
 #include <stdbool.h>
@@ -47,7 +48,8 @@ enum {
     FIRST_SOLVER_INFO = 32,
     FIRST_SIM_COMM_OPTIONS = 24,
     FIRST_REDUCER_OPTIONS = 24,
-    FIRST_COMM_ENGINE = 56
+    FIRST_COMM_ENGINE = 56,
+    FIRST_SIM_DEVICE = 96
 };
 
 /* A place for `bytes` before memory that cannot be touched, filled with rubbish. */
@@ -545,25 +547,29 @@ static void comm_engine(void) {
 #endif
 }
 
-/* --- the simulated device's counters -------------------------------------------------- */
+/* --- the simulated device's table ----------------------------------------------------- */
 
-static void sim_calls(void) {
-    const int32_t counts[] = {SB_SIM_OP_COUNT, SB_SIM_ALLOC + 1, SB_SIM_OP_COUNT + 2};
+static void sim_device(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context = NULL;
     sb_mem *memory = NULL;
-    const void *data = NULL;
+    const void *data = NULL, *table = NULL;
+    void *device = NULL;
+    int32_t count = 0;
     options.device = "sim:0";
     if (sb_context_create(&options, &context, NULL) || sb_mem_create(context, 8, &memory, NULL) ||
-        sb_mem_gpu(memory, &data, NULL))
+        sb_mem_gpu(memory, &data, NULL) ||
+        sb_context_extension(context, SB_SIM_DEVICE, &table, &device, NULL))
         abort();
-    for (int i = 0; i < 3; i++) {
-        const size_t bytes = (size_t)counts[i] * sizeof(int64_t);
-        const size_t known = SB_SIM_OP_COUNT * sizeof(int64_t);
-        int64_t *calls = place(bytes);
-        CHECK(sb_sim_calls(context, calls, counts[i], NULL) == SB_OK);
-        CHECK(calls[SB_SIM_ALLOC] == 1 && (bytes <= known || is_zero(calls, known, bytes)));
-    }
+    const sb_sim_device *sim = table;
+    CHECK(sim->struct_size >= FIRST_SIM_DEVICE);
+    sim->lock(device);
+    CHECK(sim->calls(device, &count)[SB_SIM_ALLOC] == 1 && count > SB_SIM_ALLOC);
+    CHECK(!sim->faults(device, &count)[0].countdown && count > 0);
+    sim->unlock(device);
+#ifdef SB_LATER
+    CHECK((sim->struct_size >= sizeof *sim) == !library_is_older);
+#endif
     sb_mem_release(memory);
     sb_context_release(context);
 }
@@ -587,6 +593,6 @@ int main(int argc, char **argv) {
     sim_comm_options();
     reducer_options();
     comm_engine();
-    sim_calls();
+    sim_device();
     return failures != 0;
 }

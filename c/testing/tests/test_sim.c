@@ -3,6 +3,8 @@
 #include "process_memory.h"
 #include "sim_fixture.h"
 
+#include "sim/table.h"
+
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -907,7 +909,8 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Three in a row, then two that are due with the same call: the first armed decides. */
+/* Three in a row, then two that are due with the same call: the first armed decides, also where one
+   before it has been due. */
 TEST(several_faults_may_be_armed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_context *context = f.context;
@@ -919,6 +922,12 @@ TEST(several_faults_may_be_armed) {
         sb_status expected = i == 0 || i == 3 ? SB_OK : SB_ERR_DEVICE_FAILURE;
         assert_status(expected, f.table->stream_synchronize(f.device, f.own, &err));
     }
+    assert_ok(sb_sim_fail(context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW, &err));
+    assert_ok(sb_sim_fail_also(context, SB_SIM_STREAM_SYNCHRONIZE, 3, SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, f.table->stream_synchronize(f.device, f.own, &err));
+    assert_ok(sb_sim_fail_also(context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_STICKY, &err));
+    assert_ok(f.table->stream_synchronize(f.device, f.own, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, f.table->stream_synchronize(f.device, f.own, &err));
     for (int i = 0; i < 16; i++)
         assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_OVER_LIMIT,
@@ -928,23 +937,19 @@ TEST(several_faults_may_be_armed) {
     fixture_close(&f);
 }
 
-static sb_status open_sim(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return sb__sim_backend.open(user, ordinal, out, err);
-}
-
 TEST(other_contexts_are_refused) {
     sb_error err;
     sb_context *host = NULL, *other = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_backend table = sb__sim_backend;
-    table.open = open_sim;
+    table.extension = NULL;
     options.device = "sim:0";
     options.backend = &table;
     assert_ok(sb_context_create(NULL, &host, &err));
     assert_ok(sb_context_create(&options, &other, &err));
-    assert_all_refuse(SB_ERR_WRONG_DEVICE, host);
-    assert_all_refuse(SB_ERR_WRONG_DEVICE, other);
-    assert_all_refuse(SB_ERR_INVALID_ARGUMENT, NULL);
+    assert_all_refuse(SB_ERR_NO_DEVICE, host);
+    assert_all_refuse(SB_ERR_UNSUPPORTED, other);
+    assert_all_refuse(SB_ERR_NO_DEVICE, NULL);
     sb_context_release(host);
     sb_context_release(other);
 }
@@ -972,6 +977,7 @@ TEST(bad_arguments_are_refused) {
     char byte = 0;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, 3, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, -1, 0, &err));
+    assert_int_equal(err.device_code, 0); /* no device was asked */
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_OP_COUNT, 1, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, -2, 1, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, -1, 0, &err));
@@ -980,5 +986,42 @@ TEST(bad_arguments_are_refused) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail_also(f.context, SB_SIM_ANY, 0, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, calls, -1, &err));
     assert_int_equal(sb_sim_peek(f.context, NULL, &byte, 1, NULL), SB_ERR_INVALID_ARGUMENT);
+    fixture_close(&f);
+}
+
+TEST(pointers_that_are_null_are_named) {
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    char bytes[8];
+    void *device = NULL;
+    sb_stream other = new_stream(&f);
+    assert_ok(sb_sim_malloc(f.context, sizeof bytes, &device, &err));
+    assert_names_null("out", sb_sim_calls(f.context, NULL, SB_SIM_OP_COUNT, &err));
+    assert_names_null("out", sb_sim_stream_create(f.context, NULL, &err));
+    assert_names_null("stream", sb_sim_stream_destroy(f.context, NULL, &err));
+    assert_names_null("kernel", sb_sim_launch(f.context, other, NULL, NULL, &err));
+    assert_names_null("out", sb_sim_malloc(f.context, 1, NULL, &err));
+    assert_names_null("dst", sb_sim_peek(f.context, NULL, device, 1, &err));
+    assert_names_null("src", sb_sim_peek(f.context, bytes, NULL, 1, &err));
+    assert_names_null("dst", sb_sim_poke(f.context, NULL, bytes, 1, &err));
+    assert_names_null("src", sb_sim_poke(f.context, device, NULL, 1, &err));
+    assert_ok(sb_sim_free(f.context, device, &err));
+    fixture_close(&f);
+}
+
+/* A library that is not ours may pass NULL: the legacy stream stays. */
+TEST(streams_of_the_device_itself_are_not_destroyed) {
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    const void *table = NULL;
+    void *device = NULL;
+    assert_ok(sb_context_extension(f.context, SB_SIM_DEVICE, &table, &device, &err));
+    const sb_sim_device *sim = table;
+    assert_int_equal(sim->struct_size, sizeof *sim);
+    sim->lock(device);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sim->stream_destroy(device, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sim->stream_destroy(device, f.own, &err));
+    assert_int_equal(err.device_code, 0); /* nothing has failed on the device */
+    sim->unlock(device);
     fixture_close(&f);
 }

@@ -1,85 +1,35 @@
 /**
- * The simulated device "sim:N": a device made of host memory, for testing
- * code that moves bytes between host and device where there is no GPU.
+ * The simulated device "sim:N", steered: a device made of host memory, for testing
+ * code that moves bytes between host and device where there is no GPU. These functions are
+ * in a separate library, libsyncblob-testing.
  *
- * Its memory cannot be touched by the host (a read or write of a device
+ * The device's memory cannot be touched by the host (a read or write of a device
  * pointer faults), its streams run when the schedule says so, a copy's target
  * holds rubbish from the call until the copy has run, and every call can be
  * made to fail. Open it by the device name "sim:N" in sb_context_options;
- * each context has a device of its own. WRONG_DEVICE stands for a context
- * without a simulated device, FORKED for the child of a fork.
+ * each context has a device of its own. NO_DEVICE stands for a host-only context,
+ * UNSUPPORTED for another device, FORKED for the child of a fork.
  */
 #ifndef SYNCBLOB_SIM_H
 #define SYNCBLOB_SIM_H
 
-#include <syncblob/context.h>
+#include <syncblob/sim_device.h>
 
 SB_BEGIN_DECLS
-
-/** When queued work runs, SB_SIM_EAGER, SB_SIM_LAZY or SB_SIM_RANDOM. */
-typedef int32_t sb_sim_schedule;
-
-/** When queued work runs. */
-enum {
-    SB_SIM_EAGER = 0, /**< at once, when it is queued (the default) */
-    SB_SIM_LAZY = 1,  /**< when somebody waits for it */
-    SB_SIM_RANDOM = 2 /**< at moments drawn from a seed, some at once, some when waited for, streams
-                           in any order that their waits allow */
-};
 
 /** Chooses the schedule for work queued from now on.
  *  @param schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
  *  @param seed of SB_SIM_RANDOM
- *  Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED. */
+ *  Errors: INVALID_ARGUMENT (no schedule), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule,
                                                    uint64_t seed, sb_error *err);
-
-/** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
-typedef int32_t sb_sim_op;
-
-/** Operations of the device, for counting and failing: the slots of the
- *  backend table. */
-enum {
-    SB_SIM_ANY = -1,           /**< whichever comes */
-    SB_SIM_ALLOC = 0,          /**< sb_backend::alloc */
-    SB_SIM_ZERO,               /**< sb_backend::zero */
-    SB_SIM_UPLOAD,             /**< sb_backend::upload */
-    SB_SIM_DOWNLOAD,           /**< sb_backend::download */
-    SB_SIM_COPY,               /**< sb_backend::copy */
-    SB_SIM_ALLOC_PINNED,       /**< sb_backend::alloc_pinned */
-    SB_SIM_CHECK_POINTER,      /**< sb_backend::check_pointer */
-    SB_SIM_CHECK_STREAM,       /**< sb_backend::check_stream */
-    SB_SIM_STREAM_SYNCHRONIZE, /**< sb_backend::stream_synchronize */
-    SB_SIM_EVENT_RECORD,       /**< sb_backend::event_record */
-    SB_SIM_STREAM_WAIT,        /**< sb_backend::stream_wait */
-    SB_SIM_EVENT_WAIT,         /**< sb_backend::event_wait */
-    SB_SIM_PREPARE_ARITHMETIC, /**< sb_backend::prepare_arithmetic */
-    SB_SIM_AXPY,               /**< sb_backend::axpy */
-    SB_SIM_SCALE,              /**< sb_backend::scale */
-    SB_SIM_ASUM,               /**< sb_backend::asum */
-    SB_SIM_SUMSQ,              /**< sb_backend::sumsq */
-    SB_SIM_OP_COUNT            /**< of these; grows with them */
-};
-
-/** How a chosen call fails, SB_SIM_FAIL_*. */
-typedef int32_t sb_sim_failure;
-
-/** How a chosen call fails. */
-enum {
-    SB_SIM_FAIL_NOW = 0,   /**< the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
-                                OUT_OF_MEMORY) and has done nothing */
-    SB_SIM_FAIL_LATER = 1, /**< the call succeeds; its work is not done and whoever waits for it
-                                gets DEVICE_FAILURE: the thread that queued it, and at most one
-                                other; from one event every time. STREAM_WAIT holds its stream back
-                                all the same. For a call that queues nothing: as NOW */
-    SB_SIM_FAIL_STICKY = 2 /**< the call and every later one return DEVICE_LOST */
-};
 
 /** Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`, once; nth 0 takes it
  *  back. What was armed before is not any more.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
- *  Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED. */
+ *  Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), NO_DEVICE, UNSUPPORTED,
+ *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth,
                                            sb_sim_failure mode, sb_error *err);
 
@@ -96,20 +46,20 @@ SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op o
 /** How often each slot was called, by SB_SIM_*, since the context was made.
  *  @param out [borrowed] `count` numbers
  *  @param count SB_SIM_OP_COUNT of the caller, not negative; what the library does not know is 0
- *  Errors: INVALID_ARGUMENT (a negative count), WRONG_DEVICE, FORKED. */
+ *  Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
                                             sb_error *err);
 
 /** A stream that is not ordered with the default one.
  *  @param out [owned] sb_sim_stream_destroy
- *  Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_stream_create(sb_context *context, sb_stream *out,
                                                     sb_error *err);
 
 /** Runs what is queued and destroys the stream; forget it in the context first.
  *  @param stream [owned]
- *  Errors: INVALID_ARGUMENT (the library's own stream), WRONG_DEVICE (another device's stream,
- *  too), FORKED. */
+ *  Errors: INVALID_ARGUMENT (the library's own stream), NO_DEVICE, UNSUPPORTED, FORKED,
+ *  WRONG_DEVICE (another device's stream). */
 SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_stream stream,
                                                      sb_error *err);
 
@@ -119,7 +69,8 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_str
  *  @param stream [borrowed]
  *  @param kernel [borrowed]
  *  @param user passed to `kernel`
- *  Errors: WRONG_DEVICE (another device's stream, too), FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, WRONG_DEVICE (another device's stream), DEVICE_LOST,
+ *  OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_launch(sb_context *context, sb_stream stream,
                                              void (*kernel)(void *user), void *user, sb_error *err);
 
@@ -131,26 +82,26 @@ SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t b
 
 /** Device memory of the caller's own, to lend to sb_mem_set_gpu.
  *  @param out [owned] sb_sim_free
- *  Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out,
                                              sb_error *err);
 
 /** Frees memory of sb_sim_malloc. @param ptr [owned, nullable]
- *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (no such memory). */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (no such memory). */
 SB_API SB_MUST_CHECK sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
 
 /** Copies device memory to the host at once, around streams and counters: for
  *  a test that looks.
  *  @param dst [borrowed] `bytes` bytes of the host
  *  @param src [borrowed] `bytes` bytes of the device
- *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory). */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory). */
 SB_API SB_MUST_CHECK sb_status sb_sim_peek(const sb_context *context, void *dst, const void *src,
                                            size_t bytes, sb_error *err);
 
 /** Copies host bytes to the device at once, around streams and counters.
  *  @param dst [borrowed] `bytes` bytes of the device
  *  @param src [borrowed] `bytes` bytes of the host
- *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory). */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory). */
 SB_API SB_MUST_CHECK sb_status sb_sim_poke(sb_context *context, void *dst, const void *src,
                                            size_t bytes, sb_error *err);
 
