@@ -309,7 +309,7 @@ static void check_model(const struct run *run, int32_t format, decoder decode) {
     if ((!file.recognised && run->size > 0) ||
         (st == SB_ERR_MALFORMED && is_of_another(run, format)))
         file.faults |= DECODER_MALFORMED;
-    check_verdict(file.faults, st, &err, sb_format_name(format));
+    check_verdict(file.faults, st, &err, "as its format");
     if (st == SB_OK)
         check_contents(run, &file, model);
     sb_model_destroy(model);

@@ -654,11 +654,11 @@ static void check_auto(const struct run *run) {
     if (!found)
         return;
     sb_model *named = open_bytes(run, sb_model_format(found), NULL, &deleted_again, &st);
-    fuzz_check(named, "found to be a %s, but as such %s", sb_format_name(sb_model_format(found)),
+    fuzz_check(named, "found to be format %d, but as such %s", sb_model_format(found),
                sb_status_name(st));
     fuzz_check(sb_model_num_layers(named) == sb_model_num_layers(found) &&
                    count_blobs(named) == count_blobs(found),
-               "another %s when it is named", sb_format_name(sb_model_format(found)));
+               "another format %d when it is named", sb_model_format(found));
     close_model(named, &deleted_again);
     close_model(found, &deleted);
 }

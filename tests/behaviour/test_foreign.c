@@ -7,6 +7,8 @@
 #include "support.h"
 #include "wire_builder.h"
 
+#include "format/layout.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -822,7 +824,7 @@ TEST(onnx_models_of_every_size_are_named) {
                 sb_error err;
                 assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
                 if (!strstr(err.message, BEFORE "an ONNX model"))
-                    fail_with("%zu nodes as %s: %s", nodes[i], sb_format_name(as), err.message);
+                    fail_with("%zu nodes as %s: %s", nodes[i], sb__format_name(as), err.message);
             }
             wire_free(&wire);
         }

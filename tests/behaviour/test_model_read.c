@@ -2,6 +2,8 @@
    what is loaded, what is refused. */
 #include "support.h"
 
+#include "format/layout.h"
+
 #include "nets.h"
 
 #include <math.h>
@@ -350,12 +352,12 @@ TEST(test_a_file_is_what_it_is_said_to_be) {
 }
 
 TEST(test_format_names) {
-    assert_string_equal(sb_format_name(SB_FORMAT_BLOB), "blob");
-    assert_string_equal(sb_format_name(SB_FORMAT_CAFFEMODEL), "caffemodel");
-    assert_string_equal(sb_format_name(SB_FORMAT_SOLVERSTATE), "solverstate");
-    assert_string_equal(sb_format_name(SB_FORMAT_BLOB_VECTOR), "blobvector");
-    assert_string_equal(sb_format_name(SB_FORMAT_AUTO), "unknown");
-    assert_string_equal(sb_format_name(77), "unknown");
+    assert_string_equal(sb__format_name(SB_FORMAT_BLOB), "blob");
+    assert_string_equal(sb__format_name(SB_FORMAT_CAFFEMODEL), "caffemodel");
+    assert_string_equal(sb__format_name(SB_FORMAT_SOLVERSTATE), "solverstate");
+    assert_string_equal(sb__format_name(SB_FORMAT_BLOB_VECTOR), "blobvector");
+    assert_string_equal(sb__format_name(SB_FORMAT_AUTO), "unknown");
+    assert_string_equal(sb__format_name(77), "unknown");
 }
 
 /* --- what opening refuses -------------------------------------------------------------- */

@@ -562,7 +562,7 @@ CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = N
 const char *const not_in_every_call[] = {
     /* have no object, or only read the arguments */
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
-    "sb_format_name", "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
+    "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
     /* make an object, of which there is one in every world, and touch no other */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",

@@ -2730,16 +2730,8 @@ without a shape.*/
 
 Returns \[borrowed\] not NULL; until the next reshape*/
     pub fn sb_blob_shape(blob: *const sb_blob) -> *const i64;
-    /**The axis as 0..num_axes-1; a negative one counts from the end
-(Blob::CanonicalAxisIndex).
-Errors: INDEX_OUT_OF_RANGE.*/
-    pub fn sb_blob_canonical_axis(
-        blob: *const sb_blob,
-        axis: i32,
-        out: *mut i32,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**One dimension, axis as above (Blob::shape(index)).
+    /**One dimension; a negative axis counts from the end (Blob::shape(index)).
+
 Errors: INDEX_OUT_OF_RANGE.*/
     pub fn sb_blob_dim(
         blob: *const sb_blob,
@@ -2768,9 +2760,6 @@ Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes).*/
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**1 if both have the same axes (never-shaped equals only never-shaped).
-* b \[borrowed\]*/
-    pub fn sb_blob_shape_equals(a: *const sb_blob, b: *const sb_blob) -> i32;
     /**Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
 * buffer \[borrowed, nullable when capacity is 0\] receives the text
 * capacity bytes of `buffer`
@@ -3605,10 +3594,6 @@ SIZE_OVERFLOW (all sizes together), OUT_OF_MEMORY, CAP_REACHED.*/
         out: *mut sb_source,
         err: *mut sb_error,
     ) -> sb_status;
-    /**"blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
-number.
-Returns \[borrowed\] static text.*/
-    pub fn sb_format_name(format: sb_format) -> *const ::core::ffi::c_char;
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
 * format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,

@@ -106,12 +106,8 @@ SB_API int64_t sb_blob_count(const sb_blob *blob);
  *  @return [borrowed] not NULL; until the next reshape */
 SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 
-/** The axis as 0..num_axes-1; a negative one counts from the end
- *  (Blob::CanonicalAxisIndex). Errors: INDEX_OUT_OF_RANGE. */
-SB_API SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis,
-                                                      int32_t *out, sb_error *err);
-
-/** One dimension, axis as above (Blob::shape(index)). Errors: INDEX_OUT_OF_RANGE. */
+/** One dimension; a negative axis counts from the end (Blob::shape(index)).
+ *  Errors: INDEX_OUT_OF_RANGE. */
 SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out,
                                            sb_error *err);
 
@@ -126,10 +122,6 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
-
-/** 1 if both have the same axes (never-shaped equals only never-shaped).
- *  @param b [borrowed] */
-SB_API int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b);
 
 /** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text

@@ -161,6 +161,16 @@ static inline SB_MUST_CHECK sb_status sb_blob_width(const sb_blob *blob, int64_t
                                                     sb_error *err) {
     return sb_blob_legacy_shape(blob, 3, out, err);
 }
+/** The axis as 0..num_axes-1; a negative one counts from the end (Blob::CanonicalAxisIndex).
+ *  Errors: as sb_blob_dim. */
+static inline SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis,
+                                                             int32_t *out, sb_error *err) {
+    int64_t dim;
+    sb_status st = sb_blob_dim(blob, axis, out ? &dim : NULL, err);
+    if (st == SB_OK)
+        *out = axis < 0 ? axis + sb_blob_num_axes(blob) : axis;
+    return st;
+}
 /** sb_blob_count_range, from `start` to the last axis (Blob::count(start)). */
 static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, int32_t start,
                                                          int64_t *out, sb_error *err) {
@@ -177,6 +187,14 @@ static inline int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64
         if (sb_blob_shape(blob)[i] != shape[i])
             return 0;
     return 1;
+}
+/** 1 if both have the same axes (never-shaped equals only never-shaped).
+ *  @param b [borrowed] */
+static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
+    if (!a || !b || sb_blob_is_shaped(a) != sb_blob_is_shaped(b))
+        return 0;
+    return !sb_blob_is_shaped(a) ||
+           sb_blob_shape_equals_dims(a, sb_blob_shape(b), sb_blob_num_axes(b));
 }
 /** 1 if these are the last four axes of at most four, missing ones being 1: Blob::ShapeEquals of a
  *  BlobProto with legacy dimensions, by its fields. 0 for a blob that was never shaped. */

@@ -39,10 +39,6 @@ enum {
                                  net that is nothing but a name of such bytes is taken for one */
 };
 
-/** "blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
- *  number. @return [borrowed] static text. */
-SB_API const char *sb_format_name(sb_format format);
-
 /** Which of Caffe's generations a layer is written in, SB_LAYER_*. */
 typedef int32_t sb_layer_generation;
 

@@ -200,25 +200,15 @@ const int64_t *sb_blob_shape(const sb_blob *blob) {
     return blob ? blob->shape.dims : none;
 }
 
-sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis, int32_t *out, sb_error *err) {
+sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error *err) {
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
     int32_t axes = sb_blob_num_axes(blob);
     if (axis < -axes || axis >= axes)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d of a blob with %d axes", axis,
                         axes);
-    *out = axis < 0 ? axis + axes : axis;
+    *out = blob->shape.dims[axis < 0 ? axis + axes : axis];
     return SB_OK;
-}
-
-sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error *err) {
-    int32_t canonical = 0;
-    if (!out)
-        return sb__fail_null(err, "out");
-    sb_status st = sb_blob_canonical_axis(blob, axis, &canonical, err);
-    if (st == SB_OK)
-        *out = blob->shape.dims[canonical];
-    return st;
 }
 
 sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, int64_t *out,
@@ -250,10 +240,6 @@ sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
     else
         *out = blob->shape.dims[index < 0 ? index + axes : index];
     return SB_OK;
-}
-
-int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
-    return a && b && sb__shape_same(&a->shape, &b->shape);
 }
 
 sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t capacity,

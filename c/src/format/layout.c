@@ -69,3 +69,18 @@ const struct sb__layout *sb__format_layout(int32_t format) {
         return NULL;
     }
 }
+
+const char *sb__format_name(int32_t format) {
+    switch (format) {
+    case SB_FORMAT_BLOB:
+        return "blob";
+    case SB_FORMAT_CAFFEMODEL:
+        return "caffemodel";
+    case SB_FORMAT_SOLVERSTATE:
+        return "solverstate";
+    case SB_FORMAT_BLOB_VECTOR:
+        return "blobvector";
+    default:
+        return "unknown";
+    }
+}

@@ -40,6 +40,9 @@ struct sb__layout {
 extern const struct sb__field_name sb__blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* current */
 
+/* "caffemodel"; "unknown" for no format. Static. */
+const char *sb__format_name(int32_t format);
+
 /* The layout of a whole file; NULL for a blob file, which is a blob, and for no format. */
 const struct sb__layout *sb__format_layout(int32_t format);
 

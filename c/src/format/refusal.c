@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "format/detect.h"
 #include "format/foreign.h"
+#include "format/layout.h"
 #include "format/outline.h"
 
 #include <syncblob/model.h>
@@ -122,7 +123,7 @@ static sb_status check_format(const struct sb__source *source, sb_error *err) {
     if (st == SB_OK && format != SB_FORMAT_BLOB)
         return sb__fail_at(err, SB_ERR_MALFORMED, 0,
                            "the fields are not those of a blob but of a %s",
-                           sb_format_name(format));
+                           sb__format_name(format));
     if (st == SB_OK || st == SB_ERR_MALFORMED)
         return SB_OK;
     if (err)

@@ -78,8 +78,8 @@ sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index, const
 static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) {
     bool net = model->format == SB_FORMAT_CAFFEMODEL;
     if (net != (layer != SB_NO_LAYER))
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has blobs %s", sb_format_name(model->format),
-                        net ? "in layers only" : "in no layer");
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has blobs %s",
+                        sb__format_name(model->format), net ? "in layers only" : "in no layer");
     if (net && (layer < 0 || layer >= sb_model_num_layers(model)))
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
                         (long long)sb_model_num_layers(model));
@@ -166,7 +166,8 @@ static sb_status set_text(sb_model *model, struct sb__own_text *text, const char
 static sb_status check_net(const sb_model *model, const char *what, sb_error *err) {
     if (model->format == SB_FORMAT_CAFFEMODEL)
         return SB_OK;
-    return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no %s", sb_format_name(model->format), what);
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no %s", sb__format_name(model->format),
+                    what);
 }
 
 sb_status sb_model_set_name(sb_model *model, const char *name, size_t name_size, sb_error *err) {
@@ -188,7 +189,7 @@ sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, 
         return sb__fail_null(err, "learned_net");
     if (model->format != SB_FORMAT_SOLVERSTATE)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no solver state",
-                        sb_format_name(model->format));
+                        sb__format_name(model->format));
     st = set_text(model, &model->learned_net, set.learned_net.bytes, set.learned_net.size, err);
     if (st != SB_OK)
         return st;

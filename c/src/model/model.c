@@ -8,21 +8,6 @@
 
 #include <string.h>
 
-const char *sb_format_name(sb_format format) {
-    switch (format) {
-    case SB_FORMAT_BLOB:
-        return "blob";
-    case SB_FORMAT_CAFFEMODEL:
-        return "caffemodel";
-    case SB_FORMAT_SOLVERSTATE:
-        return "solverstate";
-    case SB_FORMAT_BLOB_VECTOR:
-        return "blobvector";
-    default:
-        return "unknown";
-    }
-}
-
 /* --- opening --------------------------------------------------------------------- */
 
 static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
@@ -39,7 +24,7 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
         return SB_OK;
     return sb__fail_at(err, SB_ERR_MALFORMED, 0, "none of the fields belongs to a %s",
-                       sb_format_name(model->format));
+                       sb__format_name(model->format));
 }
 
 /* What the caller says is believed where the fields do not certainly say another of the formats. */
@@ -51,7 +36,7 @@ static sb_status check_said(const sb_model *model, sb_error *err) {
     if (st != SB_OK || !is_of_another)
         return st;
     return sb__fail_at(err, SB_ERR_MALFORMED, 0, "the fields are not those of a %s",
-                       sb_format_name(model->format));
+                       sb__format_name(model->format));
 }
 
 /* Other programs' messages are not Caffe's, whatever the caller says. A net or a solver state with
@@ -344,7 +329,7 @@ sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_er
         return st;
     if (model->format != SB_FORMAT_SOLVERSTATE)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no solver state",
-                        sb_format_name(model->format));
+                        sb__format_name(model->format));
     const sb_solver_info *info = model->solver_set ? &model->solver : &model->index.solver;
     sb__give_struct(out, out->struct_size, info, sizeof *info);
     return SB_OK;

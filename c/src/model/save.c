@@ -1,6 +1,7 @@
 #include "model/save.h"
 
 #include "base/error.h"
+#include "blob/blob.h"
 #include "proto/encode.h"
 #include "wire/file_write.h"
 
@@ -34,7 +35,7 @@ static sb_status check_lent(const struct sb__edit *edit, const sb_blob *blob, sb
             err, SB_ERR_DTYPE_MISMATCH, "blob %lld of layer %lld was announced as %s, lent as %s",
             (long long)edit->index, (long long)edit->layer,
             sb_dtype_name(sb_blob_dtype(edit->announced)), sb_dtype_name(sb_blob_dtype(blob)));
-    if (!sb_blob_shape_equals(blob, edit->announced))
+    if (!sb__shape_same(sb__blob_shape(blob), sb__blob_shape(edit->announced)))
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
                         "blob %lld of layer %lld was not announced with the shape it is lent with",
                         (long long)edit->index, (long long)edit->layer);

@@ -3,6 +3,8 @@
    answer. */
 #include "support.h"
 
+#include "format/layout.h"
+
 #include "decoder.h"
 
 #include <stdio.h>
@@ -79,7 +81,7 @@ static void check_model(struct world *world, const uint8_t *bytes, size_t size, 
         (st == SB_ERR_MALFORMED && is_of_another(bytes, size, format)))
         file.faults |= DECODER_MALFORMED;
     if (!decoder_explains(file.faults, st))
-        fail_message(bytes, size, sb_format_name(format), st, file.faults);
+        fail_message(bytes, size, sb__format_name(format), st, file.faults);
     if (st == SB_OK && (size_t)sb_model_num_layers(model) != file.num_layers)
         fail_message(bytes, size, "layers", st, file.faults);
     world->accepted += st == SB_OK;

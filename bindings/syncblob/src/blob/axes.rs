@@ -75,10 +75,9 @@ impl<T: Element> Blob<T> {
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
     #[doc(alias = "CanonicalAxisIndex")]
     pub fn canonical_axis(&self, axis: i32) -> Result<usize> {
-        // SAFETY: the blob is live.
-        let axis =
-            get(|out, err| unsafe { sys::sb_blob_canonical_axis(self.raw(), axis, out, err) })?;
-        Ok(to_usize(axis.into()))
+        self.dim(axis)?;
+        let from_end = if axis < 0 { self.num_axes() } else { 0 };
+        Ok(from_end.wrapping_add_signed(axis as isize))
     }
 
     /// The product of the dimensions in a range of axes, such as `1..` or `1..3`.
@@ -126,8 +125,7 @@ impl<T: Element> Blob<T> {
     /// Whether the other blob has the same axes.
     #[doc(alias = "ShapeEquals")]
     pub fn same_shape<U: Element>(&self, other: &Blob<U>) -> bool {
-        // SAFETY: both blobs are live.
-        unsafe { sys::sb_blob_shape_equals(self.raw(), other.raw()) != 0 }
+        self.is_shaped() == other.is_shaped() && self.shape() == other.shape()
     }
 
     /// Changes the shape. A memory is replaced, by a fresh one, only when the
