@@ -347,6 +347,37 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
     }
 }
 
+/* A part that lies before the range is passed over: no byte of it is asked for, nor none. */
+TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
+    struct wire blob = {0}, shape = {0};
+    struct test_source source = {.reads = 0};
+    sb_error err;
+    sb_model *model;
+    float *floats = calloc(2 * VALUES, sizeof *floats), value;
+    assert_non_null(floats);
+    wire_numbers(&shape, 1, (int64_t[]){2 * VALUES}, 1);
+    wire_message(&blob, 7, &shape);
+    floats[VALUES + 7] = 0.5F;
+    wire_floats(&blob, 5, floats, VALUES);
+    wire_floats(&blob, 5, floats + VALUES, VALUES);
+    source.wire = &blob;
+    const sb_source from = test_source_of(&source, &blob);
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_BLOB, &from, NULL, NULL, &model, &err));
+    assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, VALUES + 7, 1, SB_DTYPE_F32,
+                                   &value, sizeof value, &err));
+    assert_true(value == 0.5F);
+    assert_false(source.outside);
+    int32_t whole[2];
+    assert_status(SB_ERR_DATA_OVERFLOW,
+                  sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, VALUES + 6, 2, SB_DTYPE_I32,
+                                       whole, sizeof whole, &err));
+    assert_non_null(strstr(err.message, "element 50007 is 0.5"));
+    sb_model_destroy(model);
+    wire_free(&blob);
+    wire_free(&shape);
+    free(floats);
+}
+
 TEST(ranges_that_are_refused) {
     static const struct {
         int64_t layer, index;

@@ -19,6 +19,7 @@ struct copy {
     sb__convert *convert;   /* NULL: they are the same */
     whole_fn *whole;        /* of integers: convert gives doubles */
     unsigned char *begin, *dst;
+    int64_t first;      /* of the values that are wanted */
     int64_t skip, left; /* values before those that are wanted, and of these */
     int64_t present;    /* values that the message has from here on */
     sb_error *err;
@@ -107,11 +108,12 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
     const size_t fit = copy->whole(wide, copy->dst, count);
     if (fit == count)
         return SB_OK;
-    const size_t element = (size_t)(copy->dst - copy->begin) / copy->size + fit;
+    const size_t copied = (size_t)(copy->dst - copy->begin) / copy->size + fit;
     const int digits = copy->wire_size == sizeof(double) ? 17 : 10;
     return sb__wire_fail(copy->path, copy->payload->field, SB_ERR_DATA_OVERFLOW,
                          offset + (uint32_t)(fit * copy->wire_size), copy->err,
-                         "element %zu is %.*g, which %s does not hold", element, digits, wide[fit],
+                         "element %lld is %.*g, which %s does not hold",
+                         (long long)(copy->first + (int64_t)copied), digits, wide[fit],
                          sb_dtype_name(copy->dtype));
 }
 
@@ -181,6 +183,8 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     copy->skip -= skipped;
     count = copy->left < count - skipped ? copy->left : count - skipped;
     copy->left -= count;
+    if (count == 0) /* a source is never asked for no bytes */
+        return SB_OK;
     return copy_values(copy, field->begin + (uint32_t)skipped * (uint32_t)copy->wire_size,
                        (size_t)count);
 }
@@ -202,6 +206,7 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                                                          : whole_to_unsigned,
                         .begin = dst,
                         .dst = dst,
+                        .first = first,
                         .skip = first,
                         .left = count,
                         .present = payload->count,
