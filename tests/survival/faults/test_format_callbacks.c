@@ -168,6 +168,13 @@ static sb_status blob_info(struct scene *s, sb_error *err) {
     return sb_model_blob_info(s->model, SB_NO_LAYER, 1, &info, err);
 }
 
+CALL(read_values, sb_model_read_values(s->model, SB_NO_LAYER, 0, SB_DATA, 3000, 6000, SB_DTYPE_F64,
+                                       s->buffer, 6000 * sizeof(double), err))
+CALL(read_unpacked, sb_model_read_values(s->model, SB_NO_LAYER, 1, SB_DATA, 3000, 6000,
+                                         SB_DTYPE_F32, s->buffer, 6000 * sizeof(float), err))
+CALL(message_of_file,
+     sb_model_layer_message(s->model, SB_NO_LAYER, s->buffer, s->bytes.size, NULL, err))
+CALL(message_of_layer, sb_model_layer_message(s->net, 0, s->buffer, s->net_bytes.size, NULL, err))
 CALL(model_size, sb_model_size(s->model, &(size_t){0}, err))
 CALL(save, sb_model_save(s->model, s->buffer, s->bytes.size, NULL, err))
 CALL(save_net, sb_model_save(s->net, s->buffer, s->net_bytes.size, NULL, err))
@@ -212,6 +219,10 @@ static const struct {
     {"load_blob", load_blob, true, false, true},
     {"load_blob, unpacked", load_unpacked, true, false, true},
     {"blob_info", blob_info, true, false, false},
+    {"layer_message, the file's", message_of_file, true, false, false},
+    {"layer_message", message_of_layer, true, false, false},
+    {"read_values", read_values, true, false, false},
+    {"read_values, unpacked", read_unpacked, true, false, false},
     {"size", model_size, true, false, false},
     {"save", save, true, false, true},
     {"save, a net", save_net, true, false, true},

@@ -317,6 +317,14 @@ static sb_status save(struct scene *s, sb_error *err) {
     return sb_model_save(s->model, buffer, sizeof buffer, NULL, err);
 }
 
+CALL(read_values, sb_model_read_values(s->model, SB_NO_LAYER, 0, SB_DATA, 1, 1, SB_DTYPE_F64,
+                                       &(double){0}, sizeof(double), err))
+
+static sb_status layer_message(struct scene *s, sb_error *err) {
+    unsigned char buffer[256];
+    return sb_model_layer_message(s->model, SB_NO_LAYER, buffer, sizeof buffer, NULL, err);
+}
+
 CALL(save_file, sb_model_save_file(s->model, s->target, err))
 
 static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,
@@ -348,7 +356,7 @@ static sb_status open_descriptor(struct scene *s, sb_error *err) {
     return st;
 }
 
-enum { WRITE_FILE = 11, CALLS = 13 };
+enum { WRITE_FILE = 13, CALLS = 15 };
 
 static const struct {
     const char *name;
@@ -364,6 +372,8 @@ static const struct {
     {"load_blob, unpacked", load_unpacked, SB_OK, false},
     {"size", model_size, SB_OK, false},
     {"blob_info", blob_info, SB_OK, false},
+    {"layer_message", layer_message, SB_OK, false},
+    {"read_values", read_values, SB_OK, false},
     {"save", save, SB_OK, false},
     {"save_file", save_file, SB_OK, true},
     {"save_file_from", save_file_from, SB_OK, true},

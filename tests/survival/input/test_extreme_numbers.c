@@ -43,10 +43,17 @@ static void scene_close(struct scene *s) {
     }
 
 CALL(layer, sb_model_layer_info(s->model, n, &(sb_layer_info)SB_LAYER_INFO_INIT, err))
+CALL(message_layer, sb_model_layer_message(s->model, n, NULL, 0, NULL, err))
 CALL(info_layer, sb_model_blob_info(s->model, n, 0, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
 CALL(info_index, sb_model_blob_info(s->model, 2, n, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
 CALL(load_layer, sb_model_load_blob(s->model, n, 0, s->blob, err))
 CALL(load_index, sb_model_load_blob(s->model, 0, n, s->blob, err))
+CALL(read_layer, sb_model_read_values(s->model, n, 0, SB_DATA, 0, 1, SB_DTYPE_F32, &(float){0},
+                                      sizeof(float), err))
+CALL(read_index, sb_model_read_values(s->model, 0, n, SB_DATA, 0, 1, SB_DTYPE_F32, &(float){0},
+                                      sizeof(float), err))
+CALL(read_first, sb_model_read_values(s->model, 0, 0, SB_DATA, n, 1, SB_DTYPE_F32, &(float){0},
+                                      sizeof(float), err))
 CALL(set_layer, sb_model_set_blob(s->model, n, 0, s->blob, 0, err))
 CALL(set_index, sb_model_set_blob(s->model, 2, n, s->blob, 0, err))
 CALL(add_layer, sb_model_add_blob(s->model, n, s->blob, 0, err))
@@ -93,10 +100,14 @@ static const struct {
     sb_status below, above; /* for negative numbers, for large ones */
 } calls[] = {
     {"sb_model_layer_info", layer, OUT, OUT},
+    {"sb_model_layer_message", message_layer, OUT, OUT},
     {"sb_model_blob_info, layer", info_layer, OUT, OUT},
     {"sb_model_blob_info, index", info_index, OUT, OUT},
     {"sb_model_load_blob, layer", load_layer, OUT, OUT},
     {"sb_model_load_blob, index", load_index, OUT, OUT},
+    {"sb_model_read_values, layer", read_layer, OUT, OUT},
+    {"sb_model_read_values, index", read_index, OUT, OUT},
+    {"sb_model_read_values, first", read_first, OUT, OUT},
     {"sb_model_set_blob, layer", set_layer, OUT, OUT},
     {"sb_model_set_blob, index", set_index, OUT, OUT},
     {"sb_model_add_blob", add_layer, OUT, OUT},

@@ -273,6 +273,12 @@ static void read_model(struct worker *w, struct object *o) {
     expect(w, layer_info.num_blobs == 2);
     expect_ok(w, sb_model_blob_info(model, layer, 0, &info, NULL));
     expect(w, info.count == 6);
+    char message[64];
+    expect_ok(w, sb_model_layer_message(model, layer, message, sizeof message, NULL, NULL));
+    float last = 0;
+    expect_ok(w, sb_model_read_values(model, layer, 0, SB_DATA, 5, 1, SB_DTYPE_F32, &last,
+                                      sizeof last, NULL));
+    expect(w, last == 6);
     expect_ok(w, sb_blob_create(o->place->context, SB_DTYPE_F32, &blob, NULL));
     expect_ok(w, sb_model_load_blob(model, layer, 0, blob, NULL));
     expect_ok(w, sb_blob_cpu_f32(blob, SB_DATA, &x, NULL));
