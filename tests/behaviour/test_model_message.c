@@ -93,6 +93,22 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     wire_free(&rest);
 }
 
+/* Also a length that takes more bytes than it needs. */
+TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
+    struct wire net = {0}, outer = {0}, expected = {0};
+    wire_tag(&outer, 1, 2);
+    wire_overlong(&outer, 4, 3);
+    wire_text(&outer, 1, "re");
+    wire_text(&outer, 2, "bottom");
+    wire_message(&net, 2, &outer);
+    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    wire_raw(&expected, outer.bytes, outer.size);
+    assert_message(model, 0, &expected);
+    sb_model_destroy(model);
+    wire_free(&net);
+    wire_free(&outer);
+}
+
 TEST(edits_are_in_the_messages) {
     struct wire net = {0}, expected = {0};
     sb_error err;
@@ -394,7 +410,7 @@ TEST(ranges_that_are_refused) {
         {0, 0, SB_DATA, INT64_MAX, INT64_MAX, SB_DTYPE_F32, SIZE_MAX, SB_ERR_INDEX_OUT_OF_RANGE},
         {0, 0, SB_DATA, 0, INT64_MAX, SB_DTYPE_F64, SIZE_MAX, SB_ERR_BUFFER_TOO_SMALL},
         {0, 0, SB_DATA, 0, 6, SB_DTYPE_F32, 23, SB_ERR_BUFFER_TOO_SMALL},
-        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE}, /* there is none */
+        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_LENGTH_MISMATCH}, /* there is none */
         {0, 0, 2, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INVALID_ARGUMENT},
         {0, 0, SB_DATA, 0, 1, SB_DTYPE_U8, 28, SB_ERR_UNSUPPORTED},
         {0, 0, SB_DATA, 0, 1, 99, 28, SB_ERR_UNSUPPORTED},

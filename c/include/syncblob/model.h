@@ -182,7 +182,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
  *  @param buffer [borrowed, nullable when capacity is 0] receives the message
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, IO,
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, OVER_LIMIT
+ *  (over 2^31 - 1, protobuf's limit), IO,
  *  MALFORMED, DATA_LIMIT (these three where the file is not what it was), OUT_OF_MEMORY, CANCELLED
  *  (both a source's). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_message(const sb_model *model, int64_t layer,

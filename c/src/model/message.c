@@ -14,16 +14,14 @@ struct message {
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err);
 
-/* The V0 layer of a V1 layer, whose blobs go, too. */
-static sb_status put_inner(const struct message *m, const struct sb__layout *layout,
-                           const struct sb__field *field, sb_error *err) {
+/* Whether the V0 layer of a V1 layer has blobs, which go, too; its size without them. */
+static sb_status measure_inner(const struct message *m, const struct sb__layout *layout,
+                               const struct sb__field *field, uint64_t *out, sb_error *err) {
     struct sb__sink count = sb__sink_count();
     const struct message counting = {m->model, m->reader, &count};
     sb_status st = put_fields(&counting, layout, field->begin, field->end, err);
-    if (st != SB_OK)
-        return st;
-    sb__sink_prefix(m->sink, field->number, count.written);
-    return put_fields(m, layout, field->begin, field->end, err);
+    *out = count.written;
+    return st;
 }
 
 /* Of a net's message the layers are left out. */
@@ -35,12 +33,21 @@ static sb_status put_fields(const struct message *m, const struct sb__layout *la
     sb_status st;
     while ((st = sb__wire_next(m->reader, &path, end, &field, err)) == SB_OK && field.number != 0) {
         const struct sb__layout *child = sb__layout_child(layout, &field);
+        const struct sb__layout *inner = layout->is_layer ? child : NULL;
+        uint64_t size = 0;
         if (!child && !sb__field_is_bytes(&field, layout->blobs) &&
             !sb__save_is_in_head(m->model, layout, &field))
             continue;
-        st = sb__sink_span(m->sink, source, begin, field.offset, err);
-        if (st == SB_OK && child && layout->is_layer)
-            st = put_inner(m, child, &field, err);
+        if (inner)
+            st = measure_inner(m, inner, &field, &size, err);
+        if (st == SB_OK && inner && size == field.end - field.begin)
+            continue; /* has no blobs */
+        if (st == SB_OK)
+            st = sb__sink_span(m->sink, source, begin, field.offset, err);
+        if (st == SB_OK && inner) {
+            sb__sink_prefix(m->sink, field.number, size);
+            st = put_fields(m, inner, field.begin, field.end, err);
+        }
         if (st != SB_OK)
             return st;
         begin = field.end;
@@ -101,13 +108,19 @@ sb_status sb_model_layer_message(const sb_model *model, int64_t layer, void *buf
         st = put_whole(model, layer, &count, err);
     if (st != SB_OK)
         return st;
-    const size_t size = (size_t)count.written; /* below a message's, as it leaves some out */
+    if (count.written > SB__MAX_MESSAGE_BYTES) /* by texts that were set */
+        return sb__fail(err, SB_ERR_OVER_LIMIT,
+                        "%llu bytes are more than a protobuf message can have, 2147483647",
+                        (unsigned long long)count.written);
+    const size_t size = (size_t)count.written;
     if (!buffer && capacity > 0)
         return sb__fail_null(err, "buffer");
     if (capacity < size)
         return sb__fail_buffer(err, capacity, size, out_size);
     struct sb__sink sink = sb__sink_memory(buffer, size);
-    st = put_whole(model, layer, &sink, err);
+    st = sb__source_check(&model->source, err);
+    if (st == SB_OK)
+        st = put_whole(model, layer, &sink, err);
     if (st == SB_OK)
         st = sb__sink_end(&sink);
     if (st == SB_OK)

@@ -169,6 +169,10 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
     if (st != SB_OK)
         return st;
     const struct sb__payload *payload = wanted->part == SB_DATA ? &index.data : &index.diff;
+    if (payload->count == 0 && index.shape.count > 0)
+        return sb__wire_fail(path, 0, SB_ERR_LENGTH_MISMATCH, begin, err,
+                             "no values of diff for a shape of %lld; the message begins",
+                             (long long)index.shape.count);
     if (wanted->first > payload->count || wanted->count > payload->count - wanted->first)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "values %lld to %lld of %lld",
                         (long long)wanted->first, (long long)(wanted->first + wanted->count),
