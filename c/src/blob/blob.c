@@ -17,7 +17,7 @@ sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_
     if (st != SB_OK)
         return st;
     sb_blob *blob = object;
-    blob->context = sb__context(sb_context_retain(sb__context_public(context)));
+    blob->context = sb_context_retain(context);
     blob->dtype = dtype;
     blob->element_size = (uint32_t)sb_dtype_size(dtype);
     blob->shape.num_axes = -1;

@@ -128,7 +128,7 @@ static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool f
     }
     struct sb__export *e = object;
     e->bytes = bytes;
-    e->context = sb__context(sb_context_retain(sb__context_public(blob->context)));
+    e->context = sb_context_retain(blob->context);
     e->lease = sb__lease_take(mem, side, lease);
     *out = e;
     return SB_OK;

@@ -8,7 +8,7 @@ sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error 
     if (st != SB_OK)
         return st;
     struct sb__lease *lease = object;
-    lease->context = sb__context(sb_context_retain(sb__context_public(mem->context)));
+    lease->context = sb_context_retain(mem->context);
     lease->bytes = mem->bytes;
     *out = lease;
     return SB_OK;

@@ -14,7 +14,7 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     if (st != SB_OK)
         return st;
     sb_mem *mem = object;
-    mem->context = sb__context(sb_context_retain(sb__context_public(context)));
+    mem->context = sb_context_retain(context);
     mem->bytes = bytes;
     mem->writer = -1;
     mem->pending = -1;

@@ -24,7 +24,7 @@ void sb__retiree_free(sb_context *context, struct sb__retiree *place) {
 
 void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, const sb_mem *mem,
                         int32_t side, const struct sb__storage *storage) {
-    place->context = sb__context(sb_context_retain(sb__context_public(mem->context)));
+    place->context = sb_context_retain(mem->context);
     place->side = side;
     place->bytes = mem->bytes;
     place->storage = *storage;

@@ -54,7 +54,7 @@ static void end_pieces(void *user) {
     struct pieces *all = user;
     sb_context *context = all->context;
     sb__object_free(context, all, all->size);
-    sb_context_release(sb__context_public(context));
+    sb_context_release(context);
 }
 
 /* The bytes of all, and how many are not empty. */
@@ -88,7 +88,7 @@ static sb_status alloc_pieces(sb_context *context, size_t count, struct pieces *
     if (st != SB_OK)
         return st;
     *out = object;
-    (*out)->context = sb__context(sb_context_retain(sb__context_public(context)));
+    (*out)->context = sb_context_retain(context);
     (*out)->size = bytes;
     return SB_OK;
 }
