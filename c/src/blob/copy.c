@@ -5,23 +5,15 @@
 #include "memory/clear.h"
 #include "memory/mem.h"
 
-static bool may_copy(const sb_blob *blob, sb_part part, const sb_blob *source, uint32_t flags) {
-    return blob && source && sb__is_part(part) && !(flags & ~(uint32_t)SB_COPY_RESHAPE) &&
-           blob->dtype == source->dtype;
+/* Not inlined, as the next: keeps the fast path's stack frame small. */
+__attribute__((noinline)) static sb_status fail_dtypes(const sb_blob *blob, const sb_blob *source,
+                                                       sb_error *err) {
+    return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
+                    sb_dtype_name(blob->dtype), sb_dtype_name(source->dtype));
 }
 
-/* Apart, so that the fast path makes no room for the texts. */
-__attribute__((noinline)) static sb_status
-refuse(const sb_blob *blob, sb_part part, const sb_blob *source, uint32_t flags, sb_error *err) {
-    if (!blob || !source)
-        return sb__fail_null(err, blob ? "source" : "blob");
-    if (!sb__is_part(part))
-        return sb__check_part(part, err);
-    if (flags & ~(uint32_t)SB_COPY_RESHAPE)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
-    if (blob->dtype != source->dtype)
-        return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
-                        sb_dtype_name(blob->dtype), sb_dtype_name(source->dtype));
+__attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, const sb_blob *source,
+                                                       sb_error *err) {
     char ours[96], theirs[96];
     sb__ignore(sb_blob_shape_string(blob, ours, sizeof ours, NULL, NULL));
     sb__ignore(sb_blob_shape_string(source, theirs, sizeof theirs, NULL, NULL));
@@ -174,11 +166,16 @@ __attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *so
 
 sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, const sb_blob *source, uint32_t flags,
                             sb_error *err) {
-    if (!may_copy(blob, part, source, flags))
-        return refuse(blob, part, source, flags, err);
+    if (!blob || !source)
+        return sb__fail_null(err, blob ? "source" : "blob");
+    if (!sb__is_part(part))
+        return sb__check_part(part, err);
+    if (flags & ~(uint32_t)SB_COPY_RESHAPE)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
+    if (blob->dtype != source->dtype)
+        return fail_dtypes(blob, source, err);
     const bool same = sb__shape_same(&blob->shape, &source->shape);
-    if (same && copy_in_place(blob, source, part))
-        return SB_OK;
-    return same || flags & SB_COPY_RESHAPE ? copy(blob, source, part, err)
-                                           : refuse(blob, part, source, flags, err);
+    if (!same && !(flags & SB_COPY_RESHAPE))
+        return fail_shapes(blob, source, err);
+    return same && copy_in_place(blob, source, part) ? SB_OK : copy(blob, source, part, err);
 }
