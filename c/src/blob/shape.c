@@ -21,22 +21,19 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
     return SB_OK;
 }
 
-/* Product of dims[start..end), 0 if any of them is. False with the axis in `*out` if it does not
-   fit. */
-static bool product(const int64_t *dims, int32_t start, int32_t end, int64_t *out) {
+/* The product of dims[start..end), 0 if any of them is. Returns the axis at which it no longer
+   fits, or -1. */
+static int32_t product(const int64_t *dims, int32_t start, int32_t end, int64_t *out) {
     int64_t count = 1;
+    *out = 0;
     for (int32_t i = start; i < end; i++)
-        if (dims[i] == 0) {
-            *out = 0;
-            return true;
-        }
+        if (dims[i] == 0)
+            return -1;
     for (int32_t i = start; i < end; i++)
-        if (!sb__mul_i64(count, dims[i], &count)) {
-            *out = i;
-            return false;
-        }
+        if (!sb__mul_i64(count, dims[i], &count))
+            return i;
     *out = count;
-    return true;
+    return -1;
 }
 
 sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
@@ -46,11 +43,11 @@ sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num
     sb_status st = check_dims(dims, num_axes, err);
     if (st != SB_OK)
         return st;
-    if (!product(dims, 0, num_axes, &count))
+    const int32_t axis = product(dims, 0, num_axes, &count);
+    if (axis >= 0)
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
-                        "axis %d: a dimension of %lld makes the count "
-                        "exceed 2^63 - 1",
-                        (int)count, (long long)dims[count]);
+                        "axis %d: a dimension of %lld makes the count exceed 2^63 - 1", axis,
+                        (long long)dims[axis]);
     if (!sb__bytes_of(count, element_size, &bytes))
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                         "%lld elements of %zu bytes exceed the address space", (long long)count,
@@ -219,7 +216,7 @@ sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, i
     if (start < 0 || end < start || end > sb_blob_num_axes(blob))
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axes %d to %d of a blob with %d axes",
                         start, end, sb_blob_num_axes(blob));
-    if (!product(blob->shape.dims, start, end, &count))
+    if (product(blob->shape.dims, start, end, &count) >= 0)
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "the product of axes %d to %d does not fit",
                         start, end);
     *out = count;
