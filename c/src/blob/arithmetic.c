@@ -119,10 +119,10 @@ static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stre
     if (side_of(head) == SB_SIDE_CPU)
         return sb__write_begin(&work->write, mem, SB_SIDE_CPU, SB__WRITE_KEEP, err);
     sb_status st = sb__device_prepare_arithmetic(mem->context, err);
-    work->target = sb__own_queue(mem);
+    work->target = sb__own_target(mem, SB__FOR_OWN_QUEUE);
     if (st == SB_OK && stream)
-        st = sb__queued_on(mem, *stream, &work->target, err);
-    work->target.behind = &mem->made_by; /* nobody else has the memory until the end */
+        st = sb__stream_target(mem, *stream, &work->target, err);
+    work->target.write = &work->write; /* no other thread uses the memory until the end */
     return st == SB_OK ? sb__write_begin_for(&work->write, mem, SB_SIDE_GPU, SB__WRITE_KEEP,
                                              &work->target, err)
                        : st;
@@ -167,7 +167,6 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;
-    work->target.ordered = write->ordered;
     if (diff == write->mem) {
         *out = write->ptr;
         return SB_OK;

@@ -2,37 +2,40 @@
 #include "memory/mem.h"
 
 #include "base/error.h"
+#include "memory/write.h"
 
 /* Queued work comes after what wrote the bytes. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
     sb_status st = SB_OK;
-    if (target->behind && mem->bytes) {
+    if (target->write && mem->bytes) {
+        struct sb__events *made_by = &target->write->mem->made_by;
         const uint64_t others = writers & ~sb__slot_bit(target->slot);
         st = sb__await_oldest(mem, err);
         if (st == SB_OK)
-            st = sb__events_share(context, target->behind, &mem->made_by, err);
+            st = sb__events_share(context, made_by, &mem->made_by, err);
         if (st == SB_OK)
-            st = sb__streams_record(context, others & sb__writers(mem), target->behind, err);
+            st = sb__streams_record(context, others & sb__writers(mem), made_by, err);
     }
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }
 
-/* The side's bytes are current, but a queued copy or another stream may still be writing them. */
+/* The side's bytes are current, but a queued copy or another stream may still be writing them.
+   Arithmetic waits for a copy: its failure has to be known before they are used. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
-    if (mem->pending == side && (!target->queued || target->settles))
+    if (mem->pending == side && (!sb__is_queued(target) || target->write))
         st = sb__settle(mem, err);
     if (st != SB_OK || side == SB_SIDE_CPU)
         return st;
     if (mem->pending == side)
         st = sb__stream_wait(mem->context, target->stream, mem->event->handle, err);
     uint64_t writers = sb__writers(mem);
-    if (target->for_own)
+    if (sb__is_for_own(target))
         writers &= ~sb__slot_bit(SB__OWN_SLOT);
-    if (st == SB_OK && target->queued)
+    if (st == SB_OK && sb__is_queued(target))
         return order_behind(mem, writers | sb__default_users(mem, target), target, err);
     if (st == SB_OK && (writers || mem->made_by.count))
         st = sb__await_writers(mem, writers, err);
@@ -42,9 +45,9 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
 }
 
 static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
-    if (target->lets_out)
+    if (target->kind == SB__FOR_POINTER)
         mem->side[SB_SIDE_GPU].is_let_out = true;
-    if (!target->queued || target->for_own || !mem->bytes)
+    if (target->kind != SB__FOR_STREAM || !mem->bytes)
         return;
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     if (wrote)
@@ -108,7 +111,7 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
         left->unused = fresh;
         sb__retiree_free(mem->context, place);
     }
-    if (st == SB_OK && side == SB_SIDE_CPU && !target->queued)
+    if (st == SB_OK && side == SB_SIDE_CPU && !sb__is_queued(target))
         sb__forget_writers(mem); /* the copy waited for these, whose right to write ends here */
     return st;
 }
@@ -157,9 +160,9 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = read_locked(m, call, side, target, &left, err);
-    if (st == SB_OK && target->behind && m->pending == side) /* a copy that it needs first */
-        st = sb__events_add(m->context, target->behind, m->event, err);
-    if (st == SB_OK && target->for_own)
+    if (st == SB_OK && target->write && m->pending == side) /* a copy that it needs first */
+        st = sb__events_add(m->context, &target->write->mem->made_by, m->event, err);
+    if (st == SB_OK && sb__is_for_own(target))
         st = sb__after_default(m, &m->side[side], target, err);
     if (st == SB_OK && out)
         *out = m->side[side].ptr;
@@ -174,11 +177,10 @@ static sb_status read_into(const sb_mem *mem, enum sb__call call, int32_t side,
                            const sb_stream *stream, const void **out, struct sb__retired *retired,
                            sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
-    struct sb__target target = sb__own_stream(m);
-    target.lets_out = true;
+    struct sb__target target = sb__own_target(m, SB__FOR_POINTER);
     sb_status st = sb__side_check(m, side, err);
     if (st == SB_OK && stream)
-        st = sb__queued_on(m, *stream, &target, err);
+        st = sb__stream_target(m, *stream, &target, err);
     return st == SB_OK ? read_on(m, call, side, &target, out, retired, err) : st;
 }
 
@@ -205,8 +207,7 @@ __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb_
 sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
                            sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
-    struct sb__target target = sb__own_stream(m);
-    target.for_own = true;
+    const struct sb__target target = sb__own_target(m, SB__FOR_OWN);
     sb_status st = sb__device_check(m->context, err);
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
@@ -217,16 +218,15 @@ sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const
     sb_mem *m = (sb_mem *)mem;
     struct sb__target now = *target;
     int32_t head = sb__head(m);
-    now.settles = true;
-    if (now.for_own && head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED)
-        now.queued = false;
+    if (now.kind == SB__FOR_OWN_QUEUE && head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED)
+        now.kind = SB__FOR_OWN;
     sb_status st = sb__device_check(m->context, err);
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &now, out, retired, err) : st;
 }
 
 void sb__note_read(const sb_mem *mem, const struct sb__target *target) {
     sb_mem *m = (sb_mem *)mem;
-    if (!target->for_own || !m->bytes)
+    if (target->kind != SB__FOR_OWN_QUEUE || !m->bytes)
         return;
     (void)sb__lock(m, NULL); /* the read had it in this process: it is not a parent's thread's */
     if (m->own_work == SB__OWN_NONE)

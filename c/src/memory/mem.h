@@ -50,18 +50,29 @@ struct sb_mem {
 /* What the library's own stream may still be doing to a side, since nobody has waited. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* Where device work of a call goes: the library's own stream, waited for before the call returns,
-   or, queued, the caller's, or the library's own where whoever needs the bytes waits. */
-struct sb__target {
-    bool queued;
-    bool lets_out; /* the caller gets a pointer and names no stream */
-    bool for_own;  /* work of the library's own on its own stream follows */
-    bool settles;  /* a copy that is under way is waited for: its failure has to be known */
-    bool ordered;  /* the library's own stream comes after default streams already */
-    sb_stream stream;
-    int32_t slot;
-    struct sb__events *behind; /* gets what the bytes come of that arithmetic reads; NULL: none */
+/* Whom a call's device work is for. That decides on which stream it goes, and who waits for it. */
+enum sb__target_kind {
+    SB__FOR_POINTER,   /* The caller gets a pointer and names no stream: the work goes on the
+                          library's own stream, and is waited for before the call returns. */
+    SB__FOR_OWN,       /* Work of the library's follows on its own stream, and is waited for. */
+    SB__FOR_OWN_QUEUE, /* The same, but the thread that needs the bytes waits for it. */
+    SB__FOR_STREAM     /* The caller's stream: everything is queued there. */
 };
+
+struct sb__target {
+    enum sb__target_kind kind;
+    int32_t slot;
+    sb_stream stream;
+    const struct sb__write *write; /* of arithmetic, which may read another memory; NULL: none */
+};
+
+static inline bool sb__is_queued(const struct sb__target *target) {
+    return target->kind >= SB__FOR_OWN_QUEUE;
+}
+
+static inline bool sb__is_for_own(const struct sb__target *target) {
+    return target->kind == SB__FOR_OWN || target->kind == SB__FOR_OWN_QUEUE;
+}
 
 /* Orders nothing: whoever goes on to the rest of the memory takes the lock or asks the word. */
 static inline int32_t sb__head(const sb_mem *mem) {
@@ -139,9 +150,9 @@ void sb__unlock(sb_mem *mem);
 /* Publishes `head` with the bits that follow from the rest of the memory. */
 void sb__publish(sb_mem *mem, int32_t head);
 
-struct sb__target sb__own_stream(const sb_mem *mem);
-/* The same for work of the library's that is queued there and not waited for. */
-struct sb__target sb__own_queue(const sb_mem *mem);
+/* Of any kind but SB__FOR_STREAM, for which sb__stream_target is. */
+struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
+sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 /* As sb_mem_cpu and sb_mem_gpu, and as those for writing. These and the next two leave
    the storage that they replace in `retired`, whose end may take the bytes away again. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
@@ -151,12 +162,10 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
 /* The bytes on the device for work that the library queues on its own stream, and waits for. */
 sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
                            sb_error *err);
-/* The same for work on the stream of a target that is queued. Whoever has queued it on the
-   library's own says so by sb__note_read. */
+/* The same for arithmetic that is queued for a target. sb__note_read follows when it is queued. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
-sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 
 /* Waits for a pending transfer. A failed one moves the head to the side it came from; one of which
    nobody can tell whether it is over leaves both sides' storage in use. One that succeeded has

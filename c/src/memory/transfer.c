@@ -1,6 +1,7 @@
 #include "memory/mem.h"
 
 #include "base/error.h"
+#include "memory/write.h"
 
 #include <string.h>
 
@@ -42,19 +43,12 @@ sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err) {
     return asks_device ? sb__device_check(mem->context, err) : SB_OK;
 }
 
-struct sb__target sb__own_stream(const sb_mem *mem) {
-    return (struct sb__target){
-        .queued = false, .stream = mem->context->stream, .slot = SB__OWN_SLOT};
+struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind) {
+    return (struct sb__target){.kind = kind, .slot = SB__OWN_SLOT, .stream = mem->context->stream};
 }
 
-struct sb__target sb__own_queue(const sb_mem *mem) {
-    struct sb__target target = sb__own_stream(mem);
-    target.queued = target.for_own = true;
-    return target;
-}
-
-sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err) {
-    *out = (struct sb__target){.queued = true, .stream = stream};
+sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err) {
+    *out = (struct sb__target){.kind = SB__FOR_STREAM, .stream = stream};
     return sb__stream_slot(mem->context, stream, &out->slot, err);
 }
 
@@ -177,7 +171,7 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
 }
 
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
-    bool is_named = target->queued && !target->for_own && target->slot != SB__LEGACY_SLOT;
+    bool is_named = target->kind == SB__FOR_STREAM && target->slot != SB__LEGACY_SLOT;
     return is_named && mem->side[SB_SIDE_GPU].is_let_out && mem->bytes
                ? sb__slot_bit(SB__LEGACY_SLOT)
                : 0;
@@ -186,30 +180,30 @@ uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
 /* The writer is one of them. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
-    if (mem->own_work != SB__OWN_NONE && !target->for_own)
+    if (mem->own_work != SB__OWN_NONE && !sb__is_for_own(target))
         users |= sb__slot_bit(SB__OWN_SLOT);
     return users | sb__default_users(mem, target);
 }
 
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err) {
-    if (target->ordered || (target->queued && !target->for_own) || !storage->is_let_out ||
-        !mem->bytes)
+    const bool is_ordered = target->write && target->write->is_ordered;
+    if (is_ordered || target->kind == SB__FOR_STREAM || !storage->is_let_out || !mem->bytes)
         return SB_OK;
     return sb__device_try_after_default(mem->context, err);
 }
 
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     uint64_t users = users_before(mem, target);
-    if (!users && (target->queued || !mem->made_by.count))
+    if (!users && (sb__is_queued(target) || !mem->made_by.count))
         return SB_OK;
-    if (target->queued)
+    if (sb__is_queued(target))
         return sb__streams_order(mem->context, users, target->stream, err);
     sb_status st = sb__await_writers(mem, users & sb__writers(mem), err);
     users &= ~sb__writers(mem);
     if (st == SB_OK && users)
         st = sb__streams_wait(mem->context, users, err);
-    if (st == SB_OK && !target->for_own)
+    if (st == SB_OK && target->kind == SB__FOR_POINTER)
         mem->own_work = SB__OWN_NONE;
     return st;
 }
@@ -217,7 +211,7 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
 /* Only work on the stream of the allocation may use device memory at once. */
 static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces,
                             const struct sb__target *target) {
-    if (target->queued && !target->for_own)
+    if (target->kind == SB__FOR_STREAM)
         made->users |= sb__slot_bit(target->slot);
     else if (!replaces) /* whoever replaces waits before it becomes the memory's */
         mem->own_work = SB__OWN_WRITES;
@@ -251,16 +245,17 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
    and the memory does not have yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
-    sb_status st = target->queued ? sb__event_put(mem->context, mem->event, target->stream, err)
-                                  : sb__own_wait(mem->context, err);
+    sb_status st = sb__is_queued(target)
+                       ? sb__event_put(mem->context, mem->event, target->stream, err)
+                       : sb__own_wait(mem->context, err);
     if (st != SB_OK) {
         if (!sb__streams_over(mem->context, sb__slot_bit(target->slot)))
             leave_in_use(mem, fresh, target->slot);
         return st;
     }
-    if (!target->queued || side == SB_SIDE_GPU)
+    if (!sb__is_queued(target) || side == SB_SIDE_GPU)
         mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
-    if (!target->queued)
+    if (!sb__is_queued(target))
         return SB_OK;
     mem->pending = mem->event->handle ? side : -1;
     mem->pending_slot = target->slot;
@@ -277,7 +272,7 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
         return SB_OK;
     }
     sb_status st = sb__after_default(mem, &mem->side[side], target, err);
-    if (st == SB_OK && target->queued)
+    if (st == SB_OK && sb__is_queued(target))
         st = sb__event_make(mem->context, &mem->event, err);
     if (st == SB_OK)
         st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
@@ -287,9 +282,10 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
 /* What a copy of bytes of the device comes after; who waits for the copy waits for that, too. The
    library's own stream is the one that is waited for where nothing is queued. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
-    const uint64_t waited = target->queued ? 0 : sb__slot_bit(SB__OWN_SLOT);
+    const uint64_t waited = sb__is_queued(target) ? 0 : sb__slot_bit(SB__OWN_SLOT);
     sb_status st = sb__note_writers(mem, sb__writers(mem) & ~waited, err);
-    return st == SB_OK && target->queued ? sb__event_make(mem->context, &mem->event, err) : st;
+    return st == SB_OK && sb__is_queued(target) ? sb__event_make(mem->context, &mem->event, err)
+                                                : st;
 }
 
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
@@ -302,7 +298,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
     sb_status st = sb__after_default(mem, from_device ? &mem->side[SB_SIDE_GPU] : dst, target, err);
     if (st == SB_OK && from_device)
         st = note_source(mem, target, err);
-    else if (st == SB_OK && target->queued)
+    else if (st == SB_OK && sb__is_queued(target))
         st = sb__event_make(mem->context, &mem->event, err);
     if (st == SB_OK && users)
         st = sb__streams_order(mem->context, users, target->stream, err);
@@ -311,5 +307,6 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                              mem->bytes, target->stream, err);
     if (st == SB_OK)
         st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);
-    return st == SB_OK && from_device && !target->queued ? sb__await_writers(mem, 0, err) : st;
+    return st == SB_OK && from_device && !sb__is_queued(target) ? sb__await_writers(mem, 0, err)
+                                                                : st;
 }

@@ -27,7 +27,7 @@ static sb_status copy_within(struct sb__write *write, sb_error *err) {
         write->from = src;
         return SB_OK;
     }
-    struct sb__target own = sb__own_stream(mem);
+    const struct sb__target own = sb__own_target(mem, SB__FOR_OWN);
     sb_status st = sb__after_default(mem, &mem->side[write->side], &own, err);
     if (st == SB_OK)
         st = sb__device_copy(mem->context, SB__DEVICE_COPY, write->ptr, src, mem->bytes, own.stream,
@@ -62,7 +62,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
-    if (write->side == SB_SIDE_CPU || target->queued || (had_storage && !write->replaces))
+    if (write->side == SB_SIDE_CPU || sb__is_queued(target) || (had_storage && !write->replaces))
         return SB_OK;
     return mem->bytes ? sb__reach_allocation(mem, err) : SB_OK;
 }
@@ -88,11 +88,11 @@ static sb_status come_after(struct sb__write *write, bool in_place, const struct
                             const struct sb__target *asked, sb_error *err) {
     sb_mem *mem = write->mem;
     sb_status st = SB_OK;
-    if (in_place && target->queued)
+    if (in_place && sb__is_queued(target))
         st = note_made_by(write, target, err);
     if (st == SB_OK)
         st = sb__after_users(mem, target, err);
-    return st == SB_OK && asked->behind && !asked->for_own
+    return st == SB_OK && asked->write && asked->kind == SB__FOR_STREAM
                ? sb__events_prepare(mem->context, &mem->made_by, err)
                : st;
 }
@@ -107,7 +107,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (cell.work == SB__REFUSE)
         return sb__fail_lost(err);
     bool had_storage = mem->side[write->side].ptr != NULL;
-    struct sb__target own = sb__own_stream(mem);
+    const struct sb__target own = sb__own_target(mem, SB__FOR_POINTER);
     const struct sb__target *asked = target;
     if (cell.work == SB__NOTHING && mem->side[write->side].kind == SB_STORAGE_BORROWED_READ_ONLY)
         target = &own; /* copy_within works there, so that a failure is found before commit */
@@ -125,9 +125,9 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
     st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err)
                                 : reach(write, target, had_storage, err);
-    if (st == SB_OK && target->for_own && write->side == SB_SIDE_GPU) {
+    if (st == SB_OK && sb__is_for_own(target) && write->side == SB_SIDE_GPU) {
         st = sb__after_default(mem, &mem->side[write->side], target, err);
-        write->ordered = mem->side[write->side].is_let_out;
+        write->is_ordered = mem->side[write->side].is_let_out;
     }
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
@@ -158,8 +158,7 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
         write->replaces = false;
         return SB_OK;
     }
-    struct sb__target target = sb__own_stream(mem);
-    target.for_own = side == SB_SIDE_GPU;
+    const struct sb__target target = sb__own_target(mem, SB__FOR_OWN);
     return sb__write_begin_for(write, mem, side, mode, &target, err);
 }
 
@@ -170,6 +169,27 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
     return st == SB_OK ? begin(write, mem, side, mode, target, err) : st;
 }
 
+/* Who is going to write the device's side, or has done so. */
+static void note_writer(sb_mem *mem, const struct sb__target *target) {
+    switch (target->kind) {
+    case SB__FOR_POINTER:
+        mem->side[SB_SIDE_GPU].is_let_out = true;
+        return;
+    case SB__FOR_OWN:
+        mem->own_work = SB__OWN_NONE;
+        return;
+    case SB__FOR_OWN_QUEUE:
+        mem->own_work = mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
+        return;
+    case SB__FOR_STREAM:
+        if (!mem->bytes)
+            return;
+        mem->own_work = SB__OWN_NONE; /* the writer waits for it */
+        mem->writer = target->slot;
+        mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
+    }
+}
+
 static void commit(struct sb__write *write, const struct sb__target *target,
                    struct sb__retired *retired) {
     sb_mem *mem = write->mem;
@@ -178,18 +198,11 @@ static void commit(struct sb__write *write, const struct sb__target *target,
         sb__retire_storage(retired, write->place, mem, write->side, &mem->side[write->side]);
         mem->side[write->side] = write->fresh;
     }
-    bool on_stream = write->side == SB_SIDE_GPU && target->queued && !target->for_own && mem->bytes;
-    if (on_stream)
-        mem->own_work = SB__OWN_NONE; /* the writer waits for it */
-    if (write->side == SB_SIDE_GPU && target->for_own)
-        mem->own_work = target->queued && mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
     if (write->side == SB_SIDE_CPU || write->discards)
         sb__forget_writers(mem);
-    mem->writer = on_stream ? target->slot : -1;
-    if (on_stream)
-        mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
-    if (write->side == SB_SIDE_GPU && target->lets_out)
-        mem->side[SB_SIDE_GPU].is_let_out = true;
+    mem->writer = -1;
+    if (write->side == SB_SIDE_GPU)
+        note_writer(mem, target);
     sb__publish(mem, head_of(write->side));
     sb__unlock(mem);
 }
@@ -197,8 +210,7 @@ static void commit(struct sb__write *write, const struct sb__target *target,
 void sb__write_commit(struct sb__write *write, struct sb__retired *retired) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
         return; /* all that it would say is said already */
-    struct sb__target target = sb__own_stream(write->mem);
-    target.for_own = write->side == SB_SIDE_GPU; /* and has been waited for */
+    const struct sb__target target = sb__own_target(write->mem, SB__FOR_OWN); /* waited for */
     commit(write, &target, retired);
 }
 
@@ -210,7 +222,7 @@ void sb__write_commit_for(struct sb__write *write, const struct sb__target *targ
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target,
                            sb_error *err) {
     sb_mem *mem = write->mem;
-    if (target->for_own)
+    if (target->kind != SB__FOR_STREAM)
         return SB_OK;
     (void)sb__lock(mem, NULL); /* as in commit */
     sb_status st = sb__events_record(mem->context, &mem->made_by, target->stream, NULL);
@@ -287,11 +299,10 @@ static sb_status write_into(sb_mem *mem, int32_t side, enum sb__write_mode mode,
                             const sb_stream *stream, void **out, struct sb__retired *retired,
                             sb_error *err) {
     struct sb__write write;
-    struct sb__target target = sb__own_stream(mem);
-    target.lets_out = true;
+    struct sb__target target = sb__own_target(mem, SB__FOR_POINTER);
     sb_status st = sb__side_check(mem, side, err);
     if (st == SB_OK && stream)
-        st = sb__queued_on(mem, *stream, &target, err);
+        st = sb__stream_target(mem, *stream, &target, err);
     if (st == SB_OK)
         st = begin(&write, mem, side, mode, &target, err);
     if (st != SB_OK)

@@ -25,7 +25,7 @@ struct sb__write {
     bool uncleared;   /* the bytes at `ptr` are new, and perhaps another's: see SB__WRITE_FILL */
     bool replaces;    /* `fresh` takes the place of the side's storage on commit */
     bool discards;    /* the bytes that there were are of no use */
-    bool ordered;     /* on the device: the library's own stream comes after default streams */
+    bool is_ordered;  /* on the device: the library's own stream comes after default streams */
     struct sb__storage fresh;
     struct sb__retiree *place; /* of what `fresh` replaces */
 };
@@ -34,16 +34,15 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err);
 /* What the write replaced goes to `retired`. */
 void sb__write_commit(struct sb__write *write, struct sb__retired *retired);
-/* The same for work on the stream of a target that is queued, and for a side of the host as above.
- */
+/* The same for work that is queued for a target. */
 sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side,
                               enum sb__write_mode mode, const struct sb__target *target,
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
-/* After arithmetic that was queued on the stream of `target`, whose `behind` is the memory's own
-   made_by: its failure will be that of whoever waits for the bytes. Where no event can be had of
-   it, it is waited for here. */
+/* After arithmetic that was queued on the stream of `target`, whose `write` this is: the thread
+   that waits for the bytes gets its failure. Where no event of it can be had, it is waited for
+   here. */
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Nothing was written. */
 void sb__write_cancel(struct sb__write *write);
