@@ -122,8 +122,8 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
     return st;
 }
 
-/* The driver loads a kernel at its first launch, which fails where memory is short. Nobody could
-   say then what an operation in place has written; so each has run before. */
+/* The driver loads a kernel at its first launch, which fails where the device is out of memory.
+   What an operation in place has written would be unknown then; so each kernel has run before. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
         return SB_OK;
@@ -137,7 +137,7 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
-/* For want of memory cuBLAS may tell any of its failures: its guide says of a kernel that could not
+/* Out of memory, cuBLAS may report any of its failures: its guide says of a kernel that could not
    be launched that this "can be caused by multiple reasons". */
 static bool lacks_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));

@@ -23,7 +23,7 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     return sb_error_fill(err, status_of(status), (int32_t)status, message);
 }
 
-/* cuBLAS tells little of a lost device; the driver knows. A capture may forbid the wait. */
+/* cuBLAS reports little of a lost device; the driver knows. A capture may forbid the wait. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
@@ -57,7 +57,7 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
-        st = err->code = SB_ERR_OUT_OF_MEMORY; /* what it says where memory is short */
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* what it returns when it is out of memory */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }

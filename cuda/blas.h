@@ -29,7 +29,7 @@ typedef sb__cublas_status sb__cuda_task(const struct sb__cuda_blas *blas, void *
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err);
-/* What became of `call`, one of cuBLAS, told in `err`. */
+/* What became of `call`, one of cuBLAS, reported in `err`. */
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
                                const char *call, sb_error *err);
 

@@ -24,8 +24,8 @@ static bool is_current(const struct sb__cuda_device *device) {
     return false;
 }
 
-/* A call that fails may tell of other work, and have popped all the same: then another context is
-   current, which stays. */
+/* A call that fails may report the failure of other work, and have popped all the same: then
+   another context is current, which stays. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -285,8 +285,8 @@ static void destroy_parts(struct sb__cuda_device *device) {
     sb__cuda_end_kept(device, sb__cuda_is_sticky(entered));
 }
 
-/* A wait for a stream does as the application told its context to; one for an event as the event
-   was told. */
+/* A wait for a stream spins or blocks by the flags of the application's context; a wait for an
+   event by those of the event. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

@@ -15,7 +15,7 @@
 
 struct sb__cuda_blas; /* blas.h */
 
-/* Events that were given back, for the next that are asked for. */
+/* Released events, for the next that are asked for. */
 struct sb__cuda_events {
     sb__mutex lock;
     int count;
@@ -30,7 +30,7 @@ struct sb__cuda_slabs {
     struct sb__cuda_slab *first[SB__CUDA_SLAB_CLASSES];
 };
 
-/* Memory that could not be given back yet (kept.c). */
+/* Memory that could not be freed yet (kept.c). */
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* of the device */
     SB__CUDA_KEPT_PINNED, /* page-locked */
@@ -74,7 +74,7 @@ void sb__cuda_close(void *device);
 
 /* Calls of the driver: which of them failed, and what is put back when they end. */
 struct sb__cuda_visit {
-    const char *call;  /* that failed, as sb__cuda_named was told */
+    const char *call;  /* that failed, as it was passed to sb__cuda_named */
     unsigned int mode; /* of captures */
     bool relaxed;      /* that mode; false: it was left alone */
     bool pushed;       /* our context; false: it was current already */
@@ -102,7 +102,7 @@ sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu
    those. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
-/* The same before something is given back, or an event waited for: tried several times. */
+/* The same before something is freed, or an event waited for: tried several times. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
                                      struct sb__cuda_visit *visit);
 /* The same before a wait, whose failure may be taken for one of the work: tried several times. */
@@ -122,7 +122,7 @@ static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *d
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out, sb_error *err);
 void sb__cuda_release(const struct sb__cuda_device *device);
 
-/* The status of a result of `call`, told in `err`. */
+/* The status of a result of `call`, reported in `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
                           const char *call, sb_error *err);
 /* The process is ending and the driver has gone: what was queued counts as done. */
@@ -133,15 +133,15 @@ static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
 /* The error loses the context: every later call fails with it. */
 int sb__cuda_is_sticky(sb__cu_result result);
 
-/* What a wait says of the work: a lost device has ended it, too. */
+/* Whether the work is over, by the result of a wait: a lost device has ended it, too. */
 static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
 
-/* How often a call is made whose failure nobody is told: any two failures come to nothing. */
+/* How often a call is made whose failure is not reported: any two failures come to nothing. */
 #define SB__CUDA_TRIES 3
 
-/* What gives something back is tried again, but not where it may be gone with the context. */
+/* A call that frees something is retried, but not where that may be gone with the context. */
 #define SB__CUDA_GIVE_BACK(call)                                                                   \
     do {                                                                                           \
         sb__cu_result given = call;                                                                \
@@ -165,29 +165,28 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 /* Once it is open, and before it is closed. */
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
-/* Has the pool of each context of this device, which has one, give back what it keeps. What was
-   freed behind work that still runs stays, and what was freed on a stream that a caller has stays
-   until that context waits. Between enter and leave. */
+/* Trims the pool of each context of this device, which has one. What was freed behind work that
+   still runs stays, and what was freed on a stream that a caller has stays until that context
+   waits. Between enter and leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
 /* A caller has the device's stream from now on, and may capture it: no other context asks it. */
-void sb__cuda_siblings_let_out(struct sb__cuda_device *device);
+void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
 /* Each keeps what work on `stream` may still use until somebody has waited for that work. It is
    lost for good, and counted so, where the work is on another stream than our own, or where the
-   host lacks memory to remember it. PARTS come with their kind and bytes. */
+   host is out of memory to remember it. PARTS come with their kind and bytes. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
                    size_t bytes, sb_stream stream);
 bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
-/* Gives memory back that nothing uses, whatever stream it was used on: false where the driver does
-   not take it. Between enter and leave. */
-bool sb__cuda_gave_back(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
-                        void *ptr);
-/* Waits for the stream and, where that is our own, gives back what was kept. Between enter and
-   leave. */
+/* Frees memory that nothing uses, whatever stream it was used on: false where the driver refuses.
+   Between enter and leave. */
+bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
+                       void *ptr);
+/* Waits for the stream and, where that is our own, frees what was kept. Between enter and leave. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
 /* Frees kept blocks of a pool behind all that is queued on our stream. Between enter and leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
@@ -197,9 +196,9 @@ void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 
 sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-/* Waits for what was freed on our stream and gives what the pool keeps back to the driver. */
+/* Waits for what was freed on our stream and returns what the pool keeps to the driver. */
 void sb__cuda_trim(void *device);
-/* The same where memory of the device is short; the other contexts give back theirs, too. */
+/* The same where the device is out of memory; the other contexts are trimmed, too. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
 /* Whether the device has not one page left. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);

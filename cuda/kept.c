@@ -1,6 +1,6 @@
-/* Memory that could not be given back yet, since work may still use it and a wait for that has
-   failed or could not be tried, or since the driver did not take it. The next wait that succeeds
-   gives it back. */
+/* Memory that could not be freed yet, since work may still use it and a wait for that has
+   failed or could not be tried, or since the driver refused. The next wait that succeeds
+   frees it. */
 #include "device.h"
 
 #include "context/context.h"
@@ -61,10 +61,10 @@ void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
     sb__cuda_keep_parts(device, entry, stream);
 }
 
-/* --- giving back; between enter and leave ---------------------------------------------------- */
+/* --- freeing; between enter and leave -------------------------------------------------------- */
 
-bool sb__cuda_gave_back(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
-                        void *ptr) {
+bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
+                       void *ptr) {
     sb__cu_result result = SB__CUDA_SUCCESS;
     for (int tries = 0; tries < SB__CUDA_TRIES; tries++) {
         result = kind == SB__CUDA_KEPT_BLOCK ? device->cu->cuMemFree_v2(sb__cuda_address(ptr))
@@ -75,8 +75,8 @@ bool sb__cuda_gave_back(const struct sb__cuda_device *device, enum sb__cuda_kept
     return false;
 }
 
-static void give_back(struct sb__cuda_device *device, struct sb__cuda_kept *entry) {
-    if (entry->kind == SB__CUDA_KEPT_PARTS || sb__cuda_gave_back(device, entry->kind, entry->ptr))
+static void release(struct sb__cuda_device *device, struct sb__cuda_kept *entry) {
+    if (entry->kind == SB__CUDA_KEPT_PARTS || sb__cuda_try_free(device, entry->kind, entry->ptr))
         drop(device, entry);
     else
         put(device, entry);
@@ -90,7 +90,7 @@ sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream
         struct sb__cuda_kept *entry = next;
         next = entry->next;
         if (sb__cuda_is_over(result))
-            give_back(device, entry);
+            release(device, entry);
         else
             put(device, entry);
     }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define OLDEST_DRIVER 12000
-#define STORY         160 /* bytes of what the system says */
+#define STORY         160 /* bytes of the system's text */
 
 #define CUBLAS_12 SB__LIBRARY("libcublas.so.12", "cublas64_12.dll")
 #define CUBLAS_13 SB__LIBRARY("libcublas.so.13", "cublas64_13.dll")
@@ -68,7 +68,8 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
         result = driver->cuInit(0);
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
-    if (result == SB__CUDA_ERROR_NOT_INITIALIZED) /* what cuInit says in a child, and only there */
+    if (result ==
+        SB__CUDA_ERROR_NOT_INITIALIZED) /* what cuInit returns in a child, and only there */
         return sb_error_fill(err, SB_ERR_FORKED, (int32_t)result,
                              "CUDA was initialised before this process was forked; call exec, or "
                              "initialise it in the child alone");

@@ -85,12 +85,12 @@ static void keep(struct sb__cuda_device *device, const struct freed *block) {
     sb__cuda_keep(device, SB__CUDA_KEPT_BLOCK, block->ptr, block->bytes, block->stream);
 }
 
-/* Pool memory may be given back by cuMemFree, too, once nothing uses it. */
+/* Pool memory may be freed by cuMemFree, too, once nothing uses it. */
 static void free_now(struct sb__cuda_device *device, const struct freed *block) {
     sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
     if (!sb__cuda_is_over(result))
         result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
-    if (!sb__cuda_is_over(result) || !sb__cuda_gave_back(device, SB__CUDA_KEPT_BLOCK, block->ptr))
+    if (!sb__cuda_is_over(result) || !sb__cuda_try_free(device, SB__CUDA_KEPT_BLOCK, block->ptr))
         keep(device, block);
 }
 
@@ -103,7 +103,7 @@ bool sb__cuda_is_full(struct sb__cuda_device *device) {
         return false;
     const sb__cu_result result = device->cu->cuMemAlloc_v2(&ptr, page);
     const struct freed block = {(void *)(uintptr_t)ptr, page, (sb_stream)device->stream};
-    if (result == SB__CUDA_SUCCESS && !sb__cuda_gave_back(device, SB__CUDA_KEPT_BLOCK, block.ptr))
+    if (result == SB__CUDA_SUCCESS && !sb__cuda_try_free(device, SB__CUDA_KEPT_BLOCK, block.ptr))
         keep(device, &block);
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return result == SB__CUDA_ERROR_OUT_OF_MEMORY;

@@ -14,8 +14,8 @@ struct sb__cuda_slab {
     struct sb__cuda_slab *next;
     char *start;
     size_t bytes, carved; /* from the start on */
-    uint32_t used, spare; /* buffers; those given back */
-    uint32_t spares[];    /* by number: what was given back is not touched */
+    uint32_t used, spare; /* buffers; those released */
+    uint32_t spares[];    /* by number: what was released is not touched */
 };
 
 /* --- of the driver ----------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static void give(struct sb__cuda_device *device, void *ptr, size_t bytes) {
     const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
     bool is_gone = sb__cuda_done(entered) == SB__CUDA_SUCCESS;
     if (entered == SB__CUDA_SUCCESS) {
-        is_gone = sb__cuda_gave_back(device, SB__CUDA_KEPT_PINNED, ptr);
+        is_gone = sb__cuda_try_free(device, SB__CUDA_KEPT_PINNED, ptr);
         (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     }
     if (!is_gone)

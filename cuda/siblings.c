@@ -1,5 +1,5 @@
 /* The devices that this process has open. Each context of a device keeps memory in a pool of its
-   own, and gives it back where another one lacks some. */
+   own, and frees it where another one runs out. */
 #include "device.h"
 
 /* Held while pools are trimmed, so that none is closed meanwhile. Nothing is waited for under it:
@@ -24,8 +24,8 @@ void sb__cuda_siblings_part(struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* What was freed counts as used until somebody has seen that the stream is past it. A look would
-   end a capture, which nobody can begin where no caller has the stream. */
+/* What was freed counts as used until the driver has been asked whether the stream is past it. The
+   question would end a capture, which cannot begin where no caller has the stream. */
 static void trim(const struct sb__cuda_device *device) {
     if (!atomic_load(&device->caller_has_stream))
         (void)device->cu->cuStreamQuery(device->stream);
@@ -40,8 +40,8 @@ void sb__cuda_siblings_trim(const struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* Under the lock, so that nobody is looking at the stream any more. */
-void sb__cuda_siblings_let_out(struct sb__cuda_device *device) {
+/* Under the lock: after it no other context looks at the stream. */
+void sb__cuda_siblings_expose(struct sb__cuda_device *device) {
     if (atomic_load(&device->caller_has_stream))
         return;
     sb__mutex_lock(&lock);

@@ -5,13 +5,13 @@
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
-        sb__cuda_siblings_let_out(device);
+        sb__cuda_siblings_expose(device);
     return (sb_stream)device->stream;
 }
 
 /* A per-thread default stream is ordered with the legacy one and with no other: an event there
-   comes after its work, and ours after the event. While a blocking stream is captured nobody can
-   use the legacy stream; to record there would end the capture. */
+   comes after its work, and ours after the event. While a blocking stream is captured, CUDA lets
+   no thread use the legacy stream; to record there would end the capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
@@ -107,8 +107,8 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
     return kept;
 }
 
-/* Recorded anew, an event stands for its new place alone; whoever waits for the old one goes on to
-   do so. */
+/* Recorded anew, an event stands for its new place alone; a stream that waits for the old one goes
+   on to do so. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;

@@ -7,7 +7,8 @@
 const sb_backend sb__cuda_backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
-    .flags = SB_BACKEND_PINNED_NOT_IN_CHILD, /* nothing says that the driver maps it there */
+    .flags =
+        SB_BACKEND_PINNED_NOT_IN_CHILD, /* no document promises that the driver maps it there */
     .name = "cuda",
     .open = sb__cuda_open,
     .close = sb__cuda_close,
