@@ -40,7 +40,7 @@ TEST(texts_come_and_go_in_reverse_order) {
             const bool is_long = test_random(&seed) % 500 == 0;
             if (count > 0 && test_random(&seed) % 3 == 0) {
                 held -= taken[--count].bytes;
-                sb__texts_give_back(&texts, rig.context, taken[count].bytes);
+                sb__texts_release(&texts, rig.context, taken[count].bytes);
                 continue;
             }
             const size_t bytes = 1 + test_random(&seed) % (is_long ? 9000 : 40);
@@ -57,7 +57,7 @@ TEST(texts_come_and_go_in_reverse_order) {
             continue;
         }
         while (count > 0) {
-            sb__texts_give_back(&texts, rig.context, taken[--count].bytes);
+            sb__texts_release(&texts, rig.context, taken[--count].bytes);
             if (count % 100 == 0)
                 assert_all_there(taken, count);
         }

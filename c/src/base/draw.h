@@ -1,4 +1,4 @@
-/* splitmix64: numbers by chance, of which a seed gives the same again. */
+/* splitmix64: random numbers, the same again from the same seed. */
 #ifndef SB_BASE_DRAW_H
 #define SB_BASE_DRAW_H
 

@@ -55,12 +55,12 @@ sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code, co
     return status;
 }
 
-sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *told,
+sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *reported,
                         const char *who) {
-    if (!told->message[0])
+    if (!reported->message[0])
         return sb__fail_at(err, status, offset, "%s failed and did not say why", who);
     if (err) {
-        *err = *told;
+        *err = *reported;
         err->code = status;
         err->offset = offset;
         err->message[sizeof err->message - 1] = '\0';

@@ -14,8 +14,8 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
 /* The same with an error number of the system (port/files.h), whose text is appended. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* What a callback told of its failure, from a message of "", as ours; `who` failed. */
-sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *told,
+/* The error that a callback has reported, from a message of "", as ours; `who` failed. */
+sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *reported,
                         const char *who);
 
 /* The statuses that every function with pointers returns. */

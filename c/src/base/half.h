@@ -19,7 +19,7 @@ static inline float sb__float_of_bits(uint32_t bits) {
 }
 
 /* Every F16 is a float: a NaN keeps its bits, and no subnormal float, which a processor may be
-   told to take for zero, is on the way. A mask chooses, so that loops become vectors. */
+   set to take for zero, occurs in between. A mask chooses, so that loops become vectors. */
 static inline float sb__float_of_f16(uint16_t half) {
     const uint32_t magnitude = half & 0x7fff;
     const uint32_t subnormal = sb__bits_of_float((float)(int32_t)magnitude * 0x1p-24F);

@@ -15,8 +15,9 @@ sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_erro
 sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
                            const char *what, sb_error *err);
 
-/* Fills a caller's struct of `given` bytes, which it then says, from one of ours of `known` bytes:
-   an older caller's gets no more than it holds, what a newer one has beyond ours becomes zero. */
+/* Fills a caller's struct of `given` bytes, which become its struct_size, from one of ours of
+   `known` bytes: an older caller's gets no more than it holds, what a newer one has beyond ours
+   becomes zero. */
 void sb__give_struct(void *theirs, size_t given, const void *ours, size_t known);
 
 #endif

@@ -58,7 +58,7 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
                : sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
 }
 
-/* Apart, so that the fast path saves no registers for it. */
+/* Not inlined, so that the fast path saves no registers for it. */
 __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const sb_mem *mem,
                                                       enum sum kind, double *out, sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

@@ -52,7 +52,7 @@ struct sb__load {
 
 /* One side on its own, on the host or the device: storage that exists and fits is written in place,
    seen by its sharers, else it is new. After a failed begin there is nothing to cancel. After the
-   commit the shape is the caller's to take. What is given up goes to `retired`. */
+   commit the shape is the caller's to take. What it replaces goes to `retired`. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);

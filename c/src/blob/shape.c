@@ -100,8 +100,8 @@ static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     return !mem || mem->bytes >= bytes;
 }
 
-/* From the first on: they may be the blob's own. One by one: whoever has just stored them did so,
-   and a wider load would wait until those stores are done. */
+/* From the first on: they may be the blob's own. One by one: a caller that has just stored them did
+   so, and a wider load would wait until those stores are done. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];

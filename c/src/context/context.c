@@ -89,7 +89,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     if (strcmp(device, "cpu") != 0)
         st = sb__device_open(context, &o, device, err);
     if (st != SB_OK) {
-        (void)sb__context_let_go(context);
+        (void)sb__context_drop_owner(context);
         return st;
     }
     *out = context;
@@ -101,7 +101,7 @@ void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
     bool waits = !sb__quarantine_is_empty(context);
-    int64_t left = sb__context_let_go(context);
+    int64_t left = sb__context_drop_owner(context);
     if (left == 0 || (left == 1 && waits))
         sb__quarantine_end(context);
 }
@@ -109,7 +109,7 @@ void sb_context_release(sb_context *context) {
 /* A deleter may release the context. */
 void sb_context_trim(sb_context *context) {
     context = sb__context(sb_context_retain(context));
-    sb__quarantine_ask_all(); /* first: what it gives back may go to the cache */
+    sb__quarantine_ask_all(); /* first: what it releases may go to the cache */
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
     sb_context_release(context);

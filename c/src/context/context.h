@@ -1,7 +1,7 @@
 /* The context from inside: accounted host memory, guarded calls of the device,
    and the streams that its memories are used on.
 
-   Lock order of the whole library; whoever holds one may take those after it:
+   Lock order of the whole library; a thread that holds one may take those after it:
 
      1. an sb_mem's lock       never two of them; under it run slots of the
                                allocator and of the backend, but no deleter and
@@ -78,7 +78,7 @@ struct sb__quarantined {
     struct sb__quarantined *next;
     uint64_t users; /* the work that has to be over, as a set of streams, not empty */
     size_t bytes;
-    void (*give_back)(struct sb__quarantined *entry); /* runs deleters: without any lock */
+    void (*release)(struct sb__quarantined *entry); /* runs deleters: without any lock */
 };
 
 /* How far a question that does not wait has come through the streams of a bit. */
@@ -100,7 +100,7 @@ struct sb__quarantine {
     sb__counter bytes;
 };
 
-/* Bytes that a backend of the library's own was to give back to its driver and could not yet. */
+/* Bytes that a backend of the library's own was to return to its driver and could not yet. */
 typedef void sb__kept_bytes(const void *device, uint64_t *out_device, uint64_t *out_pinned);
 
 struct sb_context {
@@ -117,7 +117,7 @@ struct sb_context {
     bool has_device;
     sb_backend backend; /* a copy, its missing tail zero; valid if has_device */
     void *device;
-    sb__kept_bytes *kept_bytes;  /* NULL: the backend tells nothing */
+    sb__kept_bytes *kept_bytes;  /* NULL: the backend reports none */
     int32_t ordinal;             /* N of "NAME:N" */
     sb_stream stream;            /* the library's own; NULL for a backend without streams */
     _Atomic int32_t device_lost; /* SB_OK or SB_ERR_DEVICE_LOST, for good */
@@ -144,8 +144,8 @@ enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* --- contexts (builtin.c, life.c, limits.c) ------------------------------------ */
 
-/* Of a built-in context; no flag of the caller's has its bit. The mark and not the address tells
-   it: objects of another copy of the library have a built-in context, too. */
+/* Of a built-in context; no flag of the caller's has its bit. The mark and not the address is
+   asked: objects of another copy of the library have a built-in context, too. */
 #define SB__CONTEXT_BUILT_IN 0x80000000u
 
 #define SB__DEFAULT_CACHE_CAP ((size_t)256 << 20)
@@ -156,11 +156,11 @@ static inline bool sb__context_is_built_in(const sb_context *context) {
 
 /* `context`, or the built-in one for NULL. */
 sb_context *sb__context(const sb_context *context);
-/* What the caller gave: NULL for the built-in one. */
+/* What the caller passed: NULL for the built-in one. */
 sb_context *sb__context_public(sb_context *context);
 /* One owner less; the last one frees it. Returns how many are left. Unlike sb_context_release it
    asks no quarantine, so that nothing waits and no deleter runs. */
-int64_t sb__context_let_go(sb_context *context);
+int64_t sb__context_drop_owner(sb_context *context);
 /* The limits of a read: `limits` (may be NULL) over the context's, every member filled in. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
@@ -220,7 +220,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Drops the oldest until there are `most` bytes. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
 
-/* --- host memory given back (host_release.c) -------------------------------------- */
+/* --- host memory released (host_release.c) ---------------------------------------- */
 
 #define SB__BUFFER_ALIGNMENT 64
 
@@ -259,7 +259,7 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
                            sb_error *err);
 /* Never fails; does nothing in a forked child. */
 void sb__device_free(sb_context *context, void *ptr, size_t bytes);
-/* Gives back what the device's backend keeps, if it can be used. */
+/* Has the backend free what it keeps for reuse, if the device can be used. */
 void sb__device_trim(sb_context *context);
 sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
                           sb_error *err);
@@ -311,7 +311,7 @@ struct sb__event {
     _Atomic int64_t refs;
     void *handle;                     /* NULL: not recorded yet */
     sb_stream stream;                 /* that it was recorded on */
-    _Atomic bool is_over;             /* a wait has said that its work has succeeded */
+    _Atomic bool is_over;             /* a wait has shown that its work has succeeded */
     bool is_listed;                   /* in the context's list */
     bool is_kept;                     /* which is a user of it until it has been asked */
     uint64_t number;                  /* rising in the list */
@@ -364,7 +364,7 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 /* --- streams (streams.c) --------------------------------------------------------
 
    Each stream has a slot; a set of streams is one word, in which streams share bits once there
-   are many. Whoever names a bit waits for all that share it. */
+   are many. A wait for a bit is one for all streams that share it. */
 
 enum {
     SB__LEGACY_SLOT, /* NULL, the legacy default stream */
@@ -388,8 +388,8 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 /* An event of the same work on each of them, to be asked for its failure. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
-/* Says of the work that was queued when `mark` was empty whether it is known to be over, and waits
-   for nothing. If not, `mark` may be left for the next time. */
+/* Whether the work that was queued when `mark` was empty is known to be over. Waits for nothing. If
+ * not, `mark` may be left for the next time. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* An event of the work queued so far on the next stream of `users` but `except` from `*slot` on;
    `*slot` becomes its slot, or -1. `*event` stays NULL for a backend without events. */
@@ -407,12 +407,12 @@ void sb__streams_free(sb_context *context);
 
    All streams may be waited for where one has failed: no lock of streams is held. */
 
-/* Waits for the library's own stream. A failure of which nobody knows that it was not of arithmetic
-   that is queued there loses the device, since that writes in place. Its waits come one after
+/* Waits for the library's own stream. A failure that may be one of arithmetic queued there
+   loses the device, since arithmetic writes in place. Its waits come one after
    another: a failure may be reported to one of them alone, and the others have to know of it.
    DEVICE_LOST also of a device that was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
-/* Waits for it, on a lost device too, and says whether its work is over. */
+/* Waits for it, on a lost device too, and returns whether its work is over. */
 bool sb__own_over(sb_context *context);
 /* What a failure `st` of work on that stream, which an event has reported, comes to. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
@@ -421,7 +421,8 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err);
-/* A write in place failed on the way: the device is lost. Returns DEVICE_LOST, `err` reworded. */
+/* A write in place failed before its end: the device is lost. Returns DEVICE_LOST, `err` reworded.
+ */
 sb_status sb__device_spoiled(sb_context *context, sb_error *err);
 /* Waits for the event, twice where the first wait fails: SB_OK, or the failure of its work. */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
@@ -434,15 +435,15 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
                           sb_error *err);
 /* The host waits for the same work, for all of it also where a wait fails; the first failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
-/* Waits for the same work, on a lost device too, and says whether it is over: false if that cannot
-   be told of a stream, since waits may fail without having waited. */
+/* Waits for the same work, on a lost device too, and returns whether it is over: false if that is
+   not known of a stream, since waits may fail without having waited. */
 bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* --- quarantine (quarantine.c) ---------------------------------------------------- */
 
 /* Takes what must not be freed or used again before the work of entry->users is over. */
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
-/* Gives back what is over by now. Waits; no lock may be held, since deleters run. */
+/* Releases what is over by now. Waits; no lock may be held, since deleters run. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Asks all contexts of the process that wait: the owner that released one is not there to ask. */
@@ -450,7 +451,7 @@ void sb__quarantine_ask_all(void);
 /* The same at the end of a context, of which the address alone is used. Waits for its own work, for
    that of other contexts not. */
 void sb__quarantine_end(const sb_context *context);
-/* Memory that a backend can never give back to its driver. */
+/* Memory that a backend can never return to its driver. */
 void sb__quarantine_lose(size_t bytes);
 /* That, and what is in quarantine of contexts that nobody else owns. */
 uint64_t sb__quarantine_leaked(void);

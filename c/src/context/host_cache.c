@@ -38,7 +38,7 @@ static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) {
     struct sb__host_cache *cache = &context->cache;
     bool found = false;
-    /* Whoever finds the cache busy does without it. */
+    /* A thread that finds the cache busy does without it. */
     if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
     for (int i = cache->count - 1; i >= 0 && !found; i--) {

@@ -57,7 +57,7 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
-/* What is acquired for a buffer of `bytes`, and given back; of page-locked memory that is more. */
+/* What is acquired for a buffer of `bytes`, and released; of page-locked memory that is more. */
 static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
     return pinned ? sb__cache_class(context, bytes) : bytes;
 }

@@ -23,7 +23,7 @@ sb_context *sb_context_retain(sb_context *context) {
     return context;
 }
 
-int64_t sb__context_let_go(sb_context *context) {
+int64_t sb__context_drop_owner(sb_context *context) {
     int64_t left = atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) - 1;
     if (left == 0)
         end(context);

@@ -58,7 +58,7 @@ static void delist(sb_context *context) {
         unlink_waiting(context);
     sb__mutex_unlock(&waiting_lock);
     if (leaves)
-        (void)sb__context_let_go(context);
+        (void)sb__context_drop_owner(context);
 }
 
 void sb__quarantine_lose(size_t bytes) {
@@ -190,11 +190,11 @@ static bool is_over(sb_context *context, struct asked *asked, bool waits) {
 }
 
 /* Runs deleters, which may call the library: every list is whole by now. */
-static void give_back(struct sb__quarantine *quarantine, struct sb__quarantined *over) {
+static void release_all(struct sb__quarantine *quarantine, struct sb__quarantined *over) {
     while (over) {
         struct sb__quarantined *entry = take_first(&over);
         sb__counter_subtract(&quarantine->bytes, entry->bytes);
-        entry->give_back(entry);
+        entry->release(entry);
     }
 }
 
@@ -211,7 +211,7 @@ static void ask(sb_context *context, bool waits) {
         else
             put_back(context, &asked);
     }
-    give_back(quarantine, over);
+    release_all(quarantine, over);
     if (sb__quarantine_is_empty(context))
         delist(context);
 }
@@ -237,7 +237,7 @@ static void ask_all(const sb_context *own, bool waits) {
         ask(context, waits || context == own);
         if (!sb__quarantine_is_empty(context))
             enlist(context);
-        (void)sb__context_let_go(context);
+        (void)sb__context_drop_owner(context);
     }
 }
 

@@ -140,8 +140,8 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
-/* Asked twice: a wait may fail without having waited, and a failure of the work is told once.
-   DEVICE_LOST says that the work has ended, too. */
+/* Asked twice: a wait may fail without having waited, and a failure of the work is reported
+   once. After DEVICE_LOST the work has ended, too. */
 static bool is_over(sb_context *context, sb_stream stream) {
     sb_status st = sb__device_synchronize(context, stream, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -178,7 +178,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* DEVICE_LOST says that the work has ended, too. */
+/* After DEVICE_LOST the work has ended, too. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

@@ -19,7 +19,7 @@ static uint64_t begin_own_wait(sb_context *context) {
     return sb__counter_read(&context->arithmetic_queued);
 }
 
-/* The device is lost before the next wait begins: that one may not be told. */
+/* The device is lost before the next wait begins: to that one the failure may not be reported. */
 static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
     if (st == SB_OK)
         st = sb__own_kept(context, err);
@@ -196,7 +196,7 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
     return st;
 }
 
-/* On a lost device, too: whoever calls this goes on to destroy the stream. */
+/* On a lost device, too: the caller goes on to destroy the stream. */
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)

@@ -174,7 +174,7 @@ static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err)
     return sb_mem_set_gpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
 }
 
-/* Into a memory of its own, so that sharers keep what they have. */
+/* Into a separate memory, so that sharers keep what they have. */
 static sb_status adopt(sb_blob *blob, sb_part part, const struct import *in, uint32_t flags,
                        sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

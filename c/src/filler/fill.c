@@ -162,7 +162,7 @@ static sb_status adopt(sb_filler *own, const sb_filler *filler, sb_error *err) {
     return SB_OK;
 }
 
-/* Apart, so that small fills with a constant make no room for it. */
+/* Not inlined: keeps the stack frame of small fills with a constant small. */
 __attribute__((noinline)) static void fill_tasks(const sb_blob *blob, const sb_filler *filler,
                                                  uint64_t seed, void *out) {
     struct job job = {.parallel = &blob->context->parallel,
@@ -186,7 +186,7 @@ static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, vo
         fill_tasks(blob, filler, seed, out);
 }
 
-/* Apart, so that the fast path makes no room for it. */
+/* Not inlined: keeps the fast path's stack frame small. */
 __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_filler *filler,
                                                      uint64_t seed, sb_error *err) {
     struct sb__load_side load;
@@ -201,7 +201,7 @@ __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_fil
     return st;
 }
 
-/* The general way, apart, so that a small fill with a constant makes no room for it. */
+/* The general way. Not inlined: keeps the stack frame of small fills with a constant small. */
 __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_filler *filler,
                                                         uint64_t seed, sb_error *err) {
     sb_filler own;

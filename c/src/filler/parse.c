@@ -20,7 +20,7 @@ static const struct sb__path path = {NULL, "", -1, fields};
 
 #define MAX_NAME 24 /* above the length of any type's name */
 
-/* What a message says, gathered before it is judged. */
+/* A message's fields, gathered before they are checked. */
 struct claims {
     sb_filler filler;
     bool has[SB__FILLER_VARIANCE_NORM + 1];
@@ -58,7 +58,7 @@ static sb_status gather_type(const struct sb__reader *reader, const struct sb__f
     return sb__reader_copy(reader, field->begin, claims->name, kept, err);
 }
 
-/* Whether a field of that number is what its wire type says; others are unknown fields. */
+/* Whether a field has the wire type of its number; others are unknown fields. */
 static bool is_known(const struct sb__field *field) {
     if (field->number == SB__FILLER_TYPE)
         return field->type == SB__WIRE_BYTES;

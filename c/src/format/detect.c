@@ -5,7 +5,7 @@
 
 #include <syncblob/model.h>
 
-/* The outermost fields tell: what wire types a format gives them, and how much each speaks for
+/* By the outermost fields: what wire types a format gives them, and how much each speaks for
    it. A field of another type rules the format out. Where several formats are possible, the
    weights prefer what Caffe writes: a solver state always has iter, a net name or layers, a blob
    a payload. */

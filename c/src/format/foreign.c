@@ -277,8 +277,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* A line feed is also the tag of a net's name, and only words of which we know the text tell the
-   two apart: text that anybody may have written begins with none. */
+/* A line feed is also the tag of a net's name, and only words of known text distinguish the
+   two: other text begins with none of them. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];

@@ -1,5 +1,5 @@
 /* What bytes are that are no message of Caffe's: web pages, archives, other
-   programs' files. Told by their first bytes, and only where these are certain. */
+   programs' files. They are recognised by their first bytes, where these are certain. */
 #ifndef SB_FORMAT_FOREIGN_H
 #define SB_FORMAT_FOREIGN_H
 
@@ -20,8 +20,8 @@ struct sb__head {
 /* "an HTML page, ..." into `out`, of SB__WORDS_BYTES; false: nothing that is known. */
 bool sb__foreign_words(const struct sb__head *head, char *out);
 
-/* Messages of protobuf's that are others': they may be well-formed, so that only what is inside
-   tells. TensorFlow's; NULL: none of them. */
+/* Messages of protobuf's that are others': they may be well-formed, so that only what is
+   inside distinguishes them. TensorFlow's; NULL: none of them. */
 const char *sb__foreign_message(const struct sb__head *head);
 
 #endif

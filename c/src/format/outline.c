@@ -168,7 +168,7 @@ static bool is_onnx_node(const struct sb__outline *node) {
 }
 
 /* Nodes, which come first, and a name or constants. A large graph has its name behind more fields
-   than are read: its first node tells then. */
+   than are read: its first node decides then. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;

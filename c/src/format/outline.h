@@ -1,4 +1,4 @@
-/* Whose message bytes are, told by the numbers and wire types of their fields. Says nothing
+/* Whose message bytes are, by the numbers and wire types of their fields. Undecided
    unless several fields speak for one kind, and none against it. */
 #ifndef SB_FORMAT_OUTLINE_H
 #define SB_FORMAT_OUTLINE_H

@@ -1,4 +1,4 @@
-/* What was refused, in words behind those that say why. */
+/* What was refused, in words behind the reason. */
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
@@ -19,8 +19,8 @@ void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
 /* MALFORMED if a source that can be read as a blob is another message: with `is_doubtful` one of
-   another of Caffe's formats, for which it is taken where nobody says what it is; without values
-   somebody else's. */
+   another of Caffe's formats, for which it is taken where the caller does not name the format;
+   without values another program's. */
 sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
                                  sb_error *err);
 

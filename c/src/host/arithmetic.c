@@ -61,7 +61,7 @@ static double asum_f32(const void *x, int n, enum sb__place place) {
     return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
-/* Apart, so that the common case saves no registers for it. */
+/* Not inlined, so that the common case saves no registers for it. */
 __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb__place place) {
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
@@ -111,7 +111,7 @@ DEFINE_SUM(asum_f64, __builtin_fabs(v))
 DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
-/* Apart, so that small sums save no registers for it. */
+/* Not inlined, so that small sums save no registers for it. */
 __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, const char *x,
                                                   int64_t count, enum sb__place place) {
     double sum = 0;
@@ -144,7 +144,7 @@ static void sum_task(void *arg, int64_t i) {
     job->sums[i] = sum;
 }
 
-/* Apart, so that small sums make no room for it. */
+/* Not inlined: keeps the stack frame of small sums small. */
 __attribute__((noinline)) static double sum_many(const struct sb__parallel *parallel,
                                                  const struct sum_kind *kind, int64_t count,
                                                  const void *x) {
@@ -206,7 +206,7 @@ static void update_task(void *arg, int64_t i) {
     job->loop(job->factor, job->x + offset, job->y + offset, smaller(job->length, job->count - at));
 }
 
-/* Apart, so that small calls save no registers for it. */
+/* Not inlined, so that small calls save no registers for it. */
 __attribute__((noinline)) static void update_many(const struct sb__parallel *parallel,
                                                   const struct sb__loops *loops, sb__loop *loop,
                                                   int64_t count, double factor, const void *x,

@@ -15,14 +15,14 @@
 #define GROUP (LANES * ROWS)
 #define BLOCK 4
 
-/* Bytes of which memory is read before they are needed: what a processor reads ahead by itself ends
+/* Bytes of which memory is read before they are needed: what a processor reads ahead unasked ends
    with each page. */
 #define AHEAD 8192
 
 #define AT_ONCE 4 /* vectors of a loop that changes elements */
 
-#define INLINE static inline __attribute__((always_inline))
-#define APART  static __attribute__((noinline))
+#define INLINE     static inline __attribute__((always_inline))
+#define NOT_INLINE static __attribute__((noinline))
 
 INLINE float magnitude(float value) {
     return __builtin_fabsf(value);
@@ -192,7 +192,7 @@ DEFINE_KIND(portable, , 16, copy_portable);
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* The compiler cannot tell what becomes of the number. */
+/* The compiler does not know what becomes of the number. */
 #define HIDE(number) __asm__ volatile("" : "+r"(number))
 
 INLINE AVX2 __m256 magnitude_avx2(const float *x) {
@@ -247,11 +247,11 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* Those of large sums are apart: a compiler would make many loads of the few. */
+/* Those of large sums are not inlined: a compiler would make many loads of the few. */
 #define DEFINE_ROWS(name, target, vector, term)                                                    \
     DEFINE_ROW(name, INLINE target, vector, term)                                                  \
-    DEFINE_ROW_IN_ORDER(name##_in_order, APART target, vector, term)                               \
-    APART target vector name##_far(const float *x) {                                               \
+    DEFINE_ROW_IN_ORDER(name##_in_order, NOT_INLINE target, vector, term)                          \
+    NOT_INLINE target vector name##_far(const float *x) {                                          \
         read_ahead(x);                                                                             \
         return name(x);                                                                            \
     }

@@ -46,7 +46,7 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
 
 static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
     if (target->kind == SB__FOR_POINTER)
-        mem->side[SB_SIDE_GPU].is_let_out = true;
+        mem->side[SB_SIDE_GPU].is_exposed = true;
     if (target->kind != SB__FOR_STREAM || !mem->bytes)
         return;
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
@@ -54,7 +54,7 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* Storage that a read leaves behind, to be given up without the lock. */
+/* Storage that a read leaves behind, to be released without the lock. */
 struct left {
     struct sb__storage unused;   /* new storage that a failed read does not need */
     struct sb__retired *retired; /* what new storage has replaced */

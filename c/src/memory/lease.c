@@ -20,7 +20,7 @@ void sb__lease_discard(struct sb__lease *lease) {
     sb_context_release(context);
 }
 
-/* Whoever is first makes it the storage's. */
+/* The first caller makes it the storage's. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease) {
     struct sb__storage *storage = &mem->side[side];
     struct sb__lease *held = NULL;
@@ -30,7 +30,7 @@ struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *le
     lease->storage.deleter = storage->deleter;
     lease->storage.user = storage->user;
     lease->storage.kept = storage->kept;
-    lease->storage.is_let_out = true;
+    lease->storage.is_exposed = true;
     atomic_store_explicit(&lease->holders, 2, memory_order_relaxed); /* the memory and the caller */
     atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
     if (atomic_compare_exchange_strong_explicit(&storage->lease, &held, lease, memory_order_acq_rel,

@@ -20,12 +20,12 @@ struct sb__lease {
 /* What sb__lease_take needs: OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error *err);
 /* Makes the caller one more holder of the storage that `side` has, whose bytes are current.
-   `lease`, from sb__lease_prepare, is used or given back; returns the one that is held. Takes no
+   `lease`, from sb__lease_prepare, is used or discarded; returns the one that is held. Takes no
    lock: other const calls leave such storage in its place. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
 /* Whether others use the storage, too. Its memory is locked. */
 bool sb__lease_is_shared(const struct sb__storage *storage);
-/* Gives back what was prepared and not taken. */
+/* Frees what was prepared and not taken. */
 void sb__lease_discard(struct sb__lease *lease);
 /* One holder less, who used it on the streams `users`, on any thread; runs a deleter, so no lock
    may be held. */

@@ -26,7 +26,7 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
 }
 
 /* How often a forked child asks before it takes the lock for an orphan: another of its own threads
-   that took it says so at once. */
+   that took it sets locked_in at once. */
 enum { ORPHAN_TRIES = 200 };
 
 static bool lock_in_child(sb_mem *mem) {
@@ -90,12 +90,12 @@ void sb__mem_destroy(sb_mem *mem) {
     sb_context_release(context);
 }
 
-bool sb__mem_let_go(sb_mem *mem) {
+bool sb__mem_drop_owner(sb_mem *mem) {
     return atomic_fetch_sub_explicit(&mem->refs, 1, memory_order_acq_rel) == 1;
 }
 
 void sb_mem_release(sb_mem *mem) {
-    if (mem && sb__mem_let_go(mem))
+    if (mem && sb__mem_drop_owner(mem))
         sb__mem_destroy(mem);
 }
 

@@ -9,7 +9,7 @@
 
 /* The one atomic word: the head in the low bits, and what the fast paths ask.
    A side is READY when its bytes may be read without waiting for anything,
-   the device's when a pointer to it was let out before, too. It is WRITABLE when they may be
+   the device's only if a pointer to it was exposed before. It is WRITABLE when they may be
    written where they are; PENDING while a transfer into it is queued. Stored with release after
    everything it speaks of. */
 enum {
@@ -50,7 +50,7 @@ struct sb_mem {
 /* What the library's own stream may still be doing to a side, since nobody has waited. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* Whom a call's device work is for. That decides on which stream it goes, and who waits for it. */
+/* What a call's device work is for. That decides on which stream it goes, and who waits for it. */
 enum sb__target_kind {
     SB__FOR_POINTER,   /* The caller gets a pointer and names no stream: the work goes on the
                           library's own stream, and is waited for before the call returns. */
@@ -74,7 +74,7 @@ static inline bool sb__is_for_own(const struct sb__target *target) {
     return target->kind == SB__FOR_OWN || target->kind == SB__FOR_OWN_QUEUE;
 }
 
-/* Orders nothing: whoever goes on to the rest of the memory takes the lock or asks the word. */
+/* Orders nothing: for the rest of the memory a caller takes the lock or asks the word. */
 static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
@@ -135,8 +135,8 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].ptr;
 }
 
-/* One owner less; true if that was the last, who destroys it. */
-bool sb__mem_let_go(sb_mem *mem);
+/* One owner less; true if that was the last, which destroys it. */
+bool sb__mem_drop_owner(sb_mem *mem);
 /* Waits and runs deleters. */
 void sb__mem_destroy(sb_mem *mem);
 
@@ -167,8 +167,8 @@ sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const
                        struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 
-/* Waits for a pending transfer. A failed one moves the head to the side it came from; one of which
-   nobody can tell whether it is over leaves both sides' storage in use. One that succeeded has
+/* Waits for a pending transfer. A failed one moves the head to the side it came from; one that
+   may still go on leaves both sides' storage in use. One that succeeded has
    copied what queued work made: where that failed, the memory is LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 

@@ -91,7 +91,7 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
     return st;
 }
 
-/* A copy of which nobody can tell whether it is over. */
+/* A copy may still be in flight. */
 static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *lease) {
     return storage->users ||
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);

@@ -33,7 +33,7 @@ void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, 
 }
 
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem) {
-    if (!mem || !sb__mem_let_go(mem))
+    if (!mem || !sb__mem_drop_owner(mem))
         return;
     mem->next_retired = retired->mems;
     retired->mems = mem;

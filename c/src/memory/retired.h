@@ -1,4 +1,4 @@
-/* What a change takes out of its objects. It is collected while the change is made and given up
+/* What a change takes out of its objects. It is collected while the change is made and released
    when the change is complete: deleters run then, and they may call the library on any object. So
    sb__retired_end is the last that a call does with what it was called on. */
 #ifndef SB_MEMORY_RETIRED_H

@@ -26,7 +26,7 @@ enum sb__work {
     SB__ALLOC,    /* storage on the call's side, contents unspecified */
     SB__TRANSFER, /* copy from the other side to the call's side, which gets storage */
     SB__ADOPT,    /* the caller's storage replaces the side's */
-    SB__FREE,     /* the side's storage is given up */
+    SB__FREE,     /* the side's storage is retired */
     SB__REFUSE    /* an error; see sb__refusal */
 };
 

@@ -68,7 +68,7 @@ static sb_status borrow(struct sb__storage *out, sb_context *context, size_t byt
         .ptr = ptr,
         .kind = flags & SB_READ_ONLY ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED,
         .kept = kept,
-        .is_let_out = true,
+        .is_exposed = true,
     };
     return SB_OK;
 }
@@ -121,8 +121,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
 
 /* Nothing uses it any more, or, of the device's own memory, nothing but work that the library's own
    stream waits for, on which it is freed. */
-static void give_back(const struct sb__storage *storage, sb_context *context, int32_t side,
-                      size_t bytes) {
+static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
+                    size_t bytes) {
     free_kept(context, storage->kept);
     if (is_borrowed(storage)) {
         sb__counter_subtract(&context->borrowed, counted(storage, context, bytes));
@@ -137,18 +137,18 @@ static void give_back(const struct sb__storage *storage, sb_context *context, in
     }
 }
 
-static void give_back_kept(struct sb__quarantined *entry) {
+static void release_kept(struct sb__quarantined *entry) {
     struct sb__kept *kept = (struct sb__kept *)entry;
     struct sb__storage storage = kept->storage;
-    give_back(&storage, kept->context, kept->side, entry->bytes);
+    release(&storage, kept->context, kept->side, entry->bytes);
 }
 
 /* The work that has to be over before the storage goes: for memory of the device also, on the
-   legacy default stream, that of whoever uses plain pointers, and where the caller lent it the
-   library's own. */
+   legacy default stream, that of users of plain pointers, and where the caller lent it
+   the library's own. */
 static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
     uint64_t users = storage->users;
-    if (side == SB_SIDE_GPU && storage->is_let_out)
+    if (side == SB_SIDE_GPU && storage->is_exposed)
         users |= sb__slot_bit(SB__LEGACY_SLOT);
     if (side == SB_SIDE_GPU && is_borrowed(storage))
         users |= sb__slot_bit(SB__OWN_SLOT);
@@ -157,7 +157,7 @@ static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
 
 /* Makes the library's own stream, on which memory of the device is freed, wait for its users. */
 static sb_status order_free(sb_context *context, const struct sb__storage *storage) {
-    sb_status st = storage->is_let_out ? sb__device_after_default(context, NULL) : (sb_status)SB_OK;
+    sb_status st = storage->is_exposed ? sb__device_after_default(context, NULL) : (sb_status)SB_OK;
     return st == SB_OK && storage->users
                ? sb__streams_order(context, storage->users, context->stream, NULL)
                : st;
@@ -177,7 +177,7 @@ static void quarantine(struct sb__storage *storage, sb_context *context, int32_t
     struct sb__kept *kept = storage->kept;
     kept->entry.users = users_of(storage, side);
     kept->entry.bytes = bytes;
-    kept->entry.give_back = give_back_kept;
+    kept->entry.release = release_kept;
     kept->context = context;
     kept->side = side;
     kept->storage = *storage;
@@ -192,7 +192,7 @@ void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t s
     if (old.lease && !old.is_joined)
         sb__lease_release(old.lease, old.users);
     else if (!old.kept || is_over(context, side, &old))
-        give_back(&old, context, side, bytes);
+        release(&old, context, side, bytes);
     else
         quarantine(&old, context, side, bytes);
 }

@@ -13,9 +13,9 @@ struct sb__storage {
     void *ptr;    /* NULL: SB_STORAGE_NONE */
     int32_t kind; /* SB_STORAGE_* */
     /* Streams with work that may use it. Of the device's storage: all that it was used on; of the
-       host's: those with a copy of which nobody could tell whether it is over. */
+       host's: those with a copy that may still be in flight. */
     uint64_t users;
-    bool is_let_out; /* of the device's: somebody may use it on a default stream */
+    bool is_exposed; /* of the device's: the caller may use it on a default stream */
     sb_deleter deleter;
     void *user;
     struct sb__kept *kept;             /* its place in quarantine; NULL where no device is */

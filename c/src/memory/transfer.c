@@ -19,7 +19,7 @@ void sb__publish(sb_mem *mem, int32_t head) {
     if (cpu && mem->pending != SB_SIDE_CPU)
         word |= SB__CPU_READY;
     if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0 && mem->own_work != SB__OWN_WRITES &&
-        !mem->made_by.count && mem->side[SB_SIDE_GPU].is_let_out)
+        !mem->made_by.count && mem->side[SB_SIDE_GPU].is_exposed)
         word |= SB__GPU_READY;
     if (may_write(mem, SB_SIDE_CPU))
         word |= SB__CPU_WRITABLE;
@@ -63,8 +63,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and to write overlap, and are not the same");
 }
 
-/* Nobody can tell whether work on `slot` is over: what it uses is neither written nor ended before
-   it is. */
+/* Work on `slot` may still go on: what it uses is neither written nor ended before it is over. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;
@@ -133,8 +132,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* The side that the bytes came from, unless a write that was let out since has made newer ones,
-   which went down with the device. */
+/* The side that the bytes came from, unless a write through an exposed pointer has made newer ones
+   since, which are lost with the device. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)
@@ -172,7 +171,7 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
 
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
     bool is_named = target->kind == SB__FOR_STREAM && target->slot != SB__LEGACY_SLOT;
-    return is_named && mem->side[SB_SIDE_GPU].is_let_out && mem->bytes
+    return is_named && mem->side[SB_SIDE_GPU].is_exposed && mem->bytes
                ? sb__slot_bit(SB__LEGACY_SLOT)
                : 0;
 }
@@ -188,7 +187,7 @@ static uint64_t users_before(const sb_mem *mem, const struct sb__target *target)
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err) {
     const bool is_ordered = target->write && target->write->is_ordered;
-    if (is_ordered || target->kind == SB__FOR_STREAM || !storage->is_let_out || !mem->bytes)
+    if (is_ordered || target->kind == SB__FOR_STREAM || !storage->is_exposed || !mem->bytes)
         return SB_OK;
     return sb__device_try_after_default(mem->context, err);
 }
@@ -213,7 +212,7 @@ static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces
                             const struct sb__target *target) {
     if (target->kind == SB__FOR_STREAM)
         made->users |= sb__slot_bit(target->slot);
-    else if (!replaces) /* whoever replaces waits before it becomes the memory's */
+    else if (!replaces) /* a replacement is waited for before it becomes the memory's */
         mem->own_work = SB__OWN_WRITES;
 }
 

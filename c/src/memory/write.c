@@ -73,7 +73,7 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
-/* What bytes come of that are going to be written in place, behind it. */
+/* Notes what bytes come of that are going to be written in place. */
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
@@ -127,7 +127,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
                                 : reach(write, target, had_storage, err);
     if (st == SB_OK && sb__is_for_own(target) && write->side == SB_SIDE_GPU) {
         st = sb__after_default(mem, &mem->side[write->side], target, err);
-        write->is_ordered = mem->side[write->side].is_let_out;
+        write->is_ordered = mem->side[write->side].is_exposed;
     }
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
@@ -173,7 +173,7 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
 static void note_writer(sb_mem *mem, const struct sb__target *target) {
     switch (target->kind) {
     case SB__FOR_POINTER:
-        mem->side[SB_SIDE_GPU].is_let_out = true;
+        mem->side[SB_SIDE_GPU].is_exposed = true;
         return;
     case SB__FOR_OWN:
         mem->own_work = SB__OWN_NONE;
@@ -209,7 +209,7 @@ static void commit(struct sb__write *write, const struct sb__target *target,
 
 void sb__write_commit(struct sb__write *write, struct sb__retired *retired) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
-        return; /* all that it would say is said already */
+        return; /* the state word is already correct */
     const struct sb__target target = sb__own_target(write->mem, SB__FOR_OWN); /* waited for */
     commit(write, &target, retired);
 }
@@ -255,7 +255,7 @@ static void leave_queued(struct sb__write *write) {
     sb__unlock(mem);
 }
 
-/* Current bytes are being overwritten, so that a failure on the way would spoil them. */
+/* Current bytes are being overwritten, so that a failure would spoil them. */
 static bool is_in_place(const struct sb__write *write) {
     int32_t head = sb__head(write->mem);
     return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));

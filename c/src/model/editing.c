@@ -258,7 +258,7 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
         sb__edit_free(&popped, model->context);
     }
     sb__names_take_back(&model->new_names, model->new_layers, (uint32_t)last);
-    sb__texts_give_back(&model->new_texts, model->context, text_bytes(&model->new_layers[last]));
+    sb__texts_release(&model->new_texts, model->context, text_bytes(&model->new_layers[last]));
     return SB_OK;
 }
 

@@ -27,8 +27,8 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
                        sb__format_name(model->format));
 }
 
-/* What the caller says is believed where the fields do not certainly say another of the formats. */
-static sb_status check_said(const sb_model *model, sb_error *err) {
+/* The caller's format is taken where the fields are not certainly of another one. */
+static sb_status check_named(const sb_model *model, sb_error *err) {
     bool is_of_another;
     if (model->format == SB_FORMAT_BLOB)
         return SB_OK; /* its index was built of what is no other's */
@@ -39,9 +39,9 @@ static sb_status check_said(const sb_model *model, sb_error *err) {
                        sb__format_name(model->format));
 }
 
-/* Other programs' messages are not Caffe's, whatever the caller says. A net or a solver state with
-   blobs is, whatever the rest looks like; a vector's blobs are any messages. The index of a blob
-   file was built of what is no other program's. */
+/* Other programs' messages are not Caffe's, whatever format the caller names. A net or a solver
+   state with blobs is, whatever the rest looks like; a vector's blobs are any messages. The index
+   of a blob file was built of what is no other program's. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
@@ -53,7 +53,7 @@ static sb_status check_foreign(const sb_model *model, const struct sb__model_ind
 
 struct opening {
     const sb_model *model;
-    bool is_found; /* nobody said what the bytes are */
+    bool is_found; /* the caller has named no format */
 };
 
 /* A refused file has cost no index. If it changed while it was read, that is what is wrong. */
@@ -66,7 +66,7 @@ static sb_status check_counted(const struct sb__model_index *counted, const void
     if (st == SB_OK)
         st = check_foreign(model, counted, &reason);
     if (st == SB_OK && !opening->is_found)
-        st = check_said(model, &reason);
+        st = check_named(model, &reason);
     if (st == SB_OK)
         return SB_OK;
     const sb_status changed = sb__source_check(&model->source, err);
@@ -102,7 +102,7 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
                              const sb_limits *limits, const sb_progress *progress, sb_model **out,
                              sb_error *err) {
     void *object;
-    struct sb__progress told;
+    struct sb__progress state;
     struct sb__reader reader;
     if (limits->max_memory < sizeof(sb_model))
         return sb__fail(err, SB_ERR_DATA_LIMIT, "a model exceeds the memory limit of %zu bytes",
@@ -115,7 +115,7 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
     model->format = format;
     model->source = *source;
     model->limits = *limits;
-    struct sb__progress *watch = sb__progress_begin(&told, progress, source->size);
+    struct sb__progress *watch = sb__progress_begin(&state, progress, source->size);
     if (watch)
         watch->walks = format == SB_FORMAT_AUTO ? 3 : format == SB_FORMAT_BLOB ? 1 : 2;
     sb__reader_init(&reader, &model->source);

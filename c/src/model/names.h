@@ -1,4 +1,4 @@
-/* Layers by their names: a table of hashes that nobody outside can foretell, so that names which
+/* Layers by their names: a table of hashes under a random key, so that names which
    collide cannot be chosen. It has room for more than all of them and never moves. */
 #ifndef SB_MODEL_NAMES_H
 #define SB_MODEL_NAMES_H

@@ -55,7 +55,7 @@ sb_status sb__texts_take(struct sb__texts *texts, sb_context *context, size_t by
     return SB_OK;
 }
 
-void sb__texts_give_back(struct sb__texts *texts, sb_context *context, size_t bytes) {
+void sb__texts_release(struct sb__texts *texts, sb_context *context, size_t bytes) {
     texts->last->used -= bytes;
     if (texts->last->used == 0)
         drop_block(texts, context);

@@ -18,8 +18,8 @@ struct sb__texts {
 /* `bytes` > 0 of any content. OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__texts_take(struct sb__texts *texts, sb_context *context, size_t bytes, char **out,
                          sb_error *err);
-/* Gives back the bytes that were taken last, `bytes` as they were asked for. */
-void sb__texts_give_back(struct sb__texts *texts, sb_context *context, size_t bytes);
+/* Releases the bytes that were taken last, `bytes` as they were asked for. */
+void sb__texts_release(struct sb__texts *texts, sb_context *context, size_t bytes);
 void sb__texts_free(struct sb__texts *texts, sb_context *context);
 
 #endif

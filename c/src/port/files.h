@@ -48,8 +48,8 @@ struct sb__replacement {
     char temporary[64];        /* "": there is none */
 };
 
-/* `*what` is what went wrong, to be said of the path. The target must be a regular file, whose
-   permissions are kept, or not exist; a link is followed, to nothing too. */
+/* `*what` is what went wrong, in words that follow the path. The target must be a regular file,
+   whose permissions are kept, or not exist; a link is followed, to nothing too. */
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* All bytes, or an error. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);

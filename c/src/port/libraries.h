@@ -13,7 +13,7 @@
 #define SB__LIBRARY_PATH                   "LD_LIBRARY_PATH"
 #endif
 
-/* NULL: it cannot be opened, and `story` says why. */
+/* NULL: it cannot be opened, and `story` has the reason. */
 void *sb__library_open(const char *name, char *story, size_t capacity);
 /* The same for a library that the process has already; NULL: it has none of that name. */
 void *sb__library_loaded(const char *name);

@@ -75,8 +75,8 @@ bool sb__links_to_open_files(int folder) {
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
-/* The file has no list, or the file system knows none; some in user space say so by EINVAL. */
-static bool says_none(int error) {
+/* The file has no list, or the file system knows none; some in user space return EINVAL then. */
+static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
@@ -92,7 +92,7 @@ static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size)
 static bool remove_list(int file) {
     int error;
     SB__RETRY(error, fremovexattr(file, LIST));
-    return error == 0 || says_none(errno);
+    return error == 0 || means_none(errno);
 }
 
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode) {
@@ -108,7 +108,7 @@ bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mo
         *mode = without_list(*mode, list, size);
     } else if (errno == ERANGE) {
         *mode &= 0700; /* more entries than anybody gives: the owner alone */
-    } else if (!says_none(errno)) {
+    } else if (!means_none(errno)) {
         return false;
     } else if (!same_group) {
         *mode = sb__mode_without_group(*mode);

@@ -73,7 +73,7 @@ const char *sb__system_text(int error, char *buffer, size_t capacity) {
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
 }
 
-/* The system makes large pages of its own accord. */
+/* The system makes large pages without being asked. */
 void sb__advise_large_pages(void *pages, size_t bytes) {
     (void)pages;
     (void)bytes;

@@ -1,11 +1,11 @@
-/* Numbers that nobody can foretell. */
+/* Unpredictable numbers. */
 #ifndef SB_PORT_RANDOM_H
 #define SB_PORT_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False: the system has none; on Linux and macOS errno says why. */
+/* False: the system has none; on Linux and macOS errno has the reason. */
 bool sb__random_number(uint64_t *out);
 
 #endif

@@ -1,11 +1,11 @@
-/* What the system says of its errors, and the form of formats. */
+/* The system's texts of errors, and the form of formats. */
 #ifndef SB_PORT_TEXT_H
 #define SB_PORT_TEXT_H
 
 #include <stddef.h>
 
 #ifdef __MINGW32__
-#include <stdio.h> /* says which of the two printfs it has */
+#include <stdio.h> /* defines which of the two printfs it has */
 #define SB__PRINTF(format_at, args_at)                                                             \
     __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
 #elif defined(__GNUC__)

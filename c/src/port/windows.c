@@ -117,7 +117,7 @@ size_t sb__page_size(void) {
     return info.dwPageSize;
 }
 
-/* A part of what was reserved cannot be given back: so a place is looked for, then taken. Large
+/* A part of what was reserved cannot be released: so a place is looked for, then taken. Large
    pages need a privilege that few have. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     for (int i = 0; i < PLACE_ATTEMPTS; i++) {

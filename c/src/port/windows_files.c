@@ -88,7 +88,7 @@ static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-/* A directory, too, so that it can be told from what is not there. */
+/* A directory, too, so that it is distinguished from what is not there. */
 static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
     DWORD attempts = 0;
     int error;
@@ -313,8 +313,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)DeleteFileW(wide);
 }
 
-/* Flags of a rename by a handle since Windows 10, which not every compiler's headers have: whoever
-   has the old file open keeps it, as on every other system. */
+/* Flags of a rename by a handle since Windows 10, which not every compiler's headers have: a
+   program that has the old file open keeps it, as on every other system. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 
 /* A FILE_RENAME_INFO with its flags, and room for the name. */

@@ -26,10 +26,10 @@ static sb_status check_read(const sb_blob *blob, uint32_t flags, const sb_limits
 static sb_status read_source(sb_blob *blob, const struct sb__source *source, uint32_t flags,
                              const sb_limits *limits, const sb_progress *progress, sb_error *err) {
     struct sb__reader reader;
-    struct sb__progress told;
+    struct sb__progress state;
     const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, true, 0, limits};
     sb__reader_init(&reader, source);
-    sb__reader_watch(&reader, sb__progress_begin(&told, progress, source->size));
+    sb__reader_watch(&reader, sb__progress_begin(&state, progress, source->size));
     sb_status st = sb__read_blob(blob, &reader, &blob_path, 0, source->size, &how, err);
     sb__refusal_explain(st, SB_FORMAT_BLOB, &reader, err);
     return st;

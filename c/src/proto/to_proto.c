@@ -39,10 +39,10 @@ __attribute__((noinline)) static sb_status pack(const struct sb__encoding *encod
                                                 const sb_sink *to, const sb_progress *progress,
                                                 sb_error *err) {
     struct sb__outlet outlet;
-    struct sb__progress told;
+    struct sb__progress state;
     struct sb__sink sink = sb__sink_outlet(&outlet, to);
     sink.err = err;
-    sink.progress = sb__progress_begin(&told, progress, encoding->size);
+    sink.progress = sb__progress_begin(&state, progress, encoding->size);
     sb__encode_pack(encoding, &sink);
     sb_status st = sb__sink_end(&sink);
     return st == SB_OK ? sb__progress_end(sink.progress, err) : st;
@@ -76,18 +76,18 @@ sb_status sb_blob_save_sink(const sb_blob *blob, const sb_sink *sink, uint32_t f
     struct sb__encoding encoding;
     struct sb__retired retired = {NULL, NULL};
     sb_sink to;
-    sb_progress told;
+    sb_progress adopted;
     if (!sink)
         return sb__fail_null(err, "sink");
     sb_status st = sb__sink_adopt(&to, sink, err);
     if (st == SB_OK)
-        st = sb__progress_adopt(&told, progress, err);
+        st = sb__progress_adopt(&adopted, progress, err);
     if (st == SB_OK)
         st = sb__encode_measure(&encoding, blob, flags, err);
     if (st == SB_OK)
         st = sb__encode_fetch(&encoding, &retired, err);
     if (st == SB_OK)
-        st = pack(&encoding, &to, &told, err);
+        st = pack(&encoding, &to, &adopted, err);
     sb__retired_end(&retired);
     return st;
 }

@@ -34,8 +34,8 @@ void sb__progress_next_walk(struct sb__progress *progress) {
         progress->walk++;
 }
 
-static sb_status tell(struct sb__progress *progress, sb_error *err) {
-    progress->untold = 0;
+static sb_status report(struct sb__progress *progress, sb_error *err) {
+    progress->unreported = 0;
     if (progress->to.report(progress->to.user, progress->done, progress->total) == 0)
         return SB_OK;
     return sb__fail(err, SB_ERR_CANCELLED, "cancelled by the caller at %llu of %llu bytes",
@@ -48,8 +48,8 @@ sb_status sb__progress_done(struct sb__progress *progress, uint64_t done, size_t
         return SB_OK;
     if (done > progress->done)
         progress->done = done < progress->total ? done : progress->total;
-    progress->untold += bytes;
-    return progress->untold < STEP_BYTES ? SB_OK : tell(progress, err);
+    progress->unreported += bytes;
+    return progress->unreported < STEP_BYTES ? SB_OK : report(progress, err);
 }
 
 sb_status sb__progress_walked(struct sb__progress *progress, uint32_t at, size_t bytes,
@@ -64,5 +64,5 @@ sb_status sb__progress_end(struct sb__progress *progress, sb_error *err) {
     if (!progress)
         return SB_OK;
     progress->done = progress->total;
-    return tell(progress, err);
+    return report(progress, err);
 }

@@ -1,4 +1,4 @@
-/* How far a call has come, told to whoever asked. */
+/* How far a call has come, reported to the caller. */
 #ifndef SB_WIRE_PROGRESS_H
 #define SB_WIRE_PROGRESS_H
 
@@ -8,7 +8,7 @@
 struct sb__progress {
     sb_progress to;
     uint64_t done, total;
-    uint64_t untold;      /* bytes that went by since the last report */
+    uint64_t unreported;  /* bytes that went by since the last report */
     uint32_t begin;       /* where walks over the source begin */
     uint32_t walk, walks; /* this one and how many make the whole; 0 walks: they count nothing */
 };

@@ -27,12 +27,12 @@ sb_status sb__sink_adopt(sb_sink *out, const sb_sink *theirs, sb_error *err) {
 
 static void give(struct sb__sink *sink, const void *bytes, size_t size) {
     const sb_sink *to = &sink->outlet->to;
-    sb_error told = {.code = SB_OK};
+    sb_error reported = {.code = SB_OK};
     if (size == 0 || sink->status != SB_OK)
         return;
-    sb_status st = to->write(to->user, bytes, size, &told);
+    sb_status st = to->write(to->user, bytes, size, &reported);
     if (st != SB_OK)
-        sink->status = sb__callback_failed(st, &told, "the sink", -1, sink->err);
+        sink->status = sb__callback_failed(st, &reported, "the sink", -1, sink->err);
 }
 
 static void flush(struct sb__sink *sink) {

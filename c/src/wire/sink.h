@@ -19,7 +19,7 @@ struct sb__sink {
     struct sb__outlet *outlet;
     struct sb__progress *progress; /* NULL: nobody asked */
     sb_status status;              /* of the first failure, after which nothing is written */
-    sb_error *err;                 /* where that was told, may be NULL */
+    sb_error *err;                 /* where that was reported, may be NULL */
 };
 
 /* A caller's struct as one of ours. INVALID_ARGUMENT (no write), UNSUPPORTED, ABI_MISMATCH. */

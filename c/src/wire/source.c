@@ -5,21 +5,21 @@
 
 #include <string.h>
 
-sb_status sb__callback_failed(sb_status status, const sb_error *told, const char *who,
+sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err) {
     if (status != SB_ERR_OUT_OF_MEMORY && status != SB_ERR_CANCELLED)
         status = SB_ERR_IO;
-    return sb__fail_told(err, status, offset, told, who);
+    return sb__fail_told(err, status, offset, reported, who);
 }
 
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err) {
     *out = (struct sb__stamp){.version = 0};
     if (!from->version)
         return SB_OK;
-    sb_error told = {.code = SB_OK};
-    sb_status st = sb__descriptor_is(from) ? sb__descriptor_stamp(from->user, out, &told)
-                                           : from->version(from->user, &out->version, &told);
-    return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", -1, err);
+    sb_error reported = {.code = SB_OK};
+    sb_status st = sb__descriptor_is(from) ? sb__descriptor_stamp(from->user, out, &reported)
+                                           : from->version(from->user, &out->version, &reported);
+    return st == SB_OK ? SB_OK : sb__callback_failed(st, &reported, "the source", -1, err);
 }
 
 void sb__source_close(struct sb__source *source) {
@@ -35,13 +35,13 @@ sb_status sb__source_changed(sb_error *err) {
 
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
-    sb_error told = {.code = SB_OK};
+    sb_error reported = {.code = SB_OK};
     if (source->bytes) {
         memcpy(dst, source->bytes + offset, size);
         return SB_OK;
     }
-    sb_status st = source->from.read_at(source->from.user, offset, dst, size, &told);
-    return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", offset, err);
+    sb_status st = source->from.read_at(source->from.user, offset, dst, size, &reported);
+    return st == SB_OK ? SB_OK : sb__callback_failed(st, &reported, "the source", offset, err);
 }
 
 /* A writer may set the time of the last write back, but not the time of the last change. That one

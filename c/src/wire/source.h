@@ -14,7 +14,7 @@
 /* What sb_source ended with in version 0.1. */
 #define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
 
-/* What tells whether the bytes are what they were; of a file the last two, else they are 0. */
+/* What changes when the bytes do; of a file the last two, else they are 0. */
 struct sb__stamp {
     uint64_t version, changed, names;
 };
@@ -39,15 +39,15 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
  */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
-/* What the source's slots say of its bytes now; what `version` returns, IO. */
+/* The stamp of its bytes now, by the source's slots; what `version` returns, IO. */
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err);
 /* IO if the bytes are not what they were when the source was opened; also what its slot returns. */
 sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
-/* What a callback of the caller's has returned, as the library returns it; `told` is what it wrote,
-   from a message of "". `who` failed: "the source". */
-sb_status sb__callback_failed(sb_status status, const sb_error *told, const char *who,
+/* What a callback of the caller's has returned, as the library returns it; `reported` is what it
+   wrote, from a message of "". `who` failed: "the source". */
+sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
 /* A regular file as a source without `close`. `shown` names it in errors. IO. */

@@ -119,7 +119,7 @@ static sb_status fetch(struct sb__reader *reader, uint32_t size, sb_error *err) 
     return sb__progress_walked(reader->progress, reader->end, n, err);
 }
 
-/* In pieces, so that there is something to tell. */
+/* In pieces, so that there is progress to report. */
 static sb_status read_watched(const struct sb__reader *reader, uint32_t offset, unsigned char *dst,
                               size_t size, sb_error *err) {
     sb_status st = SB_OK;
@@ -334,7 +334,7 @@ static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__fiel
     return true;
 }
 
-/* Apart, so that the short ones need no place for what this one keeps. */
+/* Not inlined: keeps the stack frame of the short ones small. */
 __attribute__((noinline)) static sb_status any_field(struct sb__reader *reader,
                                                      const struct sb__path *path, uint32_t end,
                                                      struct sb__field *field, sb_error *err) {

@@ -66,7 +66,7 @@ struct sb__field {
 
    and may move the reader in between. A group is one field, its inside checked and skipped. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
-/* What is read from now on is told to `progress`, which may be NULL, and cancelled by it. */
+/* What is read from now on is reported to `progress`, which may be NULL, and cancelled by it. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);

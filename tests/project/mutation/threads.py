@@ -99,7 +99,7 @@ STEPS = [
     (r"\b(?:leave_in_use|enlist|sb__quarantine_ask(?:_all)?)\s*\(", "(void)0", "left out"),
     (r"\bsb__lease_release\s*\(", "sb__lease_release({first}, 0)", "without users"),
     (r"\batomic_fetch_or_explicit\s*\((?=&lease->users)", "0", "of users to the lease left out"),
-    (r"\bquarantine\s*\((?=&old)", "give_back({all})", "becomes give_back"),
+    (r"\bquarantine\s*\((?=&old)", "release({all})", "becomes release"),
 ]
 # Words, and those in their place.
 WORDS = [
