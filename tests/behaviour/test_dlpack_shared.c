@@ -207,36 +207,9 @@ TEST(a_memory_that_others_may_see_written_is_not_unique) {
 
 /* --- one memory lets go of it ---------------------------------------------------------------- */
 
-static void set_lends(sb_blob *blob) {
-    static float other[4];
-    sb_error err;
-    assert_ok(sb_mem_set_cpu(data_of(blob), other, sizeof other, 0, NULL, NULL, &err));
-}
-
-static void evict_frees(sb_blob *blob) {
-    sb_error err;
-    const void *in;
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
-}
-
-static void reshape_grows(sb_blob *blob) {
-    sb_error err;
-    assert_ok(sb_blob_reshape(blob, (int64_t[]){4000}, 1, NULL, &err));
-}
-
-static void device_writes(sb_blob *blob) {
-    sb_error err;
-    void *out;
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    device_fill(sb_blob_context(blob), out, 16, 0);
-}
-
 TEST(the_others_keep_it) {
-    static void (*const calls[])(sb_blob *) = {set_lends, evict_frees, reshape_grows,
-                                               device_writes};
     static const float values[4] = {1, 2, 3, 4};
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    for (int i = 0; i < RETIRINGS; i++)
         for (int how = 0; how < 4; how++) {
             struct rig rig;
             sb_error err;
@@ -248,7 +221,7 @@ TEST(the_others_keep_it) {
             pass(a, SB_DATA, b, SB_DATA, 0, how & 1 ? READ : WRITE, SB_SIDE_CPU);
             assert_int_equal(rig_stats(&rig).borrowed_bytes, 16);
             sb_blob *first = how & 2 ? a : b, *last = how & 2 ? b : a;
-            calls[i](first);
+            retirings[i](first);
             assert_true(mem_holds(data_of(last), values, sizeof values));
             sb_blob_destroy(first);
             assert_int_equal(lent.deleted, 0);

@@ -1,8 +1,8 @@
 /* Memories that borrow the same bytes, or bytes that overlap: CopyFrom, Update and transfers. */
 #include "blobs.h"
+#include "plain.h"
 
 #include <string.h>
-#include <syncblob/backend.h>
 
 #define COUNT ((int64_t)8)
 #define SIZE  ((size_t)COUNT * sizeof(float))
@@ -166,78 +166,16 @@ TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
 
 /* --- a device that shares the host's memory ----------------------------------------------- */
 
-static int64_t same_copies;
-
-static sb_status open_device(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)ordinal;
-    (void)err;
-    *out = user;
-    return SB_OK;
-}
-
-static void close_device(void *device) {
-    (void)device;
-}
-
-static sb_status device_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                              sb_error *err) {
-    (void)device;
-    (void)stream;
-    *out = malloc(bytes);
-    return *out ? SB_OK : sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
-}
-
-static void device_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    (void)device;
-    (void)bytes;
-    (void)stream;
-    free(ptr);
-}
-
-static sb_status device_zero(void *device, void *dst, size_t bytes, sb_stream stream,
-                             sb_error *err) {
-    (void)device;
-    (void)stream;
-    (void)err;
-    memset(dst, 0, bytes);
-    return SB_OK;
-}
-
-static sb_status device_copy(void *device, void *dst, const void *src, size_t bytes,
-                             sb_stream stream, sb_error *err) {
-    (void)device;
-    (void)stream;
-    (void)err;
-    same_copies += dst == src;
-    memmove(dst, src, bytes);
-    return SB_OK;
-}
-
-static const sb_backend unified = {
-    .struct_size = sizeof(sb_backend),
-    .abi_version = SB_BACKEND_ABI_VERSION,
-    .name = "unified",
-    .open = open_device,
-    .close = close_device,
-    .alloc = device_alloc,
-    .free = device_free,
-    .zero = device_zero,
-    .upload = device_copy,
-    .download = device_copy,
-    .copy = device_copy,
-};
-
 TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    struct plain plain = {0};
+    const sb_backend table = plain_backend(&plain);
     sb_context *context;
     sb_mem *mem;
     sb_error err;
     const void *read;
     void *written;
     char bytes[2 * 64] = {0};
-    options.device = "unified:0";
-    options.backend = &unified;
-    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_mem_create(context, 64, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -256,7 +194,7 @@ TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
     assert_ok(sb_mem_cpu(mem, &read, &err));
     assert_ptr_equal(read, bytes + 32);
     assert_true(bytes_are(read, 64, 9));
-    assert_int_equal(same_copies, 0);
+    assert_int_equal(plain.self_copies, 0);
     sb_mem_release(mem);
     sb_context_release(context);
 }

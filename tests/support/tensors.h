@@ -23,4 +23,9 @@ void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_t
 void tensor_match(struct tensor *tensor);
 void tensor_free(struct tensor *tensor);
 
+/* Calls after which the memory of a blob's data does not use, or has no more, the bytes that the
+   host had. */
+enum { RETIRINGS = 5 };
+extern void (*const retirings[RETIRINGS])(sb_blob *blob);
+
 #endif
