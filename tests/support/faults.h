@@ -27,4 +27,11 @@ bool fault_disarm(const struct armed *armed);
    the device, which a failure on the way spoils. */
 bool fault_explains(enum fault fault, sb_status status, bool writes_in_place);
 
+/* As assert_true, but the test's own blame(t, TEXT) prints which trial failed. */
+#define demand(t, condition)                                                                       \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            blame(t, #condition);                                                                  \
+    } while (0)
+
 #endif

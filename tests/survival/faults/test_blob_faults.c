@@ -373,12 +373,6 @@ static void blame(const struct trial *t, const char *what) {
               t->in_other ? " elsewhere" : "", what);
 }
 
-#define demand(t, condition)                                                                       \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            blame(t, #condition);                                                                  \
-    } while (0)
-
 static bool on_device(int32_t head) {
     return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
 }

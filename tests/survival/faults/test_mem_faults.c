@@ -31,12 +31,6 @@ static void blame(const struct trial *t, const char *what) {
               call_kinds[t->call].name, fault_name(t->fault), (int)t->nth, what);
 }
 
-#define demand(t, condition)                                                                       \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            blame(t, #condition);                                                                  \
-    } while (0)
-
 static void queue_copy(struct trial *t) {
     sb_error err;
     if (t->given.start.head == SB_HEAD_AT_CPU)
