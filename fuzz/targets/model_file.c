@@ -37,8 +37,8 @@ static void check_message(const sb_model *model, int64_t layer) {
 }
 
 static int64_t num_blobs(const sb_model *model, int64_t layer) {
-    int64_t count;
-    fuzz_check(sb_model_num_blobs(model, layer, &count, NULL) == SB_OK, "no layer %lld",
+    int64_t count = 0;
+    fuzz_check(!model || sb_model_num_blobs(model, layer, &count, NULL) == SB_OK, "no layer %lld",
                (long long)layer);
     return count;
 }
