@@ -12,11 +12,8 @@ import re
 import sys
 
 OTHERS = {"syncblob.h": "all of the headers", "mpi.h": "communicators over MPI"}
-TYPES = {"_f32": ("F32", "float"), "_f64": ("F64", "double"), "_i32": ("I32", "int32_t"),
-         "_u32": ("U32", "uint32_t")}
-
-
 INCLUDE = pathlib.Path(__file__).resolve().parents[1] / "include" / "syncblob"
+LISTED = r"X\((\w+), (\d+), (\w+), (\w+), \w+, with\)"  # an element type of base.h
 
 
 def title(header):
@@ -39,21 +36,29 @@ def status_codes(text):
     return re.sub(r"#define SB_STATUS_ENUM.*?never returned \*/\n", listed, text, flags=re.DOTALL)
 
 
-def wrapper(kind, call, suffix):
-    dtype, ctype = TYPES[suffix]
+def element_types(text):
+    listed = "".join(f"    SB_DTYPE_{upper} = {number}, /**< {name}: {ctype} */\n"
+                     for upper, number, name, ctype in re.findall(LISTED, text))
+    return re.sub(r"#define SB_DTYPE_ENUM.*?#undef SB_DTYPE_ENUM\n", listed, text, flags=re.DOTALL)
+
+
+def wrapper(kind, call, dtype, suffix, ctype):
     pointer = {"READ": f"const {ctype} **out", "WRITE": f"{ctype} **out",
                "AT": f"const int64_t *indices, int32_t num_indices, {ctype} *out"}[kind]
     blob = "sb_blob" if kind == "WRITE" else "const sb_blob"
     return (f"/** {call} of a blob of {dtype}. Errors: as {call}, DTYPE_MISMATCH. */\n"
-            f"sb_status {call}{suffix}({blob} *blob, {pointer}, sb_error *err);\n")
+            f"sb_status {call}_{suffix}({blob} *blob, sb_part part, {pointer}, sb_error *err);\n")
 
 
 def typed_wrappers(text):
     head, rest = text.split("#define SB_TYPED_READ_", 1)
-    calls = re.findall(r"SB_TYPED_(READ|WRITE|AT)_\((sb_\w+), suffix", rest)
+    calls = re.findall(r"SB_TYPED_LIST_\(SB_TYPED_(READ|WRITE|AT)_, (sb_\w+)\)", rest)
+    base = (INCLUDE / "base.h").read_text()
+    types = [(upper, name, ctype) for upper, _, name, ctype in re.findall(LISTED, base)
+             if "HALF" not in base[:base.index(f"X({upper},")].rsplit("#define", 1)[1]]
     generic = re.findall(r"#define (sb_\w+)_t(\(.*?\))", rest)
     yield head
-    yield from (wrapper(kind, call, suffix) for kind, call in calls for suffix in TYPES)
+    yield from (wrapper(kind, call, *each) for kind, call in calls for each in types)
     for call, arguments in generic:
         yield (f"/** {call} with the suffix that the type of `out` asks for; not in C++. */\n"
                f"#define {call}_t{arguments}\n")
@@ -72,6 +77,8 @@ def main():
         return
     if header.name == "status.h":
         text = status_codes(text)
+    if header.name == "base.h":
+        text = element_types(text)
     if header.name == "typed.h":
         text = "".join(typed_wrappers(text)) + "\nSB_END_DECLS\n\n#endif\n"
     print(as_module(text, header).replace("Errors: ", "@errors "), end="")

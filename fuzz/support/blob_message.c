@@ -159,10 +159,13 @@ void message_values(const struct blob_message *message, int which, int32_t dtype
         double wide = value_of(message, slot, i);
         float narrow = (float)wide;
         int32_t whole = (int32_t)wide;
+        int8_t small = (int8_t)wide; /* all values fit */
         if (dtype == SB_DTYPE_F32)
             memcpy(out + (size_t)i * sizeof narrow, &narrow, sizeof narrow);
         else if (dtype == SB_DTYPE_I32)
             memcpy(out + (size_t)i * sizeof whole, &whole, sizeof whole);
+        else if (dtype == SB_DTYPE_I8)
+            memcpy(out + (size_t)i * sizeof small, &small, sizeof small);
         else
             memcpy(out + (size_t)i * sizeof wide, &wide, sizeof wide);
     }

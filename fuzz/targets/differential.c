@@ -96,21 +96,28 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
 
 /* Whether an integer type holds a value; NaN is in no range. */
 static bool fits(double value, int32_t dtype) {
-    const bool in_range = dtype == SB_DTYPE_I32 ? value >= INT32_MIN && value <= INT32_MAX
-                                                : value >= 0 && value <= UINT32_MAX;
+    const bool in_range = dtype == SB_DTYPE_I32   ? value >= INT32_MIN && value <= INT32_MAX
+                          : dtype == SB_DTYPE_U32 ? value >= 0 && value <= UINT32_MAX
+                                                  : value >= -0x1p63 && value < 0x1p63;
     return in_range && trunc(value) == value;
 }
 
 static bool is_integer(const struct decoded_values *values, size_t i, const void *data,
                        int32_t dtype) {
     const double expected = wire_value(values, values->bytes + i * values->width);
+    const uint8_t *at = (const uint8_t *)data + i * sb_dtype_size(dtype);
+    int64_t wide;
     int32_t whole;
-    memcpy(&whole, (const uint8_t *)data + i * sizeof whole, sizeof whole);
+    if (dtype == SB_DTYPE_I64) {
+        memcpy(&wide, at, sizeof wide);
+        return expected == (double)wide;
+    }
+    memcpy(&whole, at, sizeof whole);
     return expected == (dtype == SB_DTYPE_I32 ? (double)whole : (double)(uint32_t)whole);
 }
 
 static bool is_whole(int32_t dtype) {
-    return dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32;
+    return dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32 || dtype == SB_DTYPE_I64;
 }
 
 static unsigned integer_faults(const struct decoded_values *values, int32_t dtype) {
@@ -323,6 +330,7 @@ static void check_all(const struct run *run) {
     check_blob_proto(run, SB_DTYPE_F64);
     check_blob_proto(run, SB_DTYPE_I32);
     check_blob_proto(run, SB_DTYPE_U32);
+    check_blob_proto(run, SB_DTYPE_I64);
     check_model(run, SB_FORMAT_BLOB, decode_blob);
     check_model(run, SB_FORMAT_CAFFEMODEL, decode_net);
     check_model(run, SB_FORMAT_SOLVERSTATE, decode_solver_state);

@@ -38,10 +38,10 @@ static const struct {
     sb_dl_data_type type;
     int32_t dtype;
 } types[] = {
-    {{SB_DL_CODE_FLOAT, 32, 1}, SB_DTYPE_F32}, {{SB_DL_CODE_FLOAT, 64, 1}, SB_DTYPE_F64},
-    {{SB_DL_CODE_INT, 32, 1}, SB_DTYPE_I32},   {{SB_DL_CODE_UINT, 32, 1}, SB_DTYPE_U32},
-    {{SB_DL_CODE_FLOAT, 16, 1}, SB_DTYPE_F16}, {{SB_DL_CODE_BFLOAT, 16, 1}, SB_DTYPE_BF16},
-    {{SB_DL_CODE_INT, 8, 1}, SB_DTYPE_I8},     {{SB_DL_CODE_UINT, 8, 1}, SB_DTYPE_U8},
+#define ROW(NAME, number, name, type, kind, with)                                                  \
+    {{SB_DL_CODE_##kind, 8 * sizeof(type), 1}, SB_DTYPE_##NAME},
+    SB_DTYPE_LIST(ROW, )
+#undef ROW
 };
 #define TYPES (sizeof types / sizeof *types)
 

@@ -149,12 +149,11 @@ TEST(clearing_a_blob_smaller_than_its_memory) {
 }
 
 TEST(elements_are_read_in_every_dtype) {
-    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64,  SB_DTYPE_I32, SB_DTYPE_U32,
-                                     SB_DTYPE_F16, SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
+    static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
-    for (size_t d = 0; d < 8; d++) {
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         size_t size = sb_dtype_size(dtypes[d]);
         sb_blob *blob = blob_of(rig.context, dtypes[d], 2, (int64_t[]){3, 4});
         unsigned char image[2][12 * 8], element[8];
@@ -227,31 +226,39 @@ TEST(typed_wrappers_check_and_cast) {
     sb_blob_destroy(ints);
 }
 
-TEST(typed_wrappers_know_one_byte) {
-    sb_error err;
-    sb_blob *bytes = blob_of_count(NULL, SB_DTYPE_U8, 3);
-    sb_blob *signs = blob_of_count(NULL, SB_DTYPE_I8, 3);
-    uint8_t *u8 = NULL, byte = 0;
-    const uint8_t *ru8 = NULL;
-    int8_t *i8 = NULL, sign = 0;
-    const int8_t *ri8 = NULL;
+#define CHECK_TYPE(NAME, number, name, type, kind, with)                                           \
+    {                                                                                              \
+        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_##NAME, 3);                                   \
+        type *to = NULL, value = 0;                                                                \
+        const type *from = NULL;                                                                   \
+        assert_int_equal(sb_dtype_size(SB_DTYPE_##NAME), sizeof *to);                              \
+        assert_ok(sb_blob_mutable_cpu_##name(blob, SB_DIFF, &to, &err));                           \
+        memset(to, 0xfe, 3 * sizeof *to);                                                          \
+        to[2] = (type)101;                                                                         \
+        assert_ok(sb_blob_cpu_##name(blob, SB_DIFF, &from, &err));                                 \
+        assert_ptr_equal(from, to);                                                                \
+        assert_ok(sb_blob_at_##name(blob, SB_DIFF, &at, 1, &value, &err));                         \
+        assert_true(value == (type)101);                                                           \
+        assert_ok(sb_blob_overwrite_cpu_##name(blob, SB_DATA, &to, &err));                         \
+        for (size_t d = 0; d < DTYPES; d++)                                                        \
+            if (dtypes[d] != SB_DTYPE_##NAME) {                                                    \
+                sb_blob *other = blob_of_count(NULL, dtypes[d], 3);                                \
+                assert_status(MISMATCH, sb_blob_mutable_cpu_##name(other, SB_DATA, &to, &err));    \
+                assert_status(MISMATCH, sb_blob_cpu_##name(other, SB_DATA, &from, &err));          \
+                assert_status(MISMATCH, sb_blob_at_##name(other, SB_DATA, &at, 1, &value, &err));  \
+                sb_blob_destroy(other);                                                            \
+            }                                                                                      \
+        sb_blob_destroy(blob);                                                                     \
+    }
+
+TEST(every_type_has_its_wrappers) {
+    enum { MISMATCH = SB_ERR_DTYPE_MISMATCH };
+    static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
+    const size_t DTYPES = sizeof dtypes / sizeof *dtypes;
     const int64_t at = 2;
-    assert_ok(sb_blob_mutable_cpu_t(bytes, SB_DATA, &u8, &err));
-    u8[2] = 255;
-    assert_ok(sb_blob_cpu_t(bytes, SB_DATA, &ru8, &err));
-    assert_ptr_equal(ru8, u8);
-    assert_ok(sb_blob_at_t(bytes, SB_DATA, &at, 1, &byte, &err));
-    assert_int_equal(byte, 255);
-    assert_ok(sb_blob_mutable_cpu_t(signs, SB_DIFF, &i8, &err));
-    i8[2] = -128;
-    assert_ok(sb_blob_cpu_t(signs, SB_DIFF, &ri8, &err));
-    assert_ptr_equal(ri8, i8);
-    assert_ok(sb_blob_at_t(signs, SB_DIFF, &at, 1, &sign, &err));
-    assert_int_equal(sign, -128);
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_t(signs, SB_DATA, &ru8, &err));
-    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_i8(bytes, SB_DATA, &i8, &err));
-    sb_blob_destroy(bytes);
-    sb_blob_destroy(signs);
+    sb_error err;
+    SB_DTYPE_FLOAT_LIST(CHECK_TYPE, )
+    SB_DTYPE_INTEGER_LIST(CHECK_TYPE, )
 }
 
 /* --- making --------------------------------------------------------------------- */

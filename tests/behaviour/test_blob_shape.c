@@ -139,20 +139,20 @@ TEST(the_largest_shapes_that_fit_are_taken) {
 }
 
 TEST(dtypes_are_checked) {
-    static const int32_t good[] = {SB_DTYPE_F32, SB_DTYPE_F64,  SB_DTYPE_I32, SB_DTYPE_U32,
-                                   SB_DTYPE_F16, SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
-    static const int32_t bad[] = {0, -1, 10, INT32_MAX, INT32_MIN};
+    static const sb_dtype good[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
+    static const sb_dtype bad[] = {0, -1, 1000, INT32_MAX, INT32_MIN};
+    const size_t count = sizeof good / sizeof *good;
     sb_error err;
     sb_blob *blob = NULL;
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < count; i++) {
         assert_ok(sb_blob_create(NULL, good[i], &blob, &err));
         assert_int_equal(sb_blob_dtype(blob), good[i]);
         assert_ok(sb_blob_check_dtype(blob, good[i], &err));
-        assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_check_dtype(blob, good[(i + 1) % 8], &err));
+        assert_status(SB_ERR_DTYPE_MISMATCH,
+                      sb_blob_check_dtype(blob, good[(i + 1) % count], &err));
         sb_blob_destroy(blob);
     }
     blob = NULL;
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_create(NULL, SB_DTYPE_I64, &blob, &err));
     for (size_t i = 0; i < 5; i++)
         assert_status(INVALID, sb_blob_create(NULL, bad[i], &blob, &err));
     assert_null(blob);

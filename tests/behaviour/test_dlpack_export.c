@@ -31,9 +31,10 @@ TEST(a_tensor_says_what_the_blob_is) {
         int32_t dtype;
         sb_dl_data_type type;
     } types[] = {
-        {SB_DTYPE_F32, {2, 32, 1}}, {SB_DTYPE_F64, {2, 64, 1}}, {SB_DTYPE_I32, {0, 32, 1}},
-        {SB_DTYPE_U32, {1, 32, 1}}, {SB_DTYPE_F16, {2, 16, 1}}, {SB_DTYPE_BF16, {4, 16, 1}},
-        {SB_DTYPE_I8, {0, 8, 1}},   {SB_DTYPE_U8, {1, 8, 1}},
+#define ROW(NAME, number, name, type, kind, with)                                                  \
+    {SB_DTYPE_##NAME, {SB_DL_CODE_##kind, 8 * sizeof(type), 1}},
+        SB_DTYPE_LIST(ROW, )
+#undef ROW
     };
     struct rig rig;
     rig_open(&rig, NULL, 0);

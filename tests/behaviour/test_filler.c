@@ -277,10 +277,10 @@ TEST(count_0_does_nothing) {
 
 TEST(storage_types_are_refused) {
     const sb_filler filler = SB_FILLER_INIT;
-    const int32_t dtypes[] = {SB_DTYPE_I32,  SB_DTYPE_U32, SB_DTYPE_F16,
-                              SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
+    const sb_dtype dtypes[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )
+                                   SB_DTYPE_HALF_LIST(DTYPE_ITEM, )};
     sb_error err;
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         sb_blob *blob = blob_of_count(NULL, dtypes[i], 4);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &filler, 1, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);

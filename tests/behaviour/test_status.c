@@ -102,9 +102,9 @@ TEST(dtypes_are_pinned) {
         {SB_DTYPE_BF16, 6, 2, "bf16"},
         {SB_DTYPE_I8, 7, 1, "i8"},
         {SB_DTYPE_U8, 8, 1, "u8"},
-        {SB_DTYPE_I64, 9, 0, "i64"},
+        {SB_DTYPE_I64, 9, 8, "i64"},
         {0, 0, 0, "unknown"},
-        {10, 10, 0, "unknown"},
+        {1000, 1000, 0, "unknown"},
         {-1, -1, 0, "unknown"},
         {INT32_MAX, INT32_MAX, 0, "unknown"},
     };

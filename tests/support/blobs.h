@@ -15,6 +15,9 @@ bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
 
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* A blob of one axis. */
+/* For SB_DTYPE_LIST and its parts. */
+#define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
+
 sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);

@@ -1083,7 +1083,7 @@ pub struct sb_blob_info {
     pub size: usize,
     /**what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
 F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
-into F32, F64, I32 or U32, and F16 into F16*/
+into floats or integers, and F16 into F16*/
     pub dtype: sb_dtype,
     ///1 if the shape came from num, channels, height, width
     pub legacy: i32,
@@ -1129,24 +1129,15 @@ pub const SB_NCCL_ID_BYTES: u32 = 128;
 pub const SB_SIM_COMM_MAX: u32 = 4096;
 pub const SB_SIM_DEVICE: &[u8; 14] = b"sb_sim_device\0";
 pub const SB_NO_LAYER: i32 = -1;
-///float; storage and arithmetic
 pub const SB_DTYPE_F32: i32 = 1;
-///double; storage and arithmetic
 pub const SB_DTYPE_F64: i32 = 2;
-///int32_t; storage
 pub const SB_DTYPE_I32: i32 = 3;
-///uint32_t; storage
 pub const SB_DTYPE_U32: i32 = 4;
-///IEEE binary16; storage
-pub const SB_DTYPE_F16: i32 = 5;
-///bfloat16; storage
-pub const SB_DTYPE_BF16: i32 = 6;
-///int8_t; storage
 pub const SB_DTYPE_I8: i32 = 7;
-///uint8_t; storage
 pub const SB_DTYPE_U8: i32 = 8;
-///reserved
 pub const SB_DTYPE_I64: i32 = 9;
+pub const SB_DTYPE_F16: i32 = 5;
+pub const SB_DTYPE_BF16: i32 = 6;
 ///the values
 pub const SB_DATA: i32 = 0;
 ///their gradient
@@ -2260,7 +2251,7 @@ impl Default for sb_solver_info {
     }
 }
 unsafe extern "C" {
-    ///Bytes of one element of `dtype`; 0 for a number that is no storable dtype.
+    ///Bytes of one element of `dtype`; 0 for a number that is no dtype.
     pub fn sb_dtype_size(dtype: sb_dtype) -> usize;
     /**The dtype's short name ("f32"); "unknown" for any other number.
 
@@ -2647,8 +2638,7 @@ Errors: as sb_mem_cpu.*/
 * dtype SB_DTYPE_*
 * out \[owned\] sb_blob_destroy
 
-Errors: INVALID_ARGUMENT (no dtype), UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY,
-CAP_REACHED.*/
+Errors: INVALID_ARGUMENT (no dtype), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_create(
         context: *mut sb_context,
         dtype: sb_dtype,
@@ -3768,8 +3758,7 @@ copied.
 * layer a layer or SB_NO_LAYER
 * blob \[borrowed\]
 
-Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32, F64, I32, U32 or F16; an announced
-blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
 DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room
 for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_model_load_blob(
@@ -3964,7 +3953,7 @@ what was announced), as sb_blob_cpu.*/
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
 over shape, double_data over data, and that over raw_data; each goes into an
 F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
-into one of I32 or U32. A value that the integer type does not hold, such as one with
+into one of integers. A value that the integer type does not hold, such as one with
 a fraction (which Caffe's `Blob<int>` cuts off) or NaN, is DATA_OVERFLOW. A blob
 of F16 takes halves of raw_data and raw_diff as they are, and nothing else.
 A message with no shape at all is a scalar, so that no bytes are one without its value:
@@ -3988,11 +3977,11 @@ the values.
 SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
 * limits \[borrowed, nullable\] the context's
 
-Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32, F64, I32, U32 or
-F16; limits with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH,
-DTYPE_MISMATCH (F16, and values that are no halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
-DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room
-for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (BF16; limits with an
+unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, DTYPE_MISMATCH (F16,
+and values that are no halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the
+count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_from_proto(
         blob: *mut sb_blob,
         bytes: *const ::core::ffi::c_void,

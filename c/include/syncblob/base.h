@@ -94,21 +94,37 @@ SB_BEGIN_DECLS
 /** An element type, SB_DTYPE_*. */
 typedef int32_t sb_dtype;
 
-/** Element types. The numbers are stable; those marked "reserved" are
- *  refused with SB_ERR_UNSUPPORTED for now. */
+/** Each element type with arithmetic once: X(NAME, number, name, type, kind, with), where `type` is
+ *  C's, `kind` is DLPack's (SB_DL_CODE_*) and `with` is what the list was given. */
+#define SB_DTYPE_FLOAT_LIST(X, with)                                                               \
+    X(F32, 1, f32, float, FLOAT, with)                                                             \
+    X(F64, 2, f64, double, FLOAT, with)
+
+/** Each integer type, which can be stored. */
+#define SB_DTYPE_INTEGER_LIST(X, with)                                                             \
+    X(I32, 3, i32, int32_t, INT, with)                                                             \
+    X(U32, 4, u32, uint32_t, UINT, with)                                                           \
+    X(I8, 7, i8, int8_t, INT, with)                                                                \
+    X(U8, 8, u8, uint8_t, UINT, with)                                                              \
+    X(I64, 9, i64, int64_t, INT, with)
+
+/** IEEE's binary16 and bfloat16, which can be stored; `type` has their bits. */
+#define SB_DTYPE_HALF_LIST(X, with)                                                                \
+    X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
+    X(BF16, 6, bf16, uint16_t, BFLOAT, with)
+
+/** Each element type once. */
+#define SB_DTYPE_LIST(X, with)                                                                     \
+    SB_DTYPE_FLOAT_LIST(X, with) SB_DTYPE_INTEGER_LIST(X, with) SB_DTYPE_HALF_LIST(X, with)
+
+/** Element types: those of SB_DTYPE_LIST. The numbers never change. */
 enum {
-    SB_DTYPE_F32 = 1,  /**< float; storage and arithmetic */
-    SB_DTYPE_F64 = 2,  /**< double; storage and arithmetic */
-    SB_DTYPE_I32 = 3,  /**< int32_t; storage */
-    SB_DTYPE_U32 = 4,  /**< uint32_t; storage */
-    SB_DTYPE_F16 = 5,  /**< IEEE binary16; storage */
-    SB_DTYPE_BF16 = 6, /**< bfloat16; storage */
-    SB_DTYPE_I8 = 7,   /**< int8_t; storage */
-    SB_DTYPE_U8 = 8,   /**< uint8_t; storage */
-    SB_DTYPE_I64 = 9   /**< reserved */
+#define SB_DTYPE_ENUM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME = number,
+    SB_DTYPE_LIST(SB_DTYPE_ENUM, )
+#undef SB_DTYPE_ENUM
 };
 
-/** Bytes of one element of `dtype`; 0 for a number that is no storable dtype. */
+/** Bytes of one element of `dtype`; 0 for a number that is no dtype. */
 SB_API size_t sb_dtype_size(sb_dtype dtype);
 
 /** The dtype's short name ("f32"); "unknown" for any other number.

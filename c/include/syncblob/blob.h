@@ -35,8 +35,7 @@ enum {
  *  @param context [borrowed, nullable] retained
  *  @param dtype SB_DTYPE_*
  *  @param out [owned] sb_blob_destroy
- *  Errors: INVALID_ARGUMENT (no dtype), UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY,
- *  CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (no dtype), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 

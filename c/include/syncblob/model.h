@@ -216,7 +216,7 @@ typedef struct sb_blob_info {
     size_t size;         /**< bytes of its message in the file; 0 if not from a file */
     sb_dtype dtype;      /**< what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
                              F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
-                             into F32, F64, I32 or U32, and F16 into F16 */
+                             into floats or integers, and F16 into F16 */
     int32_t legacy;      /**< 1 if the shape came from num, channels, height, width */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
     sb_dtype diff_dtype; /**< what its diff is stored as; without one, dtype */
@@ -250,8 +250,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
  *  copied.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32, F64, I32, U32 or F16; an announced
- *  blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
  *  DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room
  *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,

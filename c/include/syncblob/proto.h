@@ -23,7 +23,7 @@ enum {
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
  *  over shape, double_data over data, and that over raw_data; each goes into an
  *  F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
- *  into one of I32 or U32. A value that the integer type does not hold, such as one with
+ *  into one of integers. A value that the integer type does not hold, such as one with
  *  a fraction (which Caffe's `Blob<int>` cuts off) or NaN, is DATA_OVERFLOW. A blob
  *  of F16 takes halves of raw_data and raw_diff as they are, and nothing else.
  *  A message with no shape at all is a scalar, so that no bytes are one without its value:
@@ -46,11 +46,11 @@ enum {
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a shape that differs is
  *      SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
  *  @param limits [borrowed, nullable] the context's
- *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32, F64, I32, U32 or
- *  F16; limits with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH,
- *  DTYPE_MISMATCH (F16, and values that are no halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
- *  DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room
- *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (BF16; limits with an
+ *  unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, DTYPE_MISMATCH (F16,
+ *  and values that are no halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+ *  DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the
+ *  count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size,
                                                   uint32_t flags, const sb_limits *limits,
                                                   sb_error *err);

@@ -1,6 +1,7 @@
 /**
- * blob.h with typed pointers: for each of _f32, _f64, _i32, _u32, _i8, _u8 a
- * wrapper that checks the blob's dtype (DTYPE_MISMATCH) and casts, e.g.
+ * blob.h with typed pointers: for each type of SB_DTYPE_FLOAT_LIST and
+ * SB_DTYPE_INTEGER_LIST (base.h) a wrapper with its suffix that checks the blob's dtype
+ * (DTYPE_MISMATCH) and casts, e.g.
  *
  *     const float *x;
  *     sb_status st = sb_blob_cpu_f32(blob, SB_DATA, &x, &err);
@@ -9,7 +10,7 @@
  *
  *     st = sb_blob_cpu_t(blob, SB_DATA, &x, &err);
  *
- * None reads a layout.
+ * (In a macro that a list of base.h expands, use the suffix.) None reads a layout.
  */
 #ifndef SYNCBLOB_TYPED_H
 #define SYNCBLOB_TYPED_H
@@ -18,11 +19,11 @@
 
 SB_BEGIN_DECLS
 
-#define SB_TYPED_READ_(call, suffix, dtype, type)                                                  \
-    static inline SB_MUST_CHECK sb_status call##suffix(const sb_blob *blob, sb_part part,          \
-                                                       const type **out, sb_error *err) {          \
+#define SB_TYPED_READ_(NAME, number, name, type, kind, call)                                       \
+    static inline SB_MUST_CHECK sb_status call##_##name(const sb_blob *blob, sb_part part,         \
+                                                        const type **out, sb_error *err) {         \
         const void *p = NULL;                                                                      \
-        sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
+        sb_status st = sb_blob_check_dtype(blob, SB_DTYPE_##NAME, err);                            \
         if (st == SB_OK)                                                                           \
             st = call(blob, part, out ? &p : NULL, err);                                           \
         if (st == SB_OK)                                                                           \
@@ -30,11 +31,11 @@ SB_BEGIN_DECLS
         return st;                                                                                 \
     }
 
-#define SB_TYPED_WRITE_(call, suffix, dtype, type)                                                 \
-    static inline SB_MUST_CHECK sb_status call##suffix(sb_blob *blob, sb_part part, type **out,    \
-                                                       sb_error *err) {                            \
+#define SB_TYPED_WRITE_(NAME, number, name, type, kind, call)                                      \
+    static inline SB_MUST_CHECK sb_status call##_##name(sb_blob *blob, sb_part part, type **out,   \
+                                                        sb_error *err) {                           \
         void *p = NULL;                                                                            \
-        sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
+        sb_status st = sb_blob_check_dtype(blob, SB_DTYPE_##NAME, err);                            \
         if (st == SB_OK)                                                                           \
             st = call(blob, part, out ? &p : NULL, err);                                           \
         if (st == SB_OK)                                                                           \
@@ -42,47 +43,38 @@ SB_BEGIN_DECLS
         return st;                                                                                 \
     }
 
-#define SB_TYPED_AT_(call, suffix, dtype, type)                                                    \
-    static inline SB_MUST_CHECK sb_status call##suffix(                                            \
+#define SB_TYPED_AT_(NAME, number, name, type, kind, call)                                         \
+    static inline SB_MUST_CHECK sb_status call##_##name(                                           \
         const sb_blob *blob, sb_part part, const int64_t *indices, int32_t num_indices, type *out, \
         sb_error *err) {                                                                           \
-        sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
+        sb_status st = sb_blob_check_dtype(blob, SB_DTYPE_##NAME, err);                            \
         return st == SB_OK ? call(blob, part, indices, num_indices, out, err) : st;                \
     }
 
-#define SB_TYPED_ALL_(suffix, dtype, type)                                                         \
-    SB_TYPED_READ_(sb_blob_cpu, suffix, dtype, type)                                               \
-    SB_TYPED_READ_(sb_blob_gpu, suffix, dtype, type)                                               \
-    SB_TYPED_WRITE_(sb_blob_mutable_cpu, suffix, dtype, type)                                      \
-    SB_TYPED_WRITE_(sb_blob_mutable_gpu, suffix, dtype, type)                                      \
-    SB_TYPED_WRITE_(sb_blob_overwrite_cpu, suffix, dtype, type)                                    \
-    SB_TYPED_WRITE_(sb_blob_overwrite_gpu, suffix, dtype, type)                                    \
-    SB_TYPED_AT_(sb_blob_at, suffix, dtype, type)
+#define SB_TYPED_LIST_(X, with) SB_DTYPE_FLOAT_LIST(X, with) SB_DTYPE_INTEGER_LIST(X, with)
 
-SB_TYPED_ALL_(_f32, SB_DTYPE_F32, float)
-SB_TYPED_ALL_(_f64, SB_DTYPE_F64, double)
-SB_TYPED_ALL_(_i32, SB_DTYPE_I32, int32_t)
-SB_TYPED_ALL_(_u32, SB_DTYPE_U32, uint32_t)
-SB_TYPED_ALL_(_i8, SB_DTYPE_I8, int8_t)
-SB_TYPED_ALL_(_u8, SB_DTYPE_U8, uint8_t)
+SB_TYPED_LIST_(SB_TYPED_READ_, sb_blob_cpu)
+SB_TYPED_LIST_(SB_TYPED_READ_, sb_blob_gpu)
+SB_TYPED_LIST_(SB_TYPED_WRITE_, sb_blob_mutable_cpu)
+SB_TYPED_LIST_(SB_TYPED_WRITE_, sb_blob_mutable_gpu)
+SB_TYPED_LIST_(SB_TYPED_WRITE_, sb_blob_overwrite_cpu)
+SB_TYPED_LIST_(SB_TYPED_WRITE_, sb_blob_overwrite_gpu)
+SB_TYPED_LIST_(SB_TYPED_AT_, sb_blob_at)
 
 #undef SB_TYPED_READ_
 #undef SB_TYPED_WRITE_
 #undef SB_TYPED_AT_
-#undef SB_TYPED_ALL_
 
 SB_END_DECLS
 
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#define SB_PICK_READ_(call, out)                                                                   \
-    _Generic((out), const float **: call##_f32, const double **: call##_f64,                       \
-             const int32_t **: call##_i32, const uint32_t **: call##_u32, const int8_t **: call##_i8, const uint8_t **: call##_u8)
-#define SB_PICK_WRITE_(call, out)                                                                  \
-    _Generic((out), float **: call##_f32, double **: call##_f64, int32_t **: call##_i32,           \
-             uint32_t **: call##_u32, int8_t **: call##_i8, uint8_t **: call##_u8)
-#define SB_PICK_AT_(call, out)                                                                     \
-    _Generic((out), float *: call##_f32, double *: call##_f64, int32_t *: call##_i32,              \
-             uint32_t *: call##_u32, int8_t *: call##_i8, uint8_t *: call##_u8)
+#define SB_READ_CASE_(NAME, number, name, type, kind, call)  , const type ** : call##_##name
+#define SB_WRITE_CASE_(NAME, number, name, type, kind, call) , type ** : call##_##name
+#define SB_AT_CASE_(NAME, number, name, type, kind, call)    , type * : call##_##name
+
+#define SB_PICK_READ_(call, out)  _Generic((out)SB_TYPED_LIST_(SB_READ_CASE_, call))
+#define SB_PICK_WRITE_(call, out) _Generic((out)SB_TYPED_LIST_(SB_WRITE_CASE_, call))
+#define SB_PICK_AT_(call, out)    _Generic((out)SB_TYPED_LIST_(SB_AT_CASE_, call))
 
 #define sb_blob_cpu_t(b, part, out, err) SB_PICK_READ_(sb_blob_cpu, out)(b, part, out, err)
 #define sb_blob_gpu_t(b, part, out, err) SB_PICK_READ_(sb_blob_gpu, out)(b, part, out, err)

@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <syncblob/base.h>
 
 #define QUOTED_(x) #x
@@ -22,27 +23,24 @@ uint32_t sb_features(void) {
     return features;
 }
 
+/* Places that no type has are 0. */
+static const struct {
+    size_t size;
+    const char *name;
+} dtypes[] = {
+#define ROW(NAME, number, name, type, kind, with) [number] = {sizeof(type), #name},
+    SB_DTYPE_LIST(ROW, )
+#undef ROW
+};
+
+static bool is_dtype(sb_dtype dtype) {
+    return dtype > 0 && (size_t)dtype < sizeof dtypes / sizeof *dtypes && dtypes[dtype].size > 0;
+}
+
 size_t sb_dtype_size(sb_dtype dtype) {
-    switch (dtype) {
-    case SB_DTYPE_F64:
-        return 8;
-    case SB_DTYPE_F32:
-    case SB_DTYPE_I32:
-    case SB_DTYPE_U32:
-        return 4;
-    case SB_DTYPE_F16:
-    case SB_DTYPE_BF16:
-        return 2;
-    case SB_DTYPE_I8:
-    case SB_DTYPE_U8:
-        return 1;
-    default:
-        return 0;
-    }
+    return is_dtype(dtype) ? dtypes[dtype].size : 0;
 }
 
 const char *sb_dtype_name(sb_dtype dtype) {
-    static const char *const names[] = {"unknown", "f32",  "f64", "i32", "u32",
-                                        "f16",     "bf16", "i8",  "u8",  "i64"};
-    return names[dtype >= SB_DTYPE_F32 && dtype <= SB_DTYPE_I64 ? dtype : 0];
+    return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
 }

@@ -2,18 +2,15 @@
    head. */
 #include "blob/blob.h"
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
-static bool has_arithmetic(sb_dtype dtype) {
-    return dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64;
-}
-
 static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
     if (!blob)
         return sb__fail_null(err, "blob");
-    if (has_arithmetic(blob->dtype))
+    if (sb__is_float(blob->dtype))
         return SB_OK;
     return sb__fail(err, SB_ERR_UNSUPPORTED, "there is no arithmetic on %s",
                     sb_dtype_name(blob->dtype));
@@ -260,7 +257,7 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part p
 static sb_status scale(sb_blob *blob, sb_part part, double factor, const sb_stream *stream,
                        sb_error *err) {
     const sb_mem *mem = blob ? sb__blob_peek(blob, part) : NULL;
-    if (!mem || !has_arithmetic(blob->dtype) || !sb__is_written_at_host(mem))
+    if (!mem || !sb__is_float(blob->dtype) || !sb__is_written_at_host(mem))
         return scale_memory(blob, part, factor, stream, err);
     sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
                    sb__host_bytes(mem));

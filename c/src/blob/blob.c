@@ -8,10 +8,8 @@ sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_
     void *object = NULL;
     if (!out)
         return sb__fail_null(err, "out");
-    if (dtype < SB_DTYPE_F32 || dtype > SB_DTYPE_I64)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no dtype", dtype);
     if (!sb_dtype_size(dtype))
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "dtype %s is reserved", sb_dtype_name(dtype));
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no dtype", dtype);
     context = sb__context(context);
     sb_status st = sb__object_alloc(context, sizeof(sb_blob), &object, err);
     if (st != SB_OK)

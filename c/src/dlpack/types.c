@@ -4,10 +4,9 @@ static const struct {
     int32_t dtype;
     uint8_t code;
 } codes[] = {
-    {SB_DTYPE_F32, SB_DL_CODE_FLOAT}, {SB_DTYPE_F64, SB_DL_CODE_FLOAT},
-    {SB_DTYPE_I32, SB_DL_CODE_INT},   {SB_DTYPE_U32, SB_DL_CODE_UINT},
-    {SB_DTYPE_F16, SB_DL_CODE_FLOAT}, {SB_DTYPE_BF16, SB_DL_CODE_BFLOAT},
-    {SB_DTYPE_I8, SB_DL_CODE_INT},    {SB_DTYPE_U8, SB_DL_CODE_UINT},
+#define ROW(NAME, number, name, type, kind, with) {SB_DTYPE_##NAME, SB_DL_CODE_##kind},
+    SB_DTYPE_LIST(ROW, )
+#undef ROW
 };
 #define CODES (sizeof codes / sizeof *codes)
 

@@ -1,5 +1,6 @@
 /* sb_blob_fill: checks, then the work cut into tasks. Which task computes an element never shows in
    its value. */
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "blob/blob.h"
@@ -210,7 +211,7 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     sb_status st = adopt(&own, filler, err);
     if (st != SB_OK)
         return st;
-    if (blob->dtype != SB_DTYPE_F32 && blob->dtype != SB_DTYPE_F64)
+    if (!sb__is_float(blob->dtype))
         return sb__fail(err, SB_ERR_UNSUPPORTED, "fillers write f32 and f64, the blob holds %s",
                         sb_dtype_name(blob->dtype));
     if (blob->shape.count == 0)
@@ -235,8 +236,7 @@ static bool is_constant(const sb_filler *f) {
 /* Few elements that may be written where they are. */
 static bool is_small(const sb_blob *blob, const sb_mem *mem) {
     const int64_t count = blob->shape.count;
-    return (blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64) && count > 0 &&
-           count <= PIECE && sb__is_written_at_host(mem);
+    return sb__is_float(blob->dtype) && count > 0 && count <= PIECE && sb__is_written_at_host(mem);
 }
 
 sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {

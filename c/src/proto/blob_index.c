@@ -1,5 +1,6 @@
 #include "proto/blob_index.h"
 
+#include "base/dtype.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -29,19 +30,16 @@ struct claims {
 
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
-    if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64)
+    if (sb__is_float(dtype))
         return SB_OK;
     return sb__fail(err, SB_ERR_UNSUPPORTED, "a BlobProto holds f32 or f64, the blob %s",
                     sb_dtype_name(dtype));
 }
 
 sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err) {
-    if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64 || dtype == SB_DTYPE_I32 ||
-        dtype == SB_DTYPE_U32 || dtype == SB_DTYPE_F16)
+    if (sb__is_float(dtype) || sb__is_integer(dtype) || dtype == SB_DTYPE_F16)
         return SB_OK;
-    return sb__fail(err, SB_ERR_UNSUPPORTED,
-                    "a BlobProto is read as f32, f64, i32, u32 or f16, not as %s",
-                    sb_dtype_name(dtype));
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "a BlobProto is not read as %s", sb_dtype_name(dtype));
 }
 
 /* --- gathering --------------------------------------------------------------- */

@@ -50,7 +50,7 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
 
 /* UNSUPPORTED unless the blob is F32 or F64, which are written. */
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
-/* UNSUPPORTED unless it is F32, F64, I32, U32 or F16, as which a message is read. */
+/* UNSUPPORTED unless it is a float, an integer or F16, as which a message is read. */
 sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err);
 
 #endif

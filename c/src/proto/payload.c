@@ -1,5 +1,6 @@
 #include "proto/payload.h"
 
+#include "base/dtype.h"
 #include "base/half.h"
 #include "host/convert.h"
 
@@ -58,45 +59,56 @@ DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
 DEFINE_CONVERT(double_to_double, double, double, )
 
-/* NULL: values of that type stay as they are. */
+/* By the types that messages store, of which F32 is a double for integers alone. */
+static const struct {
+    sb__convert *to_float, *to_double;
+} conversions[] = {
+    [SB_DTYPE_F32] = {NULL, sb__widen},
+    [SB_DTYPE_F64] = {sb__narrow, double_to_double},
+    [SB_DTYPE_F16] = {half_to_float, half_to_double},
+    [SB_DTYPE_I32] = {int_to_float, int_to_double},
+    [SB_DTYPE_U32] = {unsigned_to_float, unsigned_to_double},
+};
+
+/* NULL: values of that type stay as they are. Integers are made of doubles. */
 static sb__convert *conversion(int32_t stored, int32_t dtype) {
-    const bool wide = dtype == SB_DTYPE_F64;
+    if (sb__is_integer(dtype))
+        return conversions[stored].to_double;
     if (stored == dtype)
         return NULL;
-    switch (stored) {
-    case SB_DTYPE_F64:
-        return sb__narrow;
-    case SB_DTYPE_F16:
-        return wide ? half_to_double : half_to_float;
-    case SB_DTYPE_I32:
-        return wide ? int_to_double : int_to_float;
-    case SB_DTYPE_U32:
-        return wide ? unsigned_to_double : unsigned_to_float;
-    default:
-        return sb__widen;
-    }
-}
-
-static sb__convert *widening(int32_t stored) {
-    return stored == SB_DTYPE_F64 ? double_to_double : conversion(stored, SB_DTYPE_F64);
+    return dtype == SB_DTYPE_F64 ? conversions[stored].to_double : conversions[stored].to_float;
 }
 
 /* How many values come before the first that the type does not hold: one with a fraction, one
-   beyond its range, NaN. */
-#define DEFINE_WHOLE(name, to, least, most)                                                        \
-    static size_t name(const double *src, unsigned char *dst, size_t count) {                      \
+   beyond its range, NaN. `above` is a power of 2, which a double holds; it rounds INT64_MAX. */
+#define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
+    static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
+        const bool has_sign = (type)-1 < (type)1;                                                  \
+        const double half = (double)(UINT64_C(1) << (8 * sizeof(type) - 1));                       \
+        const double above = has_sign ? half : 2 * half, least = has_sign ? -half : 0;             \
         size_t i = 0;                                                                              \
-        for (; i < count && src[i] >= (least) && src[i] <= (most); i++) {                          \
-            const to value = (to)src[i];                                                           \
-            if (value != src[i])                                                                   \
+        for (; i < count && src[i] >= least && src[i] < above; i++) {                              \
+            const type value = (type)src[i];                                                       \
+            if ((double)value != src[i])                                                           \
                 break;                                                                             \
             memcpy(dst + i * sizeof value, &value, sizeof value);                                  \
         }                                                                                          \
         return i;                                                                                  \
     }
 
-DEFINE_WHOLE(whole_to_int, int32_t, INT32_MIN, INT32_MAX)
-DEFINE_WHOLE(whole_to_unsigned, uint32_t, 0, UINT32_MAX)
+SB_DTYPE_INTEGER_LIST(DEFINE_WHOLE, )
+
+/* NULL: not an integer. */
+static whole_fn *whole_of(int32_t dtype) {
+    switch (dtype) {
+#define CASE(NAME, number, name, type, kind, with)                                                 \
+    case SB_DTYPE_##NAME:                                                                          \
+        return whole_to_##name;
+        SB_DTYPE_INTEGER_LIST(CASE, )
+#undef CASE
+    }
+    return NULL;
+}
 
 /* --- copies ----------------------------------------------------------------------------- */
 
@@ -192,18 +204,14 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
 sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
                            const struct sb__blob_index *index, const struct sb__payload *payload,
                            int64_t first, int64_t count, int32_t dtype, void *dst, sb_error *err) {
-    const bool is_integer = sb__is_integer(dtype);
     struct copy copy = {.reader = reader,
                         .path = path,
                         .payload = payload,
                         .dtype = dtype,
                         .wire_size = sb_dtype_size(payload->dtype),
                         .size = sb_dtype_size(dtype),
-                        .convert = is_integer ? widening(payload->dtype)
-                                              : conversion(payload->dtype, dtype),
-                        .whole = !is_integer             ? NULL
-                                 : dtype == SB_DTYPE_I32 ? whole_to_int
-                                                         : whole_to_unsigned,
+                        .convert = conversion(payload->dtype, dtype),
+                        .whole = whole_of(dtype),
                         .begin = dst,
                         .dst = dst,
                         .first = first,

@@ -1,6 +1,7 @@
 #include "proto/read_blob.h"
 
 #include "base/checked.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "proto/payload.h"
 

@@ -11,7 +11,7 @@ struct sb__read_blob {
     const sb_limits *limits;
 };
 
-/* Reads the message [begin, end) of reader->source into a blob of F32, F64, I32, U32 or F16. A
+/* Reads the message [begin, end) of reader->source into a blob of floats, integers or F16. A
    failure changes nothing of it, even one half-way. */
 sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
                         uint32_t begin, uint32_t end, const struct sb__read_blob *how,

@@ -9,13 +9,13 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-from check_reference import HEADERS, error_items, read_functions, read_headers  # noqa: E402
+from check_reference import (HEADERS, dtypes, error_items, read_functions,  # noqa: E402
+                             read_headers)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TESTS = [ROOT / "tests", *(ROOT / "c").glob("*/tests")]
 EXPECTED = re.compile(r"\bSB_ERR_(\w+),\s*(sb_\w+)\(")
 COMPARED = re.compile(r"\b(sb_\w+)\([^;]*?\)\s*==\s*SB_ERR_(\w+)")
-TYPED = re.compile(r"_(f32|f64|i32|u32|t)$")
 
 
 def codes(name, functions):
@@ -36,10 +36,12 @@ def expectations():
 
 def main():
     folders = [pathlib.Path(folder) for folder in sys.argv[1:]] or HEADERS
-    functions = {f.name: f for f in read_functions(read_headers(folders))}
+    headers = read_headers(folders)
+    functions = {f.name: f for f in read_functions(headers)}
+    typed = "|".join(name for _, name, _ in dtypes(headers["base.h"]))
     judged, wrong = 0, []
     for source, name, code in expectations():
-        plain = TYPED.sub("", name)
+        plain = re.sub(rf"_({typed}|t)$", "", name)
         if plain not in functions or functions[plain].returns != "sb_status":
             continue
         listed = codes(plain, functions) | ({"DTYPE_MISMATCH"} if plain != name else set())

@@ -8,6 +8,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
+from check_reference import dtypes  # noqa: E402
 from pages import ROOT, pages, prose, shown  # noqa: E402
 
 INCLUDES = sorted(ROOT.glob("c/**/include"))
@@ -51,12 +52,16 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Macros make the names of statuses, and in caffe.h those of data and diff."""
+    """Macros make the names of statuses, of element types and of typed calls, and in caffe.h those
+    of data and diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
-    statuses = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
-    parts = {begin + part + end for text in texts for part in ("data", "diff")
-             for begin, end in re.findall(r"\b(sb_\w*)##x(?:##(\w+))?", text)}
-    return statuses.union(parts, *(NAME.findall(text) for text in texts))
+    names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
+    names.update(begin + part + end for text in texts for part in ("data", "diff")
+                 for begin, end in re.findall(r"\b(sb_\w*)##x(?:##(\w+))?", text))
+    names.update(*(NAME.findall(text) for text in texts))
+    types = [found for text in texts for found in dtypes(text)]
+    names.update(f"SB_DTYPE_{upper}" for upper, _, _ in types)
+    return names | {f"{name}_{suffix}" for name in names for _, suffix, _ in types}
 
 
 def name_problems(page):
@@ -64,7 +69,7 @@ def name_problems(page):
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for name in NAME.findall(line):
             known = any(other.startswith(name) for other in declared()) if name.endswith("_") else \
-                {name, re.sub(r"_(f32|f64|i32|u32)$", "", name)} & declared()
+                name in declared()
             if not known and page != ROOT / "CHANGELOG.md":
                 yield f"{shown(page)}:{number}: no header declares {name}"
 

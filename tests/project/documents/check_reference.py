@@ -147,6 +147,11 @@ def undocumented_values(text):
                                   body)
 
 
+def dtypes(text):
+    """(NAME, name, type) of each element type in base.h."""
+    return re.findall(r"\bX\((\w+), \d+, (\w+), (\w+), \w+, with\)", text)
+
+
 def read_headers(folders):
     paths = [path for folder in folders for path in sorted((folder / "syncblob").glob("*.h"))]
     return {path.name: path.read_text() for path in paths}

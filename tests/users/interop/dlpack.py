@@ -9,7 +9,7 @@ over libsyncblob.so, by ctypes alone.
 
 import ctypes
 
-F32, F64, I32, U32, F16, BF16, I8, U8 = range(1, 9)
+F32 = 1  # SB_DTYPE_F32
 CPU, GPU = 0, 1  # SB_SIDE_*
 DATA, DIFF = 0, 1  # SB_DATA, SB_DIFF
 OLD, NEW = b"dltensor", b"dltensor_versioned"  # names of capsules
@@ -107,10 +107,18 @@ class Blob:
 class Library:
     def __init__(self, path):
         self.c = ctypes.CDLL(path)
-        self.c.sb_status_name.restype = ctypes.c_char_p
+        self.c.sb_status_name.restype = self.c.sb_dtype_name.restype = ctypes.c_char_p
+        self.c.sb_dtype_size.restype = ctypes.c_size_t
         self.c.sb_blob_shape.restype = ctypes.POINTER(ctypes.c_int64)
         for query in ("sb_blob_shape", "sb_blob_num_axes", "sb_blob_dtype", "sb_blob_destroy"):
             getattr(self.c, query).argtypes = [ctypes.c_void_p]
+
+    def dtypes(self):
+        """(number, name, size) of each element type."""
+        for number in range(1, 100):
+            size = self.c.sb_dtype_size(number)
+            if size:
+                yield number, self.c.sb_dtype_name(number).decode(), size
 
     def call(self, name, *arguments):
         """A call that may fail."""

@@ -1,0 +1,19 @@
+/* The kinds of element types. */
+#ifndef SB_BASE_DTYPE_H
+#define SB_BASE_DTYPE_H
+
+#include <stdbool.h>
+#include <syncblob/base.h>
+
+#define SB__IS_DTYPE(NAME, number, name, type, kind, with) (with) == SB_DTYPE_##NAME ||
+
+/* With arithmetic and fillers; BlobProto's own. */
+static inline bool sb__is_float(sb_dtype dtype) {
+    return SB_DTYPE_FLOAT_LIST(SB__IS_DTYPE, dtype) false;
+}
+
+static inline bool sb__is_integer(sb_dtype dtype) {
+    return SB_DTYPE_INTEGER_LIST(SB__IS_DTYPE, dtype) false;
+}
+
+#endif
