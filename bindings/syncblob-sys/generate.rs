@@ -54,29 +54,12 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .sort_semantically(true)
         .derive_default(true)
         .layout_tests(true)
+        // The headers are the manual, and come with the crate.
+        .generate_comments(false)
         .use_core()
         .rust_target(bindgen::RustTarget::stable(85, 0).expect("a Rust that bindgen knows"))
         .rust_edition(bindgen::RustEdition::Edition2021)
         .formatter(bindgen::Formatter::Prettyplease)
-        .parse_callbacks(Box::new(Comments))
-}
-
-/// Turns comments of the headers into Markdown.
-#[derive(Debug)]
-struct Comments;
-
-impl bindgen::callbacks::ParseCallbacks for Comments {
-    fn process_comment(&self, comment: &str) -> Option<String> {
-        let lines = comment.lines().map(|line| {
-            let line = line.trim().trim_start_matches("< ");
-            let line = line.replace('[', "\\[").replace(']', "\\]");
-            let line = line
-                .replace("@param ", "* ")
-                .replace("@return ", "\nReturns ");
-            line.replace("Errors: ", "\nErrors: ")
-        });
-        Some(lines.collect::<Vec<_>>().join("\n"))
-    }
 }
 
 /// Gives the constants of the headers' unnamed enums the type that the
@@ -89,21 +72,10 @@ fn type_constants(source: &str) -> String {
     ];
     let is_number = |name: &str| NUMBERS.iter().any(|prefix| name.starts_with(prefix));
     let mut out = String::with_capacity(source.len());
-    let mut comment = String::new();
-    let mut in_comment = false;
     for line in source.lines() {
-        in_comment |= line.starts_with("/**");
-        if in_comment || line.starts_with("///") {
-            in_comment &= !line.ends_with("*/");
-            comment += line;
-            comment.push('\n');
-            continue;
-        }
-        let comment = std::mem::take(&mut comment);
         if line.starts_with("pub type _bindgen_ty_") {
             continue;
         }
-        out += &comment;
         match (
             line.strip_prefix("pub const SB_"),
             line.find(": _bindgen_ty_"),

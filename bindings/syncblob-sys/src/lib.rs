@@ -1,7 +1,9 @@
 //! Raw bindings to [syncblob], Caffe's Blob and SyncedMemory as a C library.
 //!
-//! Everything here is the C interface as the headers give it; each header says
-//! what its functions promise. The crate `syncblob` is the safe one.
+//! Everything here is the C interface as the headers give it. What a function does, who
+//! owns what and which errors it has is in its header, which comes with this crate, in the
+//! folder `c/include/syncblob`: [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is
+//! the safe one.
 //!
 //! # How the library is found
 //!
@@ -32,7 +34,7 @@
 //!
 //! [syncblob]: https://docs.rs/syncblob
 // What bindgen writes has its own style.
-#![allow(non_camel_case_types, clippy::doc_lazy_continuation, clippy::undocumented_unsafe_blocks)]
+#![allow(non_camel_case_types, clippy::undocumented_unsafe_blocks)]
 
 #[cfg(not(feature = "buildtime_bindgen"))]
 include!("bindings.rs");

@@ -3,24 +3,12 @@
 use crate::*;
 
 unsafe extern "C" {
-    /**Chooses the schedule for work queued from now on.
-* schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
-* seed of SB_SIM_RANDOM
-
-Errors: INVALID_ARGUMENT (no schedule), NO_DEVICE, UNSUPPORTED, FORKED.*/
     pub fn sb_sim_set_schedule(
         context: *mut sb_context,
         schedule: sb_sim_schedule,
         seed: u64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`, once; nth 0 takes it
-back. What was armed before is not any more.
-* op SB_SIM_ANY to SB_SIM_SUMSQ
-* mode SB_SIM_FAIL_*
-
-Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), NO_DEVICE, UNSUPPORTED,
-FORKED.*/
     pub fn sb_sim_fail(
         context: *mut sb_context,
         op: sb_sim_op,
@@ -28,14 +16,6 @@ FORKED.*/
         mode: sb_sim_failure,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Arms one more fault beside those that are armed, up to 16: for code that has to stand two
-failures at once. Each counts on its own; where two are due with one call, the one that was
-armed first decides.
-* op SB_SIM_ANY to SB_SIM_SUMSQ
-* nth 1 is the next call
-* mode SB_SIM_FAIL_*
-
-Errors: as sb_sim_fail, OVER_LIMIT (16 are armed).*/
     pub fn sb_sim_fail_also(
         context: *mut sb_context,
         op: sb_sim_op,
@@ -43,45 +23,22 @@ Errors: as sb_sim_fail, OVER_LIMIT (16 are armed).*/
         mode: sb_sim_failure,
         err: *mut sb_error,
     ) -> sb_status;
-    /**How often each slot was called, by SB_SIM_*, since the context was made.
-* out \[borrowed\] `count` numbers
-* count SB_SIM_OP_COUNT of the caller, not negative; what the library does not know is 0
-
-Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED.*/
     pub fn sb_sim_calls(
         context: *const sb_context,
         out: *mut i64,
         count: i32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**A stream that is not ordered with the default one.
-* out \[owned\] sb_sim_stream_destroy
-
-Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
     pub fn sb_sim_stream_create(
         context: *mut sb_context,
         out: *mut sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Runs what is queued and destroys the stream; forget it in the context first.
-* stream \[owned\]
-
-Errors: INVALID_ARGUMENT (the library's own stream), NO_DEVICE, UNSUPPORTED, FORKED,
-WRONG_DEVICE (another device's stream).*/
     pub fn sb_sim_stream_destroy(
         context: *mut sb_context,
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
-may run at once, later, or on another thread, reaches device memory through
-sb_sim_address alone and calls nothing else of the library.
-* stream \[borrowed\]
-* kernel \[borrowed\]
-* user passed to `kernel`
-
-Errors: NO_DEVICE, UNSUPPORTED, FORKED, WRONG_DEVICE (another device's stream), DEVICE_LOST,
-OUT_OF_MEMORY.*/
     pub fn sb_sim_launch(
         context: *mut sb_context,
         stream: sb_stream,
@@ -91,40 +48,22 @@ OUT_OF_MEMORY.*/
         user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Inside a kernel: host memory behind a device pointer; NULL if \[ptr, ptr + bytes)
-is no memory of the device, the context has no simulated one or was opened before a fork.
-* ptr \[borrowed\] of the device
-
-Returns \[borrowed\] as long as the memory is allocated*/
     pub fn sb_sim_address(
         context: *const sb_context,
         ptr: *const ::core::ffi::c_void,
         bytes: usize,
     ) -> *mut ::core::ffi::c_void;
-    /**Device memory of the caller's own, to lend to sb_mem_set_gpu.
-* out \[owned\] sb_sim_free
-
-Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
     pub fn sb_sim_malloc(
         context: *mut sb_context,
         bytes: usize,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Frees memory of sb_sim_malloc. * ptr \[owned, nullable\]
-
-Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (no such memory).*/
     pub fn sb_sim_free(
         context: *mut sb_context,
         ptr: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Copies device memory to the host at once, around streams and counters: for
-a test that looks.
-* dst \[borrowed\] `bytes` bytes of the host
-* src \[borrowed\] `bytes` bytes of the device
-
-Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory).*/
     pub fn sb_sim_peek(
         context: *const sb_context,
         dst: *mut ::core::ffi::c_void,
@@ -132,11 +71,6 @@ Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory)
         bytes: usize,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Copies host bytes to the device at once, around streams and counters.
-* dst \[borrowed\] `bytes` bytes of the device
-* src \[borrowed\] `bytes` bytes of the host
-
-Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory).*/
     pub fn sb_sim_poke(
         context: *mut sb_context,
         dst: *mut ::core::ffi::c_void,
