@@ -238,6 +238,7 @@ TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
     assert_int_equal(num_blobs(model, 0), BLOBS);
     assert_ok(sb_model_blob_info(model, 0, 1, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F64);
+    assert_int_equal(info.diff_dtype, SB_DTYPE_F64);
     assert_int_equal(info.count, 4);
     assert_int_equal(info.num_axes, 1);
     assert_int_equal(info.shape[0], 4);

@@ -133,6 +133,7 @@ static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
                           .data_offset = -1,
                           .diff_offset = -1,
                           .dtype = sb_blob_dtype(blob),
+                          .diff_dtype = sb_blob_dtype(blob),
                           .num_axes = sb_blob_num_axes(blob)};
     memcpy(out->shape, sb__blob_shape(blob)->dims, (size_t)out->num_axes * sizeof *out->shape);
 }
