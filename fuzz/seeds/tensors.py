@@ -28,7 +28,7 @@ def words():
 
 
 def seeds():
-    for dtype in range(8):
+    for dtype in range(9):
         yield "dlpack", f"dtype_{dtype}", tensor(dtype=dtype)
     for name, how in (("legacy", LEGACY), ("read_only", READ_ONLY), ("device", ON_DEVICE),
                       ("no_strides", NO_STRIDES), ("no_memory", NO_MEMORY),

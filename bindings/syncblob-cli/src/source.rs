@@ -18,6 +18,7 @@ use syncblob::{BlobAny, Context, Dtype, ErrorKind};
 pub use self::caffe::{layers, name_of_no_layer, unique_names, Names};
 pub use self::format::FileFormat;
 pub use self::notes::{Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
+pub use self::safetensors::type_of as safetensors_type;
 
 /// An opened file. Nothing of a tensor is in memory until it is loaded.
 pub struct Source {

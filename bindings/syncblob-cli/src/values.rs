@@ -2,22 +2,65 @@
 
 use std::ops::Range;
 
-use half::{bf16, f16};
-use syncblob::BlobAny;
+use syncblob::{BlobAny, Element};
 
 use crate::source::{Failure, Result, Source, PART};
 
-#[derive(Clone, Copy)]
-pub enum Values<'a> {
-    F32(&'a [f32]),
-    F64(&'a [f64]),
-    I32(&'a [i32]),
-    U32(&'a [u32]),
-    I8(&'a [i8]),
-    U8(&'a [u8]),
-    F16(&'a [f16]),
-    Bf16(&'a [bf16]),
+macro_rules! values {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        #[derive(Clone, Copy)]
+        pub enum Values<'a> {
+            $($name(&'a [$type]),)*
+        }
+
+        impl<'a> Values<'a> {
+            pub fn of(blob: &'a BlobAny, part: Part) -> Result<Self> {
+                match (blob, part) {
+                    $(
+                        (BlobAny::$name(blob), Part::Data) => Ok(Self::$name(blob.data()?)),
+                        (BlobAny::$name(blob), Part::Diff) => Ok(Self::$name(blob.diff()?)),
+                    )*
+                    (other, _) => {
+                        let text = format!("values of {} cannot be read", other.dtype());
+                        Err(Failure::Unsupported(text))
+                    }
+                }
+            }
+
+            /// Those in the range, which lies inside.
+            pub fn slice(self, range: Range<usize>) -> Self {
+                match self {
+                    $(Self::$name(values) => Self::$name(&values[range]),)*
+                }
+            }
+        }
+    };
 }
+
+syncblob::for_each_dtype!(values);
+
+macro_rules! match_values {
+    ([$values:tt $slice:ident $body:tt] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        match $values {
+            $(Values::$name($slice) => $body,)*
+        }
+    };
+}
+pub(crate) use match_values;
+
+/// Does the same to values of each type.
+macro_rules! each {
+    ($values:expr, $slice:ident => $body:expr) => {
+        syncblob::for_each_dtype!($crate::values::match_values, ($values) $slice ($body))
+    };
+}
+pub(crate) use each;
 
 /// The two payloads of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,57 +81,19 @@ impl Part {
 /// Values that are converted at a time.
 const BLOCK: usize = 1024;
 
-/// Does the same to values of each type.
-macro_rules! each {
-    ($values:expr, $slice:ident => $body:expr) => {
-        match $values {
-            Values::F32($slice) => $body,
-            Values::F64($slice) => $body,
-            Values::I32($slice) => $body,
-            Values::U32($slice) => $body,
-            Values::I8($slice) => $body,
-            Values::U8($slice) => $body,
-            Values::F16($slice) => $body,
-            Values::Bf16($slice) => $body,
-        }
-    };
-}
-
-impl<'a> Values<'a> {
-    pub fn of(blob: &'a BlobAny, part: Part) -> Result<Self> {
-        macro_rules! values {
-            ($($kind:ident),*) => {
-                match (blob, part) {
-                    $(
-                        (BlobAny::$kind(blob), Part::Data) => Self::$kind(blob.data()?),
-                        (BlobAny::$kind(blob), Part::Diff) => Self::$kind(blob.diff()?),
-                    )*
-                    (other, _) => {
-                        let text = format!("values of {} cannot be read", other.dtype());
-                        return Err(Failure::Unsupported(text));
-                    }
-                }
-            };
-        }
-        Ok(values!(F32, F64, I32, U32, I8, U8, F16, Bf16))
-    }
-
+impl Values<'_> {
     pub fn len(self) -> usize {
         each!(self, values => values.len())
     }
 
-    /// Those in the range, which lies inside.
-    pub fn slice(self, range: Range<usize>) -> Self {
-        match self {
-            Self::F32(values) => Self::F32(&values[range]),
-            Self::F64(values) => Self::F64(&values[range]),
-            Self::I32(values) => Self::I32(&values[range]),
-            Self::U32(values) => Self::U32(&values[range]),
-            Self::I8(values) => Self::I8(&values[range]),
-            Self::U8(values) => Self::U8(&values[range]),
-            Self::F16(values) => Self::F16(&values[range]),
-            Self::Bf16(values) => Self::Bf16(&values[range]),
-        }
+    /// Whether they are integers that f64 does not tell apart.
+    pub fn is_wide(self) -> bool {
+        each!(self, values => is_wide_of(values))
+    }
+
+    /// An element, if it is an integer, exactly.
+    pub fn integer(self, index: usize) -> Option<i128> {
+        each!(self, values => values[index].to_integer())
     }
 
     /// All of them, some at a time.
@@ -189,9 +194,13 @@ impl Block {
     }
 }
 
-fn convert<T: Copy + Into<f64>>(from: &[T], to: &mut [f64]) {
-    for (to, &from) in to.iter_mut().zip(from) {
-        *to = from.into();
+fn is_wide_of<T: Element>(_: &[T]) -> bool {
+    T::DTYPE.exact_float().is_none()
+}
+
+fn convert<T: Element>(from: &[T], to: &mut [f64]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = from.to_f64();
     }
 }
 
@@ -209,6 +218,8 @@ pub fn indices(shape: &[usize], mut offset: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use half::{bf16, f16};
+
     use super::*;
 
     #[test]

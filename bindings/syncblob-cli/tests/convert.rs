@@ -199,6 +199,26 @@ fn numpy_keeps_values_and_names() {
 }
 
 #[test]
+fn elements_keep_their_type_and_bytes() {
+    let files = Files::new();
+    for dtype in Dtype::ALL {
+        let Some(descr) = dtype.typestr() else { continue };
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (3,)}}\n");
+        let values: Vec<u8> = (0..3 * dtype.size()).map(|i| 0x40 + i as u8).collect();
+        let start = [b"\x93NUMPY\x01\0", &[header.len() as u8, 0][..], header.as_bytes()].concat();
+        let array = files.write("array.npy", &[start, values.clone()].concat());
+        let (between, again) = (files.path("array.safetensors"), files.path("again.npy"));
+        convert(&["--force"], &array, &between);
+        convert(&["--force"], &between, &again);
+        let written = fs::read(&again).unwrap();
+        assert!(written.windows(3).any(|text| text == descr.as_bytes()), "{descr}");
+        assert!(written.ends_with(&values), "{descr}");
+        let (status, out, _) = run(command("diff", &[], &[&array, &between]));
+        assert_eq!(status, 0, "{out}");
+    }
+}
+
+#[test]
 fn elements_of_one_byte_keep_their_type() {
     let files = Files::new();
     for (descr, values) in [("|u1", [0.0_f32, 1.0, 255.0]), ("|i1", [0.0, 1.0, -1.0])] {

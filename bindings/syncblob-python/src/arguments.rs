@@ -13,22 +13,6 @@ use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
 
 use crate::error::{detached, refused, Failure};
 
-const DTYPES: [(&str, Dtype); 8] = [
-    ("float32", Dtype::F32),
-    ("float64", Dtype::F64),
-    ("float16", Dtype::F16),
-    ("bfloat16", Dtype::Bf16),
-    ("int32", Dtype::I32),
-    ("uint32", Dtype::U32),
-    ("int8", Dtype::I8),
-    ("uint8", Dtype::U8),
-];
-
-/// NumPy's name of an element type.
-pub fn dtype_name(dtype: Dtype) -> &'static str {
-    DTYPES.iter().find(|(_, known)| *known == dtype).map_or("unknown", |(name, _)| name)
-}
-
 /// A name, a type such as `numpy.float32`, whatever has such a name as its text (`numpy.dtype` and
 /// `torch.dtype`), or what NumPy makes a type of that has one: `"f4"`.
 pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
@@ -44,12 +28,13 @@ pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
 
 /// The element type of a name.
 pub fn named(name: &str) -> Option<Dtype> {
-    DTYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+    Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name)
 }
 
 /// What is said of a name that no element type has.
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
-    let known = DTYPES.map(|(name, _)| name).join(", ");
+    let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
+    let known = known.join(", ");
     refused(py, "DtypeError", &format!("no blob holds {name}; the types are {known}"))
 }
 

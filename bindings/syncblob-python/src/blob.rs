@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use syncblob::{BlobAny, BlobAt, Dtype, Format, Head, Part, Payload, Side};
 
-use crate::arguments::{context, dtype_name, limits, number, open, path, shape_of_call};
+use crate::arguments::{context, limits, number, open, path, shape_of_call};
 use crate::error::{detached, Failure};
 use crate::model::{load_any, Model};
 use crate::{arguments, bytes, calls, fill, tensor};
@@ -49,7 +49,9 @@ pub struct Blob {
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
-    pub fn new(blob: BlobAny) -> Self {
+    pub fn new(mut blob: BlobAny) -> Self {
+        // SAFETY: the locks order what is written here; of the other owners see calls.rs.
+        unsafe { blob.allow_shared_writes() };
         Self { blob: RwLock::new(blob), shares: AtomicBool::new(false) }
     }
 
@@ -88,7 +90,7 @@ impl Blob {
             let _sharers = SHARERS.write().unwrap_or_else(PoisonError::into_inner);
             self.shares.store(true, Ordering::Relaxed);
             other.shares.store(true, Ordering::Relaxed);
-            Ok(calls::share(&mut own, &theirs, part)?)
+            Ok(own.share(part, &theirs)?)
         })
     }
 
@@ -228,7 +230,7 @@ impl Blob {
     /// NumPy's name of the element type.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(dtype_name(self.element_type(py)?))
+        Ok(self.element_type(py)?.numpy_name())
     }
 
     /// ``"cpu"``, or the device's name.
@@ -268,39 +270,39 @@ impl Blob {
 
     /// ``data -= diff``: a solver's step.
     fn update(&self, py: Python<'_>) -> PyResult<()> {
-        self.write(py, calls::update)
+        self.write(py, BlobAny::update)
     }
 
     /// The sum of the absolute values of the data.
     fn asum_data(&self, py: Python<'_>) -> PyResult<f64> {
-        self.read(py, |blob| calls::asum(blob, Part::Data))
+        self.read(py, |blob| blob.asum(Part::Data))
     }
 
     /// The sum of the absolute values of the diff.
     fn asum_diff(&self, py: Python<'_>) -> PyResult<f64> {
-        self.read(py, |blob| calls::asum(blob, Part::Diff))
+        self.read(py, |blob| blob.asum(Part::Diff))
     }
 
     /// The sum of the squares of the data.
     fn sumsq_data(&self, py: Python<'_>) -> PyResult<f64> {
-        self.read(py, |blob| calls::sumsq(blob, Part::Data))
+        self.read(py, |blob| blob.sumsq(Part::Data))
     }
 
     /// The sum of the squares of the diff.
     fn sumsq_diff(&self, py: Python<'_>) -> PyResult<f64> {
-        self.read(py, |blob| calls::sumsq(blob, Part::Diff))
+        self.read(py, |blob| blob.sumsq(Part::Diff))
     }
 
     /// Multiplies the data by a factor.
     fn scale_data(&self, factor: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, factor) = (factor.py(), number("a factor", factor)?);
-        self.write(py, |blob| calls::scale(blob, Part::Data, factor))
+        self.write(py, |blob| blob.scale(Part::Data, factor))
     }
 
     /// Multiplies the diff by a factor.
     fn scale_diff(&self, factor: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, factor) = (factor.py(), number("a factor", factor)?);
-        self.write(py, |blob| calls::scale(blob, Part::Diff, factor))
+        self.write(py, |blob| blob.scale(Part::Diff, factor))
     }
 
     /// Gives the data its first values, by one of Caffe's fillers: ``"constant"`` (`value`),
@@ -375,7 +377,7 @@ impl Blob {
             }
             for part in [Part::Data, Part::Diff] {
                 if blob.memory(part)?.head() != Head::Uninitialized {
-                    calls::copy_from(&mut copy, blob, part)?;
+                    copy.copy_from_reshape(part, blob)?;
                 }
             }
             Ok(Self::new(copy))
@@ -559,7 +561,7 @@ fn add(
 }
 
 fn not_stored(blob: &BlobAny) -> Failure {
-    let name = dtype_name(blob.dtype());
+    let name = blob.dtype().numpy_name();
     Failure::Refused("DtypeError", format!("Caffe's files hold float32 and float64, not {name}"))
 }
 

@@ -38,50 +38,9 @@ fn part_code(part: Part) -> sys::sb_part {
     }
 }
 
-/// `data -= diff`
-pub fn update(blob: &mut BlobAny) -> Result<()> {
-    // SAFETY: the blob is live and locked.
-    check(|err| unsafe { sys::sb_blob_update(blob.as_ptr(), err) })
-}
-
-pub fn scale(blob: &mut BlobAny, part: Part, factor: f64) -> Result<()> {
-    // SAFETY: the blob is live and locked.
-    check(|err| unsafe { sys::sb_blob_scale(blob.as_ptr(), part_code(part), factor, err) })
-}
-
 pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()> {
     // SAFETY: the blob is live and locked, the filler says its size.
     check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
-}
-
-pub fn asum(blob: &BlobAny, part: Part) -> Result<f64> {
-    // SAFETY: the blob is live.
-    get(|out, err| unsafe { sys::sb_blob_asum(blob.as_ptr(), part_code(part), out, err) })
-}
-
-pub fn sumsq(blob: &BlobAny, part: Part) -> Result<f64> {
-    // SAFETY: the blob is live.
-    get(|out, err| unsafe { sys::sb_blob_sumsq(blob.as_ptr(), part_code(part), out, err) })
-}
-
-/// The shape and the elements of `source`; of another context's, too.
-pub fn copy_from(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()> {
-    // SAFETY: both blobs are live, and the one that is written is locked.
-    check(|err| unsafe {
-        sys::sb_blob_copy_from(
-            blob.as_ptr(),
-            part_code(part),
-            source.as_ptr(),
-            sys::SB_COPY_RESHAPE,
-            err,
-        )
-    })
-}
-
-/// A memory of `source` as the blob's own.
-pub fn share(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()> {
-    // SAFETY: both blobs are live and locked.
-    check(|err| unsafe { sys::sb_blob_share(blob.as_ptr(), part_code(part), source.as_ptr(), err) })
 }
 
 /// Brings the data to the device.

@@ -7,7 +7,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict;
 use syncblob::{Dtype, Error, ErrorKind};
 
-use crate::arguments::dtype_name;
 use crate::owner::outlived_by_owners;
 
 /// The class in `errors.py` for a kind of failure.
@@ -89,7 +88,7 @@ fn with_dtypes(message: &str) -> String {
     let renamed = pieces.map(|piece| {
         let word = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         match word.parse::<Dtype>() {
-            Ok(dtype) => [dtype_name(dtype), &piece[word.len()..]].concat(),
+            Ok(dtype) => [dtype.numpy_name(), &piece[word.len()..]].concat(),
             Err(_) => piece.to_owned(),
         }
     });

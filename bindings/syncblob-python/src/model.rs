@@ -8,10 +8,10 @@ use std::sync::{PoisonError, RwLock};
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
-use syncblob::{BlobAny, BlobAt, BlobInfo, Context, Dtype, SolverInfo};
+use syncblob::{BlobAny, BlobAt, BlobInfo, Context, Dtype, ErrorKind, SolverInfo};
 use syncblob_cli::naming;
 
-use crate::arguments::{self, context, dtype_name, open, path, text};
+use crate::arguments::{self, context, open, path, text};
 use crate::blob::Blob;
 use crate::error::{detached, refused, Failure};
 use crate::state_dict::{Framework, Loader};
@@ -631,18 +631,12 @@ impl StoredBlob {
 
 /// With the type that it is loaded as where nobody names one.
 pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> {
-    match loaded_as(stored.info().dtype()) {
-        Dtype::F64 => stored.load::<f64>().map(BlobAny::from),
-        _ => stored.load::<f32>().map(BlobAny::from),
-    }
+    stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }
 
 /// What a stored type is loaded as: exactly, of NVCaffe's raw types too.
 fn loaded_as(stored: Dtype) -> Dtype {
-    match stored {
-        Dtype::F64 | Dtype::I32 | Dtype::U32 => Dtype::F64,
-        _ => Dtype::F32,
-    }
+    stored.exact_float().unwrap_or(stored)
 }
 
 #[pymethods]
@@ -668,7 +662,7 @@ impl StoredBlob {
     /// NumPy's name of the type that it is loaded as: ``"float32"`` or ``"float64"``.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
-        self.info(py, |info| dtype_name(loaded_as(info.dtype())))
+        self.info(py, |info| loaded_as(info.dtype()).numpy_name())
     }
 
     /// Whether the file has the diff too.
@@ -678,9 +672,9 @@ impl StoredBlob {
     }
 
     /// Loads data and diff into a blob: of the type that `dtype` of this object says, or as
-    /// float32, float64, int32 or uint32; on the host, or on a device. To float32 values are
-    /// rounded. A value that an integer type does not hold, such as one with a fraction, is a
-    /// `DataError`. Other types are a `DtypeError`.
+    /// another; on the host, or on a device. To float32 values are rounded. A value that an
+    /// integer type does not hold, such as one with a fraction, is a `DataError`. float16 of a
+    /// file that holds no halves, and bfloat16, are a `DtypeError`.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,
@@ -692,19 +686,15 @@ impl StoredBlob {
         let at = self.at;
         self.model.get().read(py, |opened| {
             let (context, stored) = (context(device)?, opened.model.blob(at)?);
-            let blob = match dtype.unwrap_or_else(|| loaded_as(stored.info().dtype())) {
-                Dtype::F32 => {
-                    BlobAny::from(syncblob::Blob::<f32>::in_context(&context).load(&stored)?)
+            let dtype = dtype.unwrap_or_else(|| loaded_as(stored.info().dtype()));
+            match stored.load_as(&context, dtype) {
+                Ok(blob) => Ok(Blob::new(blob)),
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    let text = format!("no file is loaded as {}", dtype.numpy_name());
+                    Err(Failure::Refused("DtypeError", text))
                 }
-                Dtype::F64 => syncblob::Blob::<f64>::in_context(&context).load(&stored)?.into(),
-                Dtype::I32 => syncblob::Blob::<i32>::in_context(&context).load(&stored)?.into(),
-                Dtype::U32 => syncblob::Blob::<u32>::in_context(&context).load(&stored)?.into(),
-                other => {
-                    let text = format!("no file is loaded as {}", dtype_name(other));
-                    return Err(Failure::Refused("DtypeError", text));
-                }
-            };
-            Ok(Blob::new(blob))
+                Err(error) => Err(error.into()),
+            }
         })
     }
 

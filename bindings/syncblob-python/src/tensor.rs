@@ -51,18 +51,9 @@ impl View {
 }
 
 fn typestr(py: Python<'_>, dtype: Dtype) -> PyResult<&'static str> {
-    Ok(match dtype {
-        Dtype::F32 => "<f4",
-        Dtype::F64 => "<f8",
-        Dtype::I32 => "<i4",
-        Dtype::U32 => "<u4",
-        Dtype::F16 => "<f2",
-        Dtype::I8 => "|i1",
-        Dtype::U8 => "|u1",
-        _ => {
-            let text = "NumPy has no bfloat16; torch.from_dlpack takes the blob";
-            return Err(refused(py, "DtypeError", text));
-        }
+    dtype.typestr().ok_or_else(|| {
+        let text = format!("NumPy has no {}; torch.from_dlpack takes the blob", dtype.numpy_name());
+        refused(py, "DtypeError", &text)
     })
 }
 

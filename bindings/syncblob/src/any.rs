@@ -4,48 +4,81 @@ use std::slice;
 
 use syncblob_sys as sys;
 
-use crate::ffi::get;
+use crate::dtypes::for_each_dtype;
+use crate::ffi::{check, get};
 use crate::{
     Blob, Context, Dtype, Element, Error, ErrorKind, Part, Reallocated, Result, Shape, SyncedMemory,
 };
 
-/// A [`Blob`] whose element type is known only at run time.
-#[non_exhaustive]
-pub enum BlobAny {
-    /// A blob of `f32`.
-    F32(Blob<f32>),
-    /// A blob of `f64`.
-    F64(Blob<f64>),
-    /// A blob of `i32`.
-    I32(Blob<i32>),
-    /// A blob of `u32`.
-    U32(Blob<u32>),
-    /// A blob of `i8`.
-    I8(Blob<i8>),
-    /// A blob of `u8`.
-    U8(Blob<u8>),
-    /// A blob of `half::f16`.
-    #[cfg(feature = "half")]
-    F16(Blob<half::f16>),
-    /// A blob of `half::bf16`.
-    #[cfg(feature = "half")]
-    Bf16(Blob<half::bf16>),
+macro_rules! blob_any {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        /// A [`Blob`] whose element type is known only at run time.
+        #[non_exhaustive]
+        pub enum BlobAny {
+            $(
+                #[doc = concat!("A blob of `", $text, "`.")]
+                #[cfg($when)]
+                $name(Blob<$type>),
+            )*
+        }
+
+        impl BlobAny {
+            /// A blob that the library gave; see `from_raw`.
+            ///
+            /// # Safety
+            /// As there.
+            pub(crate) unsafe fn own(raw: *mut sys::sb_blob) -> Result<Self> {
+                // SAFETY: the blob is live.
+                let code = unsafe { sys::sb_blob_dtype(raw) };
+                match Dtype::from_code(code) {
+                    $(
+                        #[cfg($when)]
+                        Some(Dtype::$name) => Ok(Self::$name(Blob::own(raw))),
+                    )*
+                    other => {
+                        // SAFETY: the blob is ours.
+                        unsafe { sys::sb_blob_destroy(raw) };
+                        Err(unknown(other, code))
+                    }
+                }
+            }
+        }
+    };
 }
 
+for_each_dtype!(blob_any);
+
+#[cold]
+pub(crate) fn unknown(dtype: Option<Dtype>, code: i32) -> Error {
+    let message = match dtype {
+        Some(dtype) => format!("{dtype}: not without the feature `half` of this crate"),
+        None => format!("this crate does not know the library's element type {code}"),
+    };
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+macro_rules! match_any {
+    ([$any:tt $blob:ident $body:tt] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        match $any {
+            $(
+                #[cfg($when)]
+                BlobAny::$name($blob) => $body,
+            )*
+        }
+    };
+}
+pub(crate) use match_any;
+
+/// The same of a blob of each type.
 macro_rules! each {
     ($any:expr, $blob:ident => $body:expr) => {
-        match $any {
-            BlobAny::F32($blob) => $body,
-            BlobAny::F64($blob) => $body,
-            BlobAny::I32($blob) => $body,
-            BlobAny::U32($blob) => $body,
-            BlobAny::I8($blob) => $body,
-            BlobAny::U8($blob) => $body,
-            #[cfg(feature = "half")]
-            BlobAny::F16($blob) => $body,
-            #[cfg(feature = "half")]
-            BlobAny::Bf16($blob) => $body,
-        }
+        $crate::dtypes::for_each_dtype!($crate::any::match_any, ($any) $blob ($body))
     };
 }
 
@@ -129,37 +162,13 @@ impl BlobAny {
         unsafe { Self::own(raw.as_ptr()) }
     }
 
-    /// The same for a blob that the library gave.
-    ///
-    /// # Safety
-    /// As `from_raw`.
-    pub(crate) unsafe fn own(raw: *mut sys::sb_blob) -> Result<Self> {
-        // SAFETY: the blob is live.
-        let code = unsafe { sys::sb_blob_dtype(raw) };
-        match Dtype::from_code(code) {
-            Some(Dtype::F32) => Ok(Self::F32(Blob::own(raw))),
-            Some(Dtype::F64) => Ok(Self::F64(Blob::own(raw))),
-            Some(Dtype::I32) => Ok(Self::I32(Blob::own(raw))),
-            Some(Dtype::U32) => Ok(Self::U32(Blob::own(raw))),
-            Some(Dtype::I8) => Ok(Self::I8(Blob::own(raw))),
-            Some(Dtype::U8) => Ok(Self::U8(Blob::own(raw))),
-            #[cfg(feature = "half")]
-            Some(Dtype::F16) => Ok(Self::F16(Blob::own(raw))),
-            #[cfg(feature = "half")]
-            Some(Dtype::Bf16) => Ok(Self::Bf16(Blob::own(raw))),
-            other => {
-                // SAFETY: the blob is ours.
-                unsafe { sys::sb_blob_destroy(raw) };
-                let name = other.map_or("elements of an unknown type", Dtype::name);
-                let message = format!("{name}: not without the feature `half` of this crate");
-                Err(Error::new(ErrorKind::Unsupported, message))
-            }
-        }
-    }
-
     /// The C handle; see [`Blob::as_ptr`].
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         each!(self, blob => blob.as_ptr())
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::sb_blob {
+        each!(self, blob => blob.raw())
     }
 
     /// The element type.
@@ -206,6 +215,89 @@ impl BlobAny {
     /// As [`Blob::data_mut`].
     pub fn bytes_mut(&mut self, part: Part) -> Result<&mut [u8]> {
         each!(self, blob => Ok(bytes_of_mut(blob.host_mut(part)?)))
+    }
+
+    /// The sum of the absolute values of data or diff; see [`Blob::asum`].
+    ///
+    /// # Errors
+    /// As for [`scale`](BlobAny::scale).
+    pub fn asum(&self, part: Part) -> Result<f64> {
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), part.code(), out, err) })
+    }
+
+    /// The sum of the squares of data or diff; see [`Blob::sumsq`].
+    ///
+    /// # Errors
+    /// As for [`scale`](BlobAny::scale).
+    pub fn sumsq(&self, part: Part) -> Result<f64> {
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), part.code(), out, err) })
+    }
+
+    /// Multiplies data or diff by a factor; see [`Blob::scale`].
+    ///
+    /// ```
+    /// use syncblob::{Blob, BlobAny, ErrorKind, Part};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut blob = BlobAny::from(Blob::<f32>::full([3], 1.5)?);
+    /// blob.scale(Part::Data, -2.0)?;
+    /// assert_eq!(blob.asum(Part::Data)?, 9.0);
+    /// let mut integers = BlobAny::from(Blob::<i64>::zeros([3])?);
+    /// assert_eq!(integers.update().unwrap_err().kind(), ErrorKind::Unsupported);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the elements are neither `f32` nor `f64`;
+    /// else as there.
+    pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
+        each!(self, blob => blob.need_unique(part)?);
+        // SAFETY: the blob is live, what is written unique.
+        check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
+    }
+
+    /// `data -= diff`; see [`Blob::update`].
+    ///
+    /// # Errors
+    /// As for [`scale`](BlobAny::scale).
+    pub fn update(&mut self) -> Result<()> {
+        each!(self, blob => blob.need_unique(Part::Data)?);
+        // SAFETY: the blob is live, its data unique.
+        check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
+    }
+
+    /// Takes the shape and the elements of a blob of the same type; see
+    /// [`Blob::copy_from_reshape`].
+    ///
+    /// # Errors
+    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch); else as there.
+    pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
+        each!(self, blob => blob.need_unique(part)?);
+        let flags = sys::SB_COPY_RESHAPE;
+        // SAFETY: both blobs are live; what is written is unique.
+        check(|err| unsafe {
+            sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
+        })
+    }
+
+    /// Uses the memory of a blob of the same type from now on; see [`Blob::share`].
+    ///
+    /// # Errors
+    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch); else as there.
+    pub fn share(&mut self, part: Part, other: &Self) -> Result<()> {
+        // SAFETY: both blobs are live.
+        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), part.code(), other.as_ptr(), err) })
+    }
+
+    /// See [`Blob::allow_shared_writes`].
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn allow_shared_writes(&mut self) {
+        // SAFETY: the caller's promise.
+        each!(self, blob => unsafe { blob.allow_shared_writes() });
     }
 
     /// Releases a memory; see [`Blob::release`].

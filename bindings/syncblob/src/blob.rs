@@ -36,6 +36,8 @@ pub struct Blob<T: Element> {
     /// Whether others may have a share of a memory, or the C handle, by which they get one: only
     /// then writers have to ask the library.
     is_exposed: AtomicBool,
+    /// Whether it may be written although others own its memories.
+    writes_shared: bool,
     elements: PhantomData<T>,
 }
 
@@ -234,7 +236,8 @@ impl<T: Element> Blob<T> {
 
     fn with(raw: *mut sys::sb_blob, is_exposed: bool) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no blob and no error");
-        Self { raw, is_exposed: AtomicBool::new(is_exposed), elements: PhantomData }
+        let is_exposed = AtomicBool::new(is_exposed);
+        Self { raw, is_exposed, writes_shared: false, elements: PhantomData }
     }
 
     /// Takes over a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)

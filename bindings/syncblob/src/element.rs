@@ -4,86 +4,100 @@ use std::str::FromStr;
 use syncblob_sys as sys;
 
 use crate::any::BlobAny;
+use crate::dtypes::for_each_dtype;
 use crate::ffi::by_name;
 use crate::{Blob, Error};
 
-/// The type of a blob's elements, as the library numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum Dtype {
-    /// `f32`
-    F32,
-    /// `f64`
-    F64,
-    /// `i32`
-    I32,
-    /// `u32`
-    U32,
-    /// IEEE binary16
-    F16,
-    /// bfloat16
-    Bf16,
-    /// `i8`
-    I8,
-    /// `u8`
-    U8,
+macro_rules! dtype {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        /// The type of a blob's elements, as the library numbers it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+        #[non_exhaustive]
+        pub enum Dtype {
+            $(
+                #[doc = concat!("`", $text, "`")]
+                $name,
+            )*
+        }
+
+        impl Dtype {
+            /// Every element type.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub(crate) fn code(self) -> i32 {
+                match self {
+                    $(Self::$name => sys::$code,)*
+                }
+            }
+
+            /// Bytes of one element.
+            pub fn size(self) -> usize {
+                match self {
+                    $(Self::$name => $size,)*
+                }
+            }
+
+            /// The short name, such as `"f32"`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+
+            /// NumPy's name, such as `"float32"`; `"bfloat16"` is PyTorch's.
+            pub fn numpy_name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $numpy,)*
+                }
+            }
+
+            /// The type in the header of a NumPy file, of elements with their low byte first;
+            /// `None` if NumPy has no such type.
+            pub fn typestr(self) -> Option<&'static str> {
+                let text = match self {
+                    $(Self::$name => $typestr,)*
+                };
+                (!text.is_empty()).then_some(text)
+            }
+
+            /// `f32` or `f64`, the smaller that holds every value exactly; `None` if neither
+            /// does.
+            pub fn exact_float(self) -> Option<Self> {
+                match self {
+                    $(Self::$name => exact_float!($kind, $size),)*
+                }
+            }
+        }
+    };
 }
 
+macro_rules! exact_float {
+    (half, $size:literal) => {
+        Some(Self::F32)
+    };
+    (float, $size:literal) => {
+        Some(if $size == 4 { Self::F32 } else { Self::F64 })
+    };
+    (integer, $size:literal) => {
+        match $size {
+            1 | 2 => Some(Self::F32),
+            4 => Some(Self::F64),
+            _ => None,
+        }
+    };
+}
+
+for_each_dtype!(dtype);
+
 impl Dtype {
-    const ALL: [Self; 8] =
-        [Self::F32, Self::F64, Self::I32, Self::U32, Self::F16, Self::Bf16, Self::I8, Self::U8];
-
-    pub(crate) fn code(self) -> i32 {
-        match self {
-            Self::F32 => sys::SB_DTYPE_F32,
-            Self::F64 => sys::SB_DTYPE_F64,
-            Self::I32 => sys::SB_DTYPE_I32,
-            Self::U32 => sys::SB_DTYPE_U32,
-            Self::F16 => sys::SB_DTYPE_F16,
-            Self::Bf16 => sys::SB_DTYPE_BF16,
-            Self::I8 => sys::SB_DTYPE_I8,
-            Self::U8 => sys::SB_DTYPE_U8,
-        }
-    }
-
+    /// `None`: a type of a newer library.
     pub(crate) fn from_code(code: i32) -> Option<Self> {
-        Some(match code {
-            sys::SB_DTYPE_F32 => Self::F32,
-            sys::SB_DTYPE_F64 => Self::F64,
-            sys::SB_DTYPE_I32 => Self::I32,
-            sys::SB_DTYPE_U32 => Self::U32,
-            sys::SB_DTYPE_F16 => Self::F16,
-            sys::SB_DTYPE_BF16 => Self::Bf16,
-            sys::SB_DTYPE_I8 => Self::I8,
-            sys::SB_DTYPE_U8 => Self::U8,
-            _ => return None,
-        })
-    }
-
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            Self::F64 => 8,
-            Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-            Self::I8 | Self::U8 => 1,
-        }
-    }
-
-    /// The short name, such as `"f32"`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::I32 => "i32",
-            Self::U32 => "u32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::I8 => "i8",
-            Self::U8 => "u8",
-        }
+        Self::ALL.iter().copied().find(|dtype| dtype.code() == code)
     }
 }
 
@@ -98,7 +112,7 @@ impl FromStr for Dtype {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        by_name(name, "element type", &Self::ALL)
+        by_name(name, "element type", Self::ALL)
     }
 }
 
@@ -128,6 +142,12 @@ pub trait Element:
     fn word(&self) -> Option<&'static str>;
     #[doc(hidden)]
     fn from_word(word: &str) -> Option<Self>;
+    /// As `f64`, rounded to the nearest.
+    #[doc(hidden)]
+    fn to_f64(self) -> f64;
+    /// An integer's value, exactly.
+    #[doc(hidden)]
+    fn to_integer(self) -> Option<i128>;
     #[doc(hidden)]
     fn wrap(blob: Blob<Self>) -> BlobAny;
     #[doc(hidden)]
@@ -138,9 +158,8 @@ pub trait Element:
     fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
-/// An [`Element`] that the values of Caffe's files are read into: `f32`, `f64`,
-/// `i32` or `u32`. With the feature `half` also `half::f16`, which takes what NVCaffe stored as
-/// halves, and nothing else.
+/// An [`Element`] that the values of Caffe's files are read into: a float or an integer. With the
+/// feature `half` also `half::f16`, which takes what NVCaffe stored as halves, and nothing else.
 pub trait Readable: Element {}
 
 /// An [`Element`] that communicators combine: `f32` or `f64`, and, where the engine does and with
@@ -150,7 +169,7 @@ pub trait Reduced: Element {}
 /// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// Of integers, and of halves, which serde has as their bits.
+/// What halves, which serde has as their bits, and integers have alike.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;
@@ -165,7 +184,36 @@ macro_rules! no_words {
     };
 }
 
-macro_rules! words {
+#[cfg(feature = "half")]
+macro_rules! half {
+    () => {
+        no_words!();
+
+        fn to_f64(self) -> f64 {
+            self.into()
+        }
+
+        fn to_integer(self) -> Option<i128> {
+            None
+        }
+    };
+}
+
+macro_rules! integer {
+    () => {
+        no_words!();
+
+        fn to_f64(self) -> f64 {
+            self as f64
+        }
+
+        fn to_integer(self) -> Option<i128> {
+            Some(self.into())
+        }
+    };
+}
+
+macro_rules! float {
     () => {
         const HAS_WORDS: bool = true;
 
@@ -183,101 +231,104 @@ macro_rules! words {
                 .into_iter()
                 .find(|value| value.word() == Some(word))
         }
+
+        fn to_f64(self) -> f64 {
+            self.into()
+        }
+
+        fn to_integer(self) -> Option<i128> {
+            None
+        }
     };
 }
 
-macro_rules! element {
-    ($type:ty, $dtype:ident, $code:ident, $words:ident) => {
+macro_rules! elements {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {$(
+        #[cfg($when)]
         impl sealed::Sealed for $type {
             const CODE: i32 = sys::$code;
         }
 
+        #[cfg($when)]
         impl Element for $type {
-            const DTYPE: Dtype = Dtype::$dtype;
+            const DTYPE: Dtype = Dtype::$name;
 
-            $words!();
+            $kind!();
 
             fn wrap(blob: Blob<Self>) -> BlobAny {
-                BlobAny::$dtype(blob)
+                BlobAny::$name(blob)
             }
 
             fn unwrap(any: BlobAny) -> Result<Blob<Self>, BlobAny> {
                 match any {
-                    BlobAny::$dtype(blob) => Ok(blob),
+                    BlobAny::$name(blob) => Ok(blob),
                     other => Err(other),
                 }
             }
 
             fn unwrap_ref(any: &BlobAny) -> Option<&Blob<Self>> {
                 match any {
-                    BlobAny::$dtype(blob) => Some(blob),
+                    BlobAny::$name(blob) => Some(blob),
                     _ => None,
                 }
             }
 
             fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>> {
                 match any {
-                    BlobAny::$dtype(blob) => Some(blob),
+                    BlobAny::$name(blob) => Some(blob),
                     _ => None,
                 }
             }
         }
-    };
+
+        $(
+            #[cfg($when)]
+            impl $can for $type {}
+        )*
+    )*};
 }
 
-element!(f32, F32, SB_DTYPE_F32, words);
-element!(f64, F64, SB_DTYPE_F64, words);
-element!(i32, I32, SB_DTYPE_I32, no_words);
-element!(u32, U32, SB_DTYPE_U32, no_words);
-element!(i8, I8, SB_DTYPE_I8, no_words);
-element!(u8, U8, SB_DTYPE_U8, no_words);
-#[cfg(feature = "half")]
-element!(half::f16, F16, SB_DTYPE_F16, no_words);
-#[cfg(feature = "half")]
-element!(half::bf16, Bf16, SB_DTYPE_BF16, no_words);
-
-impl Readable for f32 {}
-impl Readable for f64 {}
-impl Readable for i32 {}
-impl Readable for u32 {}
-#[cfg(feature = "half")]
-impl Readable for half::f16 {}
-impl Reduced for f32 {}
-impl Reduced for f64 {}
-#[cfg(feature = "half")]
-impl Reduced for half::f16 {}
-#[cfg(feature = "half")]
-impl Reduced for half::bf16 {}
-impl Float for f32 {}
-impl Float for f64 {}
+for_each_dtype!(elements);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn agrees_with_c<T: Element>() {
-        assert_eq!(Dtype::from_code(T::CODE), Some(T::DTYPE));
-        assert_eq!(T::DTYPE.code(), T::CODE);
-        assert_eq!(T::DTYPE.size(), size_of::<T>());
-        // SAFETY: takes any number; the text is static.
-        let (size, name) = unsafe {
-            (sys::sb_dtype_size(T::CODE), crate::ffi::static_text(sys::sb_dtype_name(T::CODE)))
-        };
-        assert_eq!((T::DTYPE.size(), T::DTYPE.name()), (size, name));
+    macro_rules! agree {
+        ([] $(
+            $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+            $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+        )*) => {$(
+            #[cfg($when)]
+            assert_eq!((<$type>::DTYPE, size_of::<$type>()), (Dtype::$name, $size));
+        )*};
+    }
+
+    /// Of each number that either has a type for.
+    #[test]
+    fn the_types_are_those_of_the_c_library() {
+        for code in 0..1000 {
+            // SAFETY: takes any number; the text is static.
+            let (size, name) = unsafe {
+                (sys::sb_dtype_size(code), crate::ffi::static_text(sys::sb_dtype_name(code)))
+            };
+            let found = Dtype::from_code(code);
+            assert_eq!(
+                found.map_or((0, "unknown"), |dtype| (dtype.size(), dtype.name())),
+                (size, name)
+            );
+        }
+        for_each_dtype!(agree);
     }
 
     #[test]
-    fn sizes_and_names_are_those_of_the_c_library() {
-        agrees_with_c::<f32>();
-        agrees_with_c::<f64>();
-        agrees_with_c::<i32>();
-        agrees_with_c::<u32>();
-        agrees_with_c::<i8>();
-        agrees_with_c::<u8>();
-        #[cfg(feature = "half")]
-        agrees_with_c::<half::f16>();
-        #[cfg(feature = "half")]
-        agrees_with_c::<half::bf16>();
-        assert_eq!(Dtype::from_code(0), None);
+    fn the_smaller_float_that_holds_all_values() {
+        let exact = |dtype: Dtype| dtype.exact_float();
+        assert_eq!([Dtype::F32, Dtype::Bf16, Dtype::U8].map(exact), [Some(Dtype::F32); 3]);
+        assert_eq!([Dtype::F64, Dtype::I32, Dtype::U32].map(exact), [Some(Dtype::F64); 3]);
+        assert_eq!(exact(Dtype::I64), None);
     }
 }

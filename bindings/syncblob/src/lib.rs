@@ -190,6 +190,7 @@ mod callbacks;
 pub mod comm;
 mod context;
 mod dlpack;
+mod dtypes;
 mod element;
 mod error;
 mod ffi;

@@ -8,23 +8,46 @@ use safetensors::tensor::{Dtype as Stored, Metadata, TensorInfo, TensorView};
 use safetensors::SafeTensors;
 
 use crate::any::{bytes_of, each, BlobAny};
+use crate::dtypes::for_each_dtype;
 use crate::{Blob, Context, Dtype, Element, Error, ErrorKind, Result};
 
 #[cfg(target_endian = "big")]
 compile_error!("safetensors are little-endian, and their elements are used in place");
 
-fn stored(dtype: Dtype) -> Stored {
-    match dtype {
-        Dtype::F32 => Stored::F32,
-        Dtype::F64 => Stored::F64,
-        Dtype::I32 => Stored::I32,
-        Dtype::U32 => Stored::U32,
-        Dtype::F16 => Stored::F16,
-        Dtype::Bf16 => Stored::BF16,
-        Dtype::I8 => Stored::I8,
-        Dtype::U8 => Stored::U8,
-    }
+macro_rules! stored {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        fn stored(dtype: Dtype) -> Stored {
+            match dtype {
+                $(Dtype::$name => Stored::$safe,)*
+            }
+        }
+
+        impl Safetensors {
+            /// A tensor of any element type as a blob; see [`blob`](Safetensors::blob).
+            ///
+            /// # Errors
+            /// As there; [`Unsupported`](ErrorKind::Unsupported) for elements that no blob
+            /// holds, and for `f16` and `bf16` without the feature `half`.
+            pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
+                match self.info(name)?.dtype {
+                    $(
+                        #[cfg($when)]
+                        Stored::$safe => self.blob::<$type>(name).map(BlobAny::from),
+                    )*
+                    other => {
+                        let message = format!("{name:?} holds {other:?}, which no blob here does");
+                        Err(Error::new(ErrorKind::Unsupported, message))
+                    }
+                }
+            }
+        }
+    };
 }
+
+for_each_dtype!(stored);
 
 /// Views that `safetensors` writes files from.
 impl<T: Element> Blob<T> {
@@ -168,30 +191,6 @@ impl Safetensors {
         let range = self.start + start..self.start + end;
         let tensor = Part { bytes: Arc::clone(&self.bytes), range };
         Blob::in_context(&self.context).from_ne_bytes_or_copy(&info.shape[..], tensor)
-    }
-
-    /// A tensor of any element type as a blob; see [`blob`](Safetensors::blob).
-    ///
-    /// # Errors
-    /// As there; [`Unsupported`](ErrorKind::Unsupported) for elements that no blob
-    /// holds, and for `f16` and `bf16` without the feature `half`.
-    pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
-        match self.info(name)?.dtype {
-            Stored::F32 => self.blob::<f32>(name).map(BlobAny::from),
-            Stored::F64 => self.blob::<f64>(name).map(BlobAny::from),
-            Stored::I32 => self.blob::<i32>(name).map(BlobAny::from),
-            Stored::U32 => self.blob::<u32>(name).map(BlobAny::from),
-            Stored::I8 => self.blob::<i8>(name).map(BlobAny::from),
-            Stored::U8 => self.blob::<u8>(name).map(BlobAny::from),
-            #[cfg(feature = "half")]
-            Stored::F16 => self.blob::<half::f16>(name).map(BlobAny::from),
-            #[cfg(feature = "half")]
-            Stored::BF16 => self.blob::<half::bf16>(name).map(BlobAny::from),
-            other => {
-                let message = format!("{name:?} holds {other:?}, which no blob here does");
-                Err(Error::new(ErrorKind::Unsupported, message))
-            }
-        }
     }
 
     fn info(&self, name: &str) -> Result<&TensorInfo> {

@@ -94,27 +94,73 @@ fn reshape_keeps_what_fits_and_says_what_it_replaced() {
     assert!(blob.reshape([2]).is_ok() && blob.shrink_to_fit().unwrap().data);
 }
 
+/// Each element type, known at run time.
+fn blobs_of_each_type() -> impl Iterator<Item = BlobAny> {
+    let dtypes = Dtype::ALL
+        .iter()
+        .filter(|dtype| cfg!(feature = "half") || !matches!(dtype, Dtype::F16 | Dtype::Bf16));
+    dtypes.map(|dtype| {
+        let mut blob = BlobAny::new(&Context::host(), *dtype).unwrap();
+        blob.reshape([2, 3]).unwrap();
+        for (i, byte) in blob.bytes_mut(Part::Data).unwrap().iter_mut().enumerate() {
+            *byte = i as u8;
+        }
+        assert_eq!(
+            (blob.dtype(), blob.bytes(Part::Data).unwrap().len()),
+            (*dtype, 6 * dtype.size())
+        );
+        blob
+    })
+}
+
 #[test]
-fn every_element_type_holds_its_values() {
-    fn holds<T: syncblob::Element>(dtype: Dtype, values: &[T]) {
-        let mut blob = Blob::from_slice([values.len()], values).unwrap();
-        assert_eq!(blob.dtype(), dtype);
-        blob.diff_mut().unwrap().copy_from_slice(values);
-        assert_eq!((blob.data().unwrap(), blob.diff().unwrap()), (values, values));
+fn every_element_type_is_copied_and_shared() {
+    for blob in blobs_of_each_type() {
         let copy = blob.try_clone().unwrap();
-        assert_eq!((copy.data().unwrap(), copy.diff().unwrap()), (values, values));
-        assert_ne!(copy.data().unwrap().as_ptr(), blob.data().unwrap().as_ptr());
+        let bytes = |blob: &BlobAny| blob.bytes(Part::Data).unwrap().to_vec();
+        assert_eq!(
+            (copy.dtype(), copy.shape(), bytes(&copy)),
+            (blob.dtype(), &[2, 3][..], bytes(&blob))
+        );
+        let mut other = BlobAny::new(&Context::host(), blob.dtype()).unwrap();
+        other.copy_from_reshape(Part::Data, &blob).unwrap();
+        assert_eq!(bytes(&other), bytes(&blob));
+        other.share(Part::Data, &blob).unwrap();
+        assert_eq!(
+            other.bytes(Part::Data).unwrap().as_ptr(),
+            blob.bytes(Part::Data).unwrap().as_ptr()
+        );
+        let again = other.copy_from_reshape(Part::Data, &copy).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Shared);
+        // SAFETY: no slice of the memory is alive.
+        unsafe { other.allow_shared_writes() };
+        other.copy_from_reshape(Part::Data, &copy).unwrap();
     }
-    holds(Dtype::F32, &[0.5_f32, -1.0]);
-    holds(Dtype::F64, &[1e300_f64, -1.0]);
-    holds(Dtype::I32, &[i32::MIN, 7]);
-    holds(Dtype::U32, &[u32::MAX, 7]);
-    holds(Dtype::I8, &[i8::MIN, 7]);
-    holds(Dtype::U8, &[u8::MAX, 7]);
-    #[cfg(feature = "half")]
-    holds(Dtype::F16, &[half::f16::from_f32(0.5), half::f16::MAX]);
-    #[cfg(feature = "half")]
-    holds(Dtype::Bf16, &[half::bf16::from_f32(0.5), half::bf16::MAX]);
+}
+
+#[test]
+fn arithmetic_at_run_time_is_that_of_floats() {
+    for mut blob in blobs_of_each_type() {
+        let kinds = [
+            blob.asum(Part::Data).map(drop),
+            blob.sumsq(Part::Data).map(drop),
+            blob.scale(Part::Data, 0.0),
+            blob.update(),
+        ]
+        .map(|done| done.map_err(|error| error.kind()));
+        match blob.dtype() {
+            Dtype::F32 | Dtype::F64 => assert_eq!(kinds, [Ok(()); 4]),
+            _ => assert_eq!(kinds, [Err(ErrorKind::Unsupported); 4]),
+        }
+    }
+    let mut blob = BlobAny::from(Blob::<f32>::full([3], 2.0).unwrap());
+    blob.scale(Part::Data, -1.5).unwrap();
+    assert_eq!((blob.asum(Part::Data).unwrap(), blob.sumsq(Part::Data).unwrap()), (9.0, 27.0));
+    let sharer = blob.downcast_ref::<f32>().unwrap().handle(Part::Data).unwrap();
+    assert_eq!(blob.scale(Part::Data, 1.0).unwrap_err().kind(), ErrorKind::Shared);
+    assert_eq!(blob.update().unwrap_err().kind(), ErrorKind::Shared);
+    drop(sharer);
+    blob.update().unwrap();
 }
 
 #[test]

@@ -249,9 +249,9 @@ fn a_blob_of_whatever_the_tensor_has() {
     let tensor = Blob::<u32>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
     let any = BlobAny::from_dlpack(&Context::host(), tensor).unwrap();
     assert_eq!((any.dtype(), any.shape()), (Dtype::U32, &[2][..]));
-    let tensor = Blob::<u8>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
-    let bytes = BlobAny::from_dlpack(&Context::host(), tensor).unwrap().downcast::<u8>().unwrap();
-    assert_eq!(bytes.data().unwrap(), [7, 7]);
+    let tensor = Blob::<i64>::full([2], i64::MIN).unwrap().into_dlpack(Side::Host).unwrap();
+    let wide = BlobAny::from_dlpack(&Context::host(), tensor).unwrap().downcast::<i64>().unwrap();
+    assert_eq!(wide.data().unwrap(), [i64::MIN; 2]);
     let (foreign, ended) =
         Foreign::new(&[2], |foreign| foreign.versioned.dl_tensor.dtype.bits = 16);
     let any = BlobAny::from_dlpack(&Context::host(), Foreign::versioned(foreign).unwrap());

@@ -422,17 +422,8 @@ fn names_are_read_and_written() {
     for format in [Format::Blob, Format::Caffemodel, Format::Solverstate, Format::BlobVector] {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
-    for dtype in [
-        Dtype::F32,
-        Dtype::F64,
-        Dtype::I32,
-        Dtype::U32,
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::I8,
-        Dtype::U8,
-    ] {
-        assert_eq!(dtype.name().parse(), Ok(dtype));
+    for dtype in Dtype::ALL {
+        assert_eq!(dtype.name().parse(), Ok(*dtype));
     }
     let error = "F32".parse::<Dtype>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);

@@ -250,9 +250,10 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
  *  copied.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
- *  DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room
- *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as
+ *  there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY,
+ *  CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room for more than the count),
+ *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob *blob, sb_error *err);
 
@@ -263,7 +264,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  @param part SB_DATA or SB_DIFF
  *  @param first the first value, by its linear index
  *  @param count values; 0 is fine
- *  @param dtype SB_DTYPE_F32, F64, I32 or U32, or F16 where halves are stored
+ *  @param dtype a float or an integer, or SB_DTYPE_F16 where halves are stored
  *  @param buffer [borrowed, nullable when count is 0] `count` values of `dtype`; unspecified
  *      after a failure
  *  @param capacity bytes of `buffer`

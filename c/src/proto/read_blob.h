@@ -24,7 +24,7 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 struct sb__values {
     sb_part part;
     int64_t first, count; /* 0 or more; the sum fits */
-    sb_dtype dtype;       /* F32, F64, I32, U32 or F16 */
+    sb_dtype dtype;       /* a float, an integer or F16 */
 };
 
 /* Reads values alone, as sb__read_blob reads all. INDEX_OUT_OF_RANGE: there are fewer. */

@@ -97,7 +97,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(blob.load("float64").dtype, "float64")
         self.assertEqual(blob.load(device="sim:0").device, "sim:0")
         with self.assertRaises(TypeError):
-            blob.load("uint8")
+            blob.load("bfloat16")
 
     def test_every_source_gives_the_same(self):
         content = files.made().to_bytes()

@@ -89,7 +89,10 @@ impl Net {
             };
             match item.dtype {
                 Dtype::F64 => self.model.announce_blob::<f64>(layer, &item.shape[..])?,
-                _ => self.model.announce_blob::<f32>(layer, &item.shape[..])?,
+                Dtype::F32 => self.model.announce_blob::<f32>(layer, &item.shape[..])?,
+                other => {
+                    return Err(Failure::Unsupported(format!("Caffe's files hold no {other}")));
+                }
             }
         }
         self.contents.push(contents);

@@ -6,14 +6,13 @@ use std::fs::File;
 use std::io::{Seek, Write};
 
 use npyz::{DType, WriteOptions, WriterBuilder};
-use syncblob::Dtype;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::archive::Until;
 use super::plan::{Item, Plan};
 use super::values::Reader;
-use crate::source::Result;
+use crate::source::{Failure, Result};
 
 /// Members above this, less room for the header, need zip's 64-bit sizes.
 const LARGE: usize = (4 << 30) - (1 << 20);
@@ -47,22 +46,13 @@ fn write_items(
 
 fn write_item(item: &Item, reader: &Reader, out: &mut impl Write) -> Result<()> {
     let shape: Vec<u64> = item.shape.iter().map(|dim| *dim as u64).collect();
+    let Some(typestr) = item.dtype.typestr() else {
+        return Err(Failure::Unsupported(format!("NumPy has no {}", item.dtype)));
+    };
     WriteOptions::new_header_only()
-        .dtype(DType::new_scalar(type_text(item.dtype).parse().expect("NumPy knows the type")))
+        .dtype(DType::new_scalar(typestr.parse().expect("NumPy knows the type")))
         .shape(&shape)
         .writer(&mut *out)
         .write_header_only()?;
     reader.bytes(item, &mut |bytes| Ok(out.write_all(bytes)?))
-}
-
-fn type_text(dtype: Dtype) -> &'static str {
-    match dtype {
-        Dtype::F16 => "<f2",
-        Dtype::F64 => "<f8",
-        Dtype::I32 => "<i4",
-        Dtype::U32 => "<u4",
-        Dtype::I8 => "|i1",
-        Dtype::U8 => "|u1",
-        _ => "<f4",
-    }
 }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 
-use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
+use ::safetensors::tensor::{Metadata, TensorInfo};
 use serde::Serialize;
-use syncblob::Dtype;
 
 use super::plan::{Item, Plan};
 use super::values::Reader;
-use crate::source::{Failure, Result, NOTES_KEY};
+use crate::source::{safetensors_type, Failure, Result, NOTES_KEY};
 
 /// The header is padded to this, so that the tensors are aligned.
 const ALIGNMENT: usize = 8;
@@ -41,7 +40,7 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
     for item in items {
         let start = end;
         end += item.bytes();
-        let (dtype, shape) = (stored_as(item.dtype), item.shape.clone());
+        let (dtype, shape) = (safetensors_type(item.dtype)?, item.shape.clone());
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
     // Readers of other programs ask for the format; the layout is PyTorch's.
@@ -56,17 +55,4 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
     let mut header = (json.len() as u64).to_le_bytes().to_vec();
     header.append(&mut json);
     Ok(header)
-}
-
-fn stored_as(dtype: Dtype) -> Type {
-    match dtype {
-        Dtype::F64 => Type::F64,
-        Dtype::I32 => Type::I32,
-        Dtype::U32 => Type::U32,
-        Dtype::F16 => Type::F16,
-        Dtype::Bf16 => Type::BF16,
-        Dtype::I8 => Type::I8,
-        Dtype::U8 => Type::U8,
-        _ => Type::F32,
-    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bytemuck::{NoUninit, Pod};
 use half::{bf16, f16};
-use syncblob::{Blob, BlobAny, Dtype, Float};
+use syncblob::{Blob, BlobAny, Dtype, Element, Float};
 
 use super::plan::Item;
 use super::{about_input, Note};
@@ -13,6 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::source::{Failure, Result, Source, Stored, PART};
 use crate::text::{grouped, printable};
+use crate::values::{each, Part, Values};
 
 /// Bytes that are handed on at a time; whole values of any type.
 const PIECE: usize = 1 << 20;
@@ -70,7 +71,8 @@ impl<'a> Reader<'a> {
         }
         match item.dtype {
             Dtype::F64 => self.converted::<f64>(item),
-            _ => self.converted::<f32>(item),
+            Dtype::F32 => self.converted::<f32>(item),
+            other => Err(Failure::Unsupported(format!("Caffe's files hold no {other}"))),
         }
     }
 
@@ -120,17 +122,7 @@ impl<'a> Reader<'a> {
     /// Gives how many values became infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
-        match blob {
-            BlobAny::F32(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::F64(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::I32(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::U32(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::I8(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::U8(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::F16(blob) => hand_on(blob.data()?, ready, item, sink),
-            BlobAny::Bf16(blob) => hand_on(blob.data()?, ready, item, sink),
-            other => unreachable!("a blob of {} that no format stores", other.dtype()),
-        }
+        each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
     }
 
     fn count(&self, item: &Item, overflows: usize) {
@@ -161,7 +153,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Gives how many values became infinite.
-fn hand_on<S: Source64>(values: &[S], ready: bool, item: &Item, sink: Sink) -> Result<usize> {
+fn hand_on<S: Element + NoUninit>(
+    values: &[S],
+    ready: bool,
+    item: &Item,
+    sink: Sink,
+) -> Result<usize> {
     if ready {
         sink(bytemuck::cast_slice(values))?;
         return Ok(0);
@@ -170,18 +167,19 @@ fn hand_on<S: Source64>(values: &[S], ready: bool, item: &Item, sink: Sink) -> R
         Dtype::F16 => convert::<S, f16>(values, item.factor, sink),
         Dtype::Bf16 => convert::<S, bf16>(values, item.factor, sink),
         Dtype::F64 => convert::<S, f64>(values, item.factor, sink),
-        _ => convert::<S, f32>(values, item.factor, sink),
+        Dtype::F32 => convert::<S, f32>(values, item.factor, sink),
+        other => Err(Failure::Unsupported(format!("values are not converted to {other}"))),
     }
 }
 
-fn convert<S: Source64, T: Target>(values: &[S], factor: Option<f64>, sink: Sink) -> Result<usize> {
+fn convert<S: Element, T: Target>(values: &[S], factor: Option<f64>, sink: Sink) -> Result<usize> {
     let mut overflows = 0;
     let mut chunk = Vec::with_capacity(CHUNK.min(values.len()));
     for some in values.chunks(CHUNK) {
         chunk.clear();
         for value in some {
             // The product of two f32 is exact in f64, and so rounds as f32 does.
-            let value = value.wide() * factor.unwrap_or(1.0);
+            let value = value.to_f64() * factor.unwrap_or(1.0);
             let narrow = T::narrow(value);
             overflows += usize::from(value.is_finite() && !narrow.is_finite());
             chunk.push(narrow);
@@ -191,28 +189,11 @@ fn convert<S: Source64, T: Target>(values: &[S], factor: Option<f64>, sink: Sink
     Ok(overflows)
 }
 
-/// A type whose values f64 holds exactly.
-trait Source64: NoUninit {
-    fn wide(self) -> f64;
-}
-
 /// A type that values are rounded to: to the nearest, ties to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;
 }
-
-macro_rules! source64 {
-    ($($type:ty),*) => {$(
-        impl Source64 for $type {
-            fn wide(self) -> f64 {
-                self.into()
-            }
-        }
-    )*};
-}
-
-source64!(f32, f64, i32, u32, i8, u8, f16, bf16);
 
 macro_rules! target {
     ($($type:ty = |$value:ident| $narrow:expr;)*) => {$(

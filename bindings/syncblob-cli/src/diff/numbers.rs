@@ -27,9 +27,9 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Counts two values that are not equal. How much they differ; negative when
-    /// that is allowed.
-    fn add(&mut self, a: f64, b: f64, tolerance: Tolerance) -> f64 {
+    /// Counts two values that are not equal, two integers with their difference. How much they
+    /// differ; negative when that is allowed.
+    fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());
             self.nan_only_b += usize::from(b.is_nan());
@@ -37,7 +37,7 @@ impl Numbers {
             return f64::INFINITY;
         }
         let scale = a.abs().max(b.abs());
-        let absolute = (a - b).abs();
+        let absolute = integers.unwrap_or((a - b).abs());
         let relative = match () {
             () if absolute.is_finite() => absolute / scale,
             () if scale.is_finite() => (a / scale - b / scale).abs(),
@@ -71,12 +71,24 @@ impl Counting {
 
     /// Compares the next values, as many of each.
     pub fn add(&mut self, a: Values, b: Values) {
+        let (values_a, values_b, begin) = (a, b, self.numbers.count);
+        // f64 does not tell apart all integers of 64 bits.
+        let is_wide = a.is_wide() && b.is_wide();
         a.for_each_block_with(b, |block_a, block_b| {
             for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {
-                if a == b || (a.is_nan() && b.is_nan()) {
+                if (a == b && !is_wide) || (a.is_nan() && b.is_nan()) {
                     continue;
                 }
-                let difference = self.numbers.add(a, b, self.tolerance);
+                let at = self.numbers.count - begin + index;
+                let integers = match is_wide {
+                    true => values_a.integer(at).zip(values_b.integer(at)),
+                    false => None,
+                };
+                if integers.is_some_and(|(a, b)| a == b) {
+                    continue;
+                }
+                let integers = integers.map(|(a, b)| a.abs_diff(b) as f64);
+                let difference = self.numbers.add(a, b, integers, self.tolerance);
                 if difference > self.worst {
                     self.worst = difference;
                     self.numbers.at = self.numbers.count + index;
@@ -115,6 +127,15 @@ mod tests {
         assert_eq!(found.max_rel, 0.2);
         let near = Tolerance { absolute: 2.0 * tenth, relative: 0.0 };
         assert_eq!(of(Values::F32(&[0.1]), Values::F64(&[0.1]), near).differing, 0);
+    }
+
+    #[test]
+    fn integers_that_are_one_double_differ() {
+        let (a, b) = ([i64::MAX, -5, 1 << 53], [i64::MAX - 1, -5, (1 << 53) + 1]);
+        let found = of(Values::I64(&a), Values::I64(&b), EXACT);
+        assert_eq!((found.differing, found.max_abs, found.at), (2, 1.0, 0));
+        assert_eq!(of(Values::I64(&a), Values::I64(&a), EXACT).differing, 0);
+        assert_eq!(of(Values::I64(&a[1..2]), Values::F32(&[-5.0]), EXACT).differing, 0);
     }
 
     #[test]

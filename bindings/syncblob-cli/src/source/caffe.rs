@@ -41,10 +41,10 @@ impl Parts for Whole<'_> {
         if std::mem::replace(&mut self.is_read, true) {
             return Ok(None);
         }
-        Ok(Some(match self.dtype {
-            Stored::As(Dtype::F64) => self.model.load::<f64>(self.at)?.into(),
-            _ => self.model.load::<f32>(self.at)?.into(),
-        }))
+        let Stored::As(dtype) = *self.dtype else {
+            return Err(Failure::Unsupported(format!("no blob can hold {}", self.dtype)));
+        };
+        Ok(Some(self.model.blob(self.at)?.load_as(self.model.context(), dtype)?))
     }
 }
 
@@ -110,10 +110,7 @@ fn check_number(model: &Model) -> Result<()> {
 
 /// What a blob's values are loaded as: exactly, of NVCaffe's raw types too.
 fn loaded_as(stored: Dtype) -> Dtype {
-    match stored {
-        Dtype::F64 | Dtype::I32 | Dtype::U32 => Dtype::F64,
-        _ => Dtype::F32,
-    }
+    stored.exact_float().unwrap_or(stored)
 }
 
 fn tensor(name: String, place: Place, stored: &StoredBlob) -> Tensor {

@@ -1,7 +1,6 @@
 //! A blob filled from bytes as NumPy and safetensors store them.
 
 use bytemuck::Pod;
-use half::{bf16, f16};
 use syncblob::{Blob, BlobAny, Context, Dtype, Element};
 
 use super::{Failure, Parts, Result, Stored, Tensor};
@@ -64,25 +63,27 @@ impl<B: Bytes> Parts for Filled<'_, B> {
 /// Writes bytes, which become values.
 type Read<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
 
-fn blob(
-    tensor: &Tensor,
-    shape: &[usize],
-    context: &Context,
-    order: ByteOrder,
-    read: Read,
-) -> Result<BlobAny> {
-    match tensor.dtype {
-        Stored::As(Dtype::F32) => typed::<f32>(shape, context, order, read),
-        Stored::As(Dtype::F64) => typed::<f64>(shape, context, order, read),
-        Stored::As(Dtype::I32) => typed::<i32>(shape, context, order, read),
-        Stored::As(Dtype::U32) => typed::<u32>(shape, context, order, read),
-        Stored::As(Dtype::I8) => typed::<i8>(shape, context, order, read),
-        Stored::As(Dtype::U8) => typed::<u8>(shape, context, order, read),
-        Stored::As(Dtype::F16) => typed::<f16>(shape, context, order, read),
-        Stored::As(Dtype::Bf16) => typed::<bf16>(shape, context, order, read),
-        ref other => Err(Failure::Unsupported(format!("no blob can hold {other}"))),
-    }
+macro_rules! blob {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        fn blob(
+            tensor: &Tensor,
+            shape: &[usize],
+            context: &Context,
+            order: ByteOrder,
+            read: Read,
+        ) -> Result<BlobAny> {
+            match tensor.dtype {
+                $(Stored::As(Dtype::$name) => typed::<$type>(shape, context, order, read),)*
+                ref other => Err(Failure::Unsupported(format!("no blob can hold {other}"))),
+            }
+        }
+    };
 }
+
+syncblob::for_each_dtype!(blob);
 
 fn typed<T: Element + Pod>(
     shape: &[usize],

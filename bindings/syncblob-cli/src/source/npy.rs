@@ -148,21 +148,22 @@ fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
         Endianness::Big => ByteOrder::Big,
         _ => ByteOrder::Little,
     };
-    let dtype = match (parsed.type_char(), parsed.size_field()) {
-        (TypeChar::Float, 2) => Dtype::F16,
-        (TypeChar::Float, 4) => Dtype::F32,
-        (TypeChar::Float, 8) => Dtype::F64,
-        (TypeChar::Int, 4) => Dtype::I32,
-        (TypeChar::Uint, 4) => Dtype::U32,
-        (TypeChar::Int, 1) => Dtype::I8,
-        (TypeChar::Uint, 1) => Dtype::U8,
-        (TypeChar::Object, _) => {
-            let pickled = "object, a pickle that can run programs when it is read";
-            return Ok((Stored::Other(pickled.into()), order, 0));
-        }
-        _ => return Ok((Stored::Other(text.clone()), order, parsed.num_bytes().unwrap_or(0))),
+    if parsed.type_char() == TypeChar::Object {
+        let pickled = "object, a pickle that can run programs when it is read";
+        return Ok((Stored::Other(pickled.into()), order, 0));
+    }
+    let kind_and_size = |typestr: &str| {
+        let known: TypeStr = typestr.parse().ok()?;
+        Some((known.type_char(), known.size_field()))
     };
-    Ok((Stored::As(dtype), order, dtype.size()))
+    let found = Dtype::ALL.iter().copied().find(|dtype| {
+        let own = dtype.typestr().and_then(kind_and_size);
+        own == Some((parsed.type_char(), parsed.size_field()))
+    });
+    Ok(match found {
+        Some(dtype) => (Stored::As(dtype), order, dtype.size()),
+        None => (Stored::Other(text.clone()), order, parsed.num_bytes().unwrap_or(0)),
+    })
 }
 
 /// Puts values that come with the first axis fastest where they belong with the

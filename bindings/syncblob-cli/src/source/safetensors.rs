@@ -109,16 +109,28 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
+macro_rules! types {
+    ([] $(
+        $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
+        $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
+    )*) => {
+        const TYPES: &[(Dtype, Type)] = &[$((Dtype::$name, Type::$safe)),*];
+    };
+}
+
+syncblob::for_each_dtype!(types);
+
 fn stored(info: &TensorInfo) -> Stored {
-    Stored::As(match info.dtype {
-        Type::F32 => Dtype::F32,
-        Type::F64 => Dtype::F64,
-        Type::I32 => Dtype::I32,
-        Type::U32 => Dtype::U32,
-        Type::F16 => Dtype::F16,
-        Type::BF16 => Dtype::Bf16,
-        Type::I8 => Dtype::I8,
-        Type::U8 => Dtype::U8,
-        other => return Stored::Other(other.to_string()),
-    })
+    match TYPES.iter().find(|(_, stored)| *stored == info.dtype) {
+        Some((dtype, _)) => Stored::As(*dtype),
+        None => Stored::Other(info.dtype.to_string()),
+    }
+}
+
+/// The format's type of a blob's elements.
+pub fn type_of(dtype: Dtype) -> Result<Type> {
+    let found = TYPES.iter().find(|(known, _)| *known == dtype);
+    found
+        .map(|(_, stored)| *stored)
+        .ok_or_else(|| Failure::Unsupported(format!("safetensors has no {dtype}")))
 }

@@ -120,6 +120,16 @@ impl<T: Element> Blob<T> {
         }
     }
 
+    /// Lets this blob be written although others own its memories, such as tensors that
+    /// another language makes arrays of.
+    ///
+    /// # Safety
+    /// While a method writes the blob, nobody has a slice of a memory of it, and nobody else
+    /// reads or writes the memory without an order between the two.
+    pub unsafe fn allow_shared_writes(&mut self) {
+        self.writes_shared = true;
+    }
+
     /// What every writer asks first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
@@ -132,7 +142,7 @@ impl<T: Element> Blob<T> {
 
     #[inline(never)]
     fn ask_unique(&self, part: Part) -> Result<()> {
-        match self.is_unique(part)? {
+        match self.writes_shared || self.is_unique(part)? {
             true => Ok(()),
             false => Err(self.shared(part)),
         }

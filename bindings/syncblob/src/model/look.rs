@@ -103,7 +103,7 @@ impl Model {
             })
         })
         .map_err(|error| at.as_given(error))?;
-        Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
+        Ok(StoredBlob { model: self, at, info: BlobInfo::new(info)? })
     }
 
     /// Loads a blob by its place, when there is nothing to be asked about it:
@@ -118,15 +118,18 @@ impl Model {
 
     pub(super) fn load_into<T: Readable>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
         let blob = Blob::in_context(context).empty()?;
+        self.load_fresh(at, blob.raw())?;
+        Ok(blob)
+    }
+
+    /// Into a blob that nobody else has.
+    pub(super) fn load_fresh(&self, at: BlobAt, blob: *mut sys::sb_blob) -> Result<()> {
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {
             // SAFETY: the model is live, the blob fresh.
-            check(|err| unsafe {
-                sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.raw(), err)
-            })
+            check(|err| unsafe { sys::sb_model_load_blob(self.as_ptr(), layer, index, blob, err) })
         })
-        .map_err(|error| at.as_given(error))?;
-        Ok(blob)
+        .map_err(|error| at.as_given(error))
     }
 
     /// The message of the model itself, without layers and blobs: of a net its name, inputs and

@@ -5,9 +5,12 @@ use std::slice;
 use syncblob_sys as sys;
 
 use super::Model;
+use crate::any::unknown;
 use crate::ffi::{as_given, check, to_i64, to_usize, MAX_I64};
 use crate::io::with_callbacks;
-use crate::{Blob, BlobAny, BlobBuilder, Dtype, Element, Error, ErrorKind, Part, Readable, Result};
+#[cfg(doc)]
+use crate::ErrorKind;
+use crate::{Blob, BlobAny, BlobBuilder, Context, Dtype, Element, Error, Part, Readable, Result};
 
 /// The place of a blob in a model: `(layer, index)`, or an index among the
 /// blobs of no layer.
@@ -149,13 +152,31 @@ impl StoredBlob<'_> {
             Dtype::F16 if self.info.diff_dtype() == Dtype::F16 => {
                 self.load::<half::f16>().map(BlobAny::from)
             }
-            Dtype::F32 | Dtype::F16 => self.load::<f32>().map(BlobAny::from),
-            Dtype::F64 | Dtype::I32 | Dtype::U32 => self.load::<f64>().map(BlobAny::from),
-            other => Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("a stored blob of {other} cannot be loaded"),
-            )),
+            dtype => self.load_as(&self.model.context, dtype.exact_float().unwrap_or(dtype)),
         }
+    }
+
+    /// Loads it in a context with an element type that is known at run time.
+    ///
+    /// ```
+    /// use syncblob::{BlobAny, Dtype, Format, Model, Part, Payload};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Blob)?;
+    /// model.add_blob(None, &syncblob::Blob::<f32>::full([2], 7.0)?, Payload::Data)?;
+    /// let stored = model.blob(0)?;
+    /// let blob: BlobAny = stored.load_as(&model.context(), Dtype::I64)?;
+    /// assert_eq!(blob.downcast_ref::<i64>().unwrap().data()?, [7, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for `bf16`, and for `f16` without the feature
+    /// `half`; else as [`load`](StoredBlob::load).
+    pub fn load_as(&self, context: &Context, dtype: Dtype) -> Result<BlobAny> {
+        let blob = BlobAny::new(context, dtype)?;
+        self.model.load_fresh(self.at, blob.raw())?;
+        Ok(blob)
     }
 }
 
@@ -167,66 +188,76 @@ impl fmt::Debug for StoredBlob<'_> {
 
 /// What a stored blob is, known without loading it.
 #[derive(Clone, Copy)]
-pub struct BlobInfo(pub(super) sys::sb_blob_info);
+pub struct BlobInfo {
+    info: sys::sb_blob_info,
+    dtype: Dtype,
+    diff_dtype: Dtype,
+}
 
 impl BlobInfo {
+    pub(super) fn new(info: sys::sb_blob_info) -> Result<Self> {
+        let known = |code| Dtype::from_code(code).ok_or_else(|| unknown(None, code));
+        let (dtype, diff_dtype) = (known(info.dtype)?, known(info.diff_dtype)?);
+        Ok(Self { info, dtype, diff_dtype })
+    }
+
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        let axes = to_usize(self.0.num_axes.into()).min(self.0.shape.len());
+        let axes = to_usize(self.info.num_axes.into()).min(self.info.shape.len());
         // SAFETY: dimensions are not negative, and usize has the layout of i64
         // on the 64-bit hosts that the library is for.
-        unsafe { slice::from_raw_parts(self.0.shape.as_ptr().cast(), axes) }
+        unsafe { slice::from_raw_parts(self.info.shape.as_ptr().cast(), axes) }
     }
 
     /// The number of elements.
     pub fn count(&self) -> usize {
-        to_usize(self.0.count)
+        to_usize(self.info.count)
     }
 
     /// The element type that its data (without data, its diff) is stored in. What
     /// NVCaffe wrote may be half precision or integers.
     pub fn dtype(&self) -> Dtype {
-        Dtype::from_code(self.0.dtype).unwrap_or(Dtype::F32)
+        self.dtype
     }
 
     /// The element type that its diff is stored in; without one, [`dtype`](Self::dtype).
     pub fn diff_dtype(&self) -> Dtype {
-        Dtype::from_code(self.0.diff_dtype).unwrap_or(Dtype::F32)
+        self.diff_dtype
     }
 
     /// The number of data values present.
     pub fn data_count(&self) -> usize {
-        to_usize(self.0.data_count)
+        to_usize(self.info.data_count)
     }
 
     /// The number of diff values present.
     pub fn diff_count(&self) -> usize {
-        to_usize(self.0.diff_count)
+        to_usize(self.info.diff_count)
     }
 
     /// Whether the shape came from num, channels, height and width.
     pub fn is_legacy(&self) -> bool {
-        self.0.legacy != 0
+        self.info.legacy != 0
     }
 
     /// Where the values of data or diff lie in the file, if they are there one after the other,
     /// little-endian, so that they may be copied as they are: the offset of the first.
     pub fn values_offset(&self, part: Part) -> Option<u64> {
         let offset = match part {
-            Part::Data => self.0.data_offset,
-            Part::Diff => self.0.diff_offset,
+            Part::Data => self.info.data_offset,
+            Part::Diff => self.info.diff_offset,
         };
         u64::try_from(offset).ok()
     }
 
     /// Where its message begins in the file, if it is from one.
     pub fn offset(&self) -> Option<u64> {
-        u64::try_from(self.0.offset).ok()
+        u64::try_from(self.info.offset).ok()
     }
 
     /// The bytes of its message in the file, 0 if it is not from one.
     pub fn size(&self) -> usize {
-        self.0.size
+        self.info.size
     }
 }
 
