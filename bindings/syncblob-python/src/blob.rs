@@ -29,7 +29,7 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// >>> weights.data[...] = 1.0
 /// >>> weights.diff[...] = 0.25
 /// >>> weights.update()  # data -= diff
-/// >>> weights.asum(Part::Data)
+/// >>> weights.asum_data()
 /// 4.5
 ///
 /// NumPy takes it as an array of its data, in place; so do all programs that speak DLPack.
@@ -352,9 +352,9 @@ impl Blob {
     /// of the same type, on the same device. The shapes may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
-    /// >>> second.share(Part::Data, first)
+    /// >>> second.share_data(first)
     /// >>> second.data[...] = 1.0
-    /// >>> first.asum(Part::Data)
+    /// >>> first.asum_data()
     /// 6.0
     fn share_data(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Data)
@@ -572,7 +572,7 @@ fn not_stored(blob: &BlobAny) -> Failure {
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")
 /// >>> blob = from_dlpack(array)
-/// >>> blob.scale(Part::Data, 2.0)
+/// >>> blob.scale_data(2.0)
 /// >>> float(array.sum())
 /// 12.0
 #[pyfunction]
