@@ -324,7 +324,8 @@ TEST(encodings_and_places_of_values) {
 /* --- ranges ----------------------------------------------------------------------------------- */
 
 TEST(every_range_in_every_type_is_what_a_load_gives) {
-    static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32};
+    static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32,
+                                      SB_DTYPE_I64};
     for (int scattered = 0; scattered < 3; scattered++) {
         struct wire blob = {0}, shape = {0};
         sb_error err;
@@ -412,7 +413,7 @@ TEST(ranges_that_are_refused) {
         {0, 0, SB_DATA, 0, 6, SB_DTYPE_F32, 23, SB_ERR_BUFFER_TOO_SMALL},
         {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_LENGTH_MISMATCH}, /* there is none */
         {0, 0, 2, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INVALID_ARGUMENT},
-        {0, 0, SB_DATA, 0, 1, SB_DTYPE_U8, 28, SB_ERR_UNSUPPORTED},
+        {0, 0, SB_DATA, 0, 1, SB_DTYPE_BF16, 28, SB_ERR_UNSUPPORTED},
         {0, 0, SB_DATA, 0, 1, 99, 28, SB_ERR_UNSUPPORTED},
         {0, 0, SB_DATA, 0, 1, SB_DTYPE_F16, 28, SB_ERR_DTYPE_MISMATCH},
         {0, 2, SB_DATA, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},

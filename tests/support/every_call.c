@@ -283,59 +283,19 @@ struct results {
     BOTH_OF(name, flags, SB_DATA, __VA_ARGS__) BOTH_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define BOTH_OF(name, flags, which, ...) CALL(name, flags, const sb_part part = which; __VA_ARGS__)
 
-MEM(sb_mem_cpu, IS_CONST, note(w, sb_mem_cpu(mem, &r.read, &r.err)))
-MEM(sb_mem_gpu, IS_CONST, note(w, sb_mem_gpu(mem, &r.read, &r.err)))
-MEM(sb_mem_mutable_cpu, 0, note(w, sb_mem_mutable_cpu(mem, &r.written, &r.err)))
-MEM(sb_mem_mutable_gpu, 0, note(w, sb_mem_mutable_gpu(mem, &r.written, &r.err)))
-MEM(sb_mem_overwrite_cpu, 0, note(w, sb_mem_overwrite_cpu(mem, &r.written, &r.err)))
-MEM(sb_mem_overwrite_gpu, 0, note(w, sb_mem_overwrite_gpu(mem, &r.written, &r.err)))
-MEM(sb_mem_gpu_on, IS_CONST, note(w, sb_mem_gpu_on(mem, w->stream, &r.read, &r.err)))
-MEM(sb_mem_mutable_gpu_on, 0, note(w, sb_mem_mutable_gpu_on(mem, w->stream, &r.written, &r.err)))
-MEM(sb_mem_overwrite_gpu_on, 0,
-    note(w, sb_mem_overwrite_gpu_on(mem, w->stream, &r.written, &r.err)))
-MEM(sb_mem_prefetch_cpu, IS_CONST, note(w, sb_mem_prefetch_cpu(mem, w->stream, &r.err)))
-MEM(sb_mem_prefetch_gpu, IS_CONST, note(w, sb_mem_prefetch_gpu(mem, w->stream, &r.err)))
-MEM(sb_mem_async_gpu_push, IS_CONST, note(w, sb_mem_async_gpu_push(mem, w->stream, &r.err)))
-MEM(sb_mem_async_cpu_pull, IS_CONST, note(w, sb_mem_async_cpu_pull(mem, w->stream, &r.err)))
-MEM(sb_mem_synchronize, IS_CONST, note(w, sb_mem_synchronize(mem, &r.err)))
-MEM(sb_mem_clear, 0, note(w, sb_mem_clear(mem, &r.err)))
-MEM(sb_mem_evict_cpu, 0, note(w, sb_mem_evict_cpu(mem, &r.err)))
-MEM(sb_mem_evict_gpu, 0, note(w, sb_mem_evict_gpu(mem, &r.err)))
 MEM(sb_mem_set_cpu, 0, lend(w, mem, SB_SIDE_CPU, SB_READ_ONLY))
 MEM(sb_mem_set_gpu, 0, lend(w, mem, SB_SIDE_GPU, SB_READ_ONLY))
-MEM(sb_mem_head, IS_CONST, (void)sb_mem_head(mem))
-MEM(sb_mem_size, IS_CONST, (void)sb_mem_size(mem))
-MEM(sb_mem_is_unique, IS_CONST, (void)sb_mem_is_unique(mem))
 MEM(sb_mem_context, IS_CONST, (void)sb_mem_context(mem))
-MEM(sb_mem_storage, IS_CONST, (void)sb_mem_storage(mem, SB_SIDE_CPU))
 CALL(sb_mem_create, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
 CALL(sb_mem_retain, 0, sb_mem *mem = memory(w->other, 1); sb_mem_release(sb_mem_retain(mem));
      sb_mem_release(mem))
 CALL(sb_mem_release, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
 BOTH(sb_blob_mem, IS_CONST, const sb_mem *p; note(w, sb_blob_mem(w->blob, part, &p, &r.err)))
 BOTH(sb_blob_mutable_mem, 0, sb_mem *p; note(w, sb_blob_mutable_mem(w->blob, part, &p, &r.err)))
-BOTH(sb_blob_capacity, IS_CONST, (void)sb_blob_capacity(w->blob, part))
-BOTH(sb_blob_cpu, IS_CONST, note(w, sb_blob_cpu(w->blob, part, &r.read, &r.err)))
-BOTH(sb_blob_gpu, IS_CONST, note(w, sb_blob_gpu(w->blob, part, &r.read, &r.err)))
-BOTH(sb_blob_mutable_cpu, 0, note(w, sb_blob_mutable_cpu(w->blob, part, &r.written, &r.err)))
-BOTH(sb_blob_mutable_gpu, 0, note(w, sb_blob_mutable_gpu(w->blob, part, &r.written, &r.err)))
-BOTH(sb_blob_overwrite_cpu, 0, note(w, sb_blob_overwrite_cpu(w->blob, part, &r.written, &r.err)))
-BOTH(sb_blob_overwrite_gpu, 0, note(w, sb_blob_overwrite_gpu(w->blob, part, &r.written, &r.err)))
-BOTH(sb_blob_gpu_on, IS_CONST, note(w, sb_blob_gpu_on(w->blob, part, w->stream, &r.read, &r.err)))
-BOTH(sb_blob_mutable_gpu_on, 0,
-     note(w, sb_blob_mutable_gpu_on(w->blob, part, w->stream, &r.written, &r.err)))
-BOTH(sb_blob_overwrite_gpu_on, 0,
-     note(w, sb_blob_overwrite_gpu_on(w->blob, part, w->stream, &r.written, &r.err)))
 BOTH(sb_blob_at, IS_CONST, const int64_t at[] = {1, 1};
      note(w, sb_blob_at(w->blob, part, at, 2, &r.value, &r.err)))
 CALL(sb_blob_data_at_legacy, IS_CONST,
      note(w, sb_blob_data_at_legacy(w->blob, 0, 0, 1, 1, &r.value, &r.err)))
-BOTH(sb_blob_asum, IS_CONST, note(w, sb_blob_asum(w->blob, part, &r.sum, &r.err)))
-BOTH(sb_blob_sumsq, IS_CONST, note(w, sb_blob_sumsq(w->blob, part, &r.sum, &r.err)))
-BOTH(sb_blob_scale, 0, note(w, sb_blob_scale(w->blob, part, 0.5, &r.err)))
-BOTH(sb_blob_scale_on, 0, note(w, sb_blob_scale_on(w->blob, part, 0.5, w->stream, &r.err)))
-BOTH(sb_blob_clear, 0, note(w, sb_blob_clear(w->blob, part, &r.err)))
-BOTH(sb_blob_share, 0, note(w, sb_blob_share(w->blob, part, w->other, &r.err)))
 BOTH(sb_blob_set_mem, 0,
      sb_mem *mem = lent_memory(w, sizeof(float) * (size_t)sb_blob_count(w->blob));
      note(w, sb_blob_set_mem(w->blob, part, mem, &r.err)); sb_mem_release(mem))
@@ -348,8 +308,6 @@ BOTH(sb_blob_reclaim_cpu, 0, void *p;
      if (note(w, sb_blob_reclaim_cpu(w->blob, part, end_piece, &p, &r.err))) take_back(w, p))
 BOTH(sb_blob_set_gpu, 0, struct lent_piece *p = piece(w, 64, 1);
      settle(w, p, sb_blob_set_gpu(w->blob, part, p->ptr, 64, SB_READ_ONLY, end_piece, p, &r.err)))
-CALL(sb_blob_update, 0, note(w, sb_blob_update(w->blob, &r.err)))
-CALL(sb_blob_update_on, 0, note(w, sb_blob_update_on(w->blob, w->stream, &r.err)))
 BOTH(sb_blob_copy_from, 0, note(w, sb_blob_copy_from(w->blob, part, w->other, 0, &r.err)))
 BOTH(sb_blob_copy_from, 0,
      note(w, sb_blob_copy_from(w->blob, part, w->other, SB_COPY_RESHAPE, &r.err)))
@@ -358,7 +316,6 @@ CALL(sb_blob_copy_from, 0, sb_blob *b = NULL; const int64_t d[] = {7, 9};
      if (sb_blob_create_shaped(w->context, SB_DTYPE_F32, d, 2, &b, &r.err) == SB_OK)
          note(w, sb_blob_copy_from(w->blob, SB_DATA, b, SB_COPY_RESHAPE, &r.err));
      sb_blob_destroy(b))
-CALL(sb_blob_shrink_to_fit, 0, note(w, sb_blob_shrink_to_fit(w->blob, &r.bits, &r.err)))
 CALL(sb_blob_reshape, 0, const int64_t d[] = {1, 1};
      note(w, sb_blob_reshape(w->blob, d, 2, &r.bits, &r.err)))
 CALL(sb_blob_reshape, 0, const int64_t d[] = {5, 7};
@@ -372,15 +329,9 @@ CALL(sb_blob_reshape, 0,
                              &r.err)))
 CALL(sb_blob_reshape_legacy, 0,
      note(w, sb_blob_reshape_legacy(w->blob, 1, 9, 2, 3, &r.bits, &r.err)))
-CALL(sb_blob_reshape_like, 0, note(w, sb_blob_reshape_like(w->blob, w->other, &r.bits, &r.err)))
 CALL(sb_blob_reshape_proto, 0, static const unsigned char s[] = {0x0a, 2, 5, 6};
      note(w, sb_blob_reshape_proto(w->blob, s, sizeof s, &r.bits, &r.err)))
 CALL(sb_blob_fill, 0, sb_filler f = SB_FILLER_INIT; note(w, sb_blob_fill(w->blob, &f, 1, &r.err)))
-CALL(sb_blob_gpu_shape, IS_CONST, note(w, sb_blob_gpu_shape(w->blob, &r.shape, &r.err)))
-CALL(sb_blob_count, IS_CONST, (void)sb_blob_count(w->blob))
-CALL(sb_blob_num_axes, IS_CONST, (void)sb_blob_num_axes(w->blob))
-CALL(sb_blob_is_shaped, IS_CONST, (void)sb_blob_is_shaped(w->blob))
-CALL(sb_blob_dtype, IS_CONST, (void)sb_blob_dtype(w->blob))
 CALL(sb_blob_context, IS_CONST, (void)sb_blob_context(w->blob))
 CALL(sb_blob_shape, IS_CONST, (void)sb_blob_shape(w->blob))
 CALL(sb_blob_num, IS_CONST, note(w, sb_blob_num(w->blob, &r.number, &r.err)))
@@ -391,13 +342,11 @@ CALL(sb_blob_canonical_axis, IS_CONST, note(w, sb_blob_canonical_axis(w->blob, -
 CALL(sb_blob_check_dtype, 0, note(w, sb_blob_check_dtype(w->blob, SB_DTYPE_F32, &r.err)))
 CALL(sb_blob_count_from, IS_CONST, note(w, sb_blob_count_from(w->blob, 1, &r.number, &r.err)))
 CALL(sb_blob_count_range, IS_CONST, note(w, sb_blob_count_range(w->blob, 0, 1, &r.number, &r.err)))
-CALL(sb_blob_dim, IS_CONST, note(w, sb_blob_dim(w->blob, 0, &r.number, &r.err)))
 CALL(sb_blob_legacy_shape, IS_CONST, note(w, sb_blob_legacy_shape(w->blob, 0, &r.number, &r.err)))
 CALL(sb_blob_offset, IS_CONST, const int64_t at[] = {0, 1};
      note(w, sb_blob_offset(w->blob, at, 2, &r.number, &r.err)))
 CALL(sb_blob_offset_legacy, IS_CONST,
      note(w, sb_blob_offset_legacy(w->blob, 0, 0, 0, 1, &r.number, &r.err)))
-CALL(sb_blob_shape_equals, IS_CONST, (void)sb_blob_shape_equals(w->blob, w->other))
 CALL(sb_blob_shape_equals_dims, IS_CONST, const int64_t d[] = {2, 3};
      (void)sb_blob_shape_equals_dims(w->blob, d, 2))
 CALL(sb_blob_shape_equals_legacy, IS_CONST, (void)sb_blob_shape_equals_legacy(w->blob, 1, 1, 2, 3))
@@ -476,27 +425,20 @@ CALL(sb_model_add_blob, 0,
      note(w, sb_model_add_blob(w->model, 0, w->blob, SB_PROTO_WRITE_DIFF, &r.err)))
 CALL(sb_model_add_blob, 0,
      for (int i = 0; i < 9; i++) note(w, sb_model_add_blob(w->model, 0, w->other, 0, &r.err)))
-CALL(sb_model_announce_blob, 0, note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err)))
 CALL(sb_model_add_layer, 0, note(w, sb_model_add_layer(w->model, "b", 1, "t", 1, NULL, &r.err)))
-CALL(sb_model_pop_layer, 0, note(w, sb_model_pop_layer(w->model, &r.err)))
 CALL(sb_model_set_name, 0, note(w, sb_model_set_name(w->model, "net", 3, &r.err)))
 CALL(sb_model_name, IS_CONST, sb_text t; note(w, sb_model_name(w->model, &t, &r.err)))
-CALL(sb_model_load_blob, IS_CONST, note(w, sb_model_load_blob(w->model, 0, 0, w->blob, &r.err)))
 CALL(sb_model_blob_info, IS_CONST, sb_blob_info i = SB_BLOB_INFO_INIT;
      note(w, sb_model_blob_info(w->model, 0, 0, &i, &r.err)))
 CALL(sb_model_layer_info, IS_CONST, sb_layer_info i = SB_LAYER_INFO_INIT;
      note(w, sb_model_layer_info(w->model, 0, &i, &r.err)))
 CALL(sb_model_find_layer, IS_CONST,
      note(w, sb_model_find_layer(w->model, "a", 1, &r.number, &r.err)))
-CALL(sb_model_num_blobs, IS_CONST, note(w, sb_model_num_blobs(w->model, 0, &r.number, &r.err)))
 CALL(sb_model_layer_message, IS_CONST, char to[256];
      note(w, sb_model_layer_message(w->model, 0, to, sizeof to, &r.size, &r.err)))
 CALL(sb_model_read_values, IS_CONST, float to[1];
      note(w,
           sb_model_read_values(w->model, 0, 0, SB_DATA, 0, 1, SB_DTYPE_F32, to, sizeof to, &r.err)))
-CALL(sb_model_num_layers, IS_CONST, (void)sb_model_num_layers(w->model))
-CALL(sb_model_format, IS_CONST, (void)sb_model_format(w->model))
-CALL(sb_model_size, IS_CONST, note(w, sb_model_size(w->model, &r.size, &r.err)))
 CALL(sb_model_save, IS_CONST, char to[8192];
      note(w, sb_model_save(w->model, to, sizeof to, NULL, &r.err)))
 CALL(sb_model_save_file, IS_CONST, note(w, sb_model_save_file(w->model, w->path, &r.err)))
@@ -528,16 +470,13 @@ CALL(sb_model_open_file, 0, sb_model *m;
 CALL(sb_context_retain, 0, sb_context_release(sb_context_retain(w->context)))
 CALL(sb_context_release, ENDS, sb_context *x = w->context; w->context = NULL; forget(w, x);
      sb_context_release(x))
-CALL(sb_context_synchronize, 0, note(w, sb_context_synchronize(w->context, &r.err)))
 CALL(sb_context_trim, 0, sb_context_trim(w->context))
 CALL(sb_context_stats, IS_CONST, sb_stats s = SB_STATS_INIT;
      note(w, sb_context_stats(w->context, &s, &r.err)))
 CALL(sb_context_stream, IS_CONST, sb_stream s; note(w, sb_context_stream(w->context, &s, &r.err)))
 CALL(sb_context_extension, IS_CONST,
      note(w, sb_context_extension(w->context, SB_SIM_DEVICE, &r.read, &r.written, &r.err)))
-CALL(sb_context_forget_stream, 0, note(w, sb_context_forget_stream(w->context, w->stream, &r.err)))
 CALL(sb_context_device, IS_CONST, (void)sb_context_device(w->context))
-CALL(sb_context_has_device, IS_CONST, (void)sb_context_has_device(w->context))
 CALL(sb_context_device_status, IS_CONST, ignore(sb_context_device_status(w->context)))
 CALL(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
      note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, 0, SB_COMM_MEAN, &r.err)))
@@ -559,6 +498,9 @@ CALL(sb_reducer_destroy, ENDS, note(w, sb_reducer_ready(w->reducer, w->other, &r
      end_reducer(w))
 CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = NULL;
      sb_comm_destroy(x))
+/* What make_calls.py makes of the headers. */
+#include "simple_calls.inc"
+
 const char *const not_in_every_call[] = {
     /* have no object, or only read the arguments */
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",

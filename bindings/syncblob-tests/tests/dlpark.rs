@@ -69,9 +69,9 @@ fn what_no_blob_is_is_refused_and_ended() {
     let transposed = SafeManagedTensorVersioned::new(table().reversed_axes()).unwrap();
     let refused = Blob::<f32>::from_dlpack(given(transposed)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
-    let integers = SafeManagedTensorVersioned::new(vec![1_i64, 2]).unwrap();
+    let truths = SafeManagedTensorVersioned::new(vec![true, false]).unwrap();
     assert_eq!(
-        BlobAny::from_dlpack(&Context::host(), given(integers)).unwrap_err().kind(),
+        BlobAny::from_dlpack(&Context::host(), given(truths)).unwrap_err().kind(),
         ErrorKind::Unsupported
     );
 }

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""make_calls.py EVERY_CALL INCLUDE...: a call of each exported function that every_call.c does not
+name and whose arguments the world has, for every_call.c to include. What it cannot make is missing
+in the list, as tests/survival/callbacks says.
+"""
+import pathlib
+import re
+import sys
+
+DECLARATION = re.compile(r"^SB_API\s+(?:SB_MUST_CHECK\s+)?([^;()]*?)\b(sb_\w+)\s*\(([^;]*?)\);",
+                         re.MULTILINE | re.DOTALL)
+ARGUMENTS = {"sb_mem *": "mem", "sb_model *": "w->model", "sb_context *": "w->context",
+             "sb_part": "part", "sb_stream": "w->stream", "sb_side": "SB_SIDE_CPU",
+             "sb_dtype": "SB_DTYPE_F32", "double": "0.5", "const void **": "&r.read",
+             "void **": "&r.written", "const int64_t **": "&r.shape", "int64_t *": "&r.number",
+             "uint32_t *": "&r.bits", "int32_t *": "&r.yes", "size_t *": "&r.size",
+             "double *": "&r.sum", "sb_error *": "&r.err"}
+PLACES = {"int32_t axis", "int32_t begin", "int64_t layer", "int64_t index"}
+
+
+def types(text):
+    """(type, what it is called)"""
+    for part in " ".join(text.split()).split(", "):
+        found = re.fullmatch(r"(.*?)(\w+)", part)
+        yield found.groups() if found else (part, "")
+
+
+def arguments(text):
+    blobs = ["w->blob", "w->other"]
+    for kind, name in types(text):
+        kind = kind.strip()
+        plain = kind if kind in ARGUMENTS else kind.removeprefix("const ")
+        if plain == "sb_blob *" and blobs:
+            yield blobs.pop(0)
+        elif plain in ARGUMENTS:
+            yield ARGUMENTS[plain]
+        else:
+            yield "0" if f"{kind} {name}" in PLACES else None
+
+
+def call(returns, name, text):
+    """None if it cannot be made. What returns nothing or an object may end or give one."""
+    given = list(arguments(text))
+    if None in given or "*" in returns or returns == "void":
+        return None
+    macro = "MEM" if "mem" in given else "BOTH" if "part" in given else "CALL"
+    made = f"{name}({', '.join(given)})"
+    made = f"note(w, {made})" if returns == "sb_status" else f"(void){made}"
+    return f"{macro}({name}, {'IS_CONST' if text.startswith('const ') else '0'}, {made})"
+
+
+def main():
+    listed = pathlib.Path(sys.argv[1]).read_text()
+    named = set(re.findall(r"^(?:CALL|MEM|BOTH)\((\w+)", listed, re.MULTILINE))
+    named.update(re.findall(r'"(sb_\w+)"', listed))
+    for folder in sys.argv[2:]:
+        for header in sorted(pathlib.Path(folder).glob("syncblob/*.h")):
+            for returns, name, text in DECLARATION.findall(header.read_text()):
+                made = None if name in named else call(returns.strip(), name, text)
+                if made:
+                    print(made)
+
+
+if __name__ == "__main__":
+    main()
