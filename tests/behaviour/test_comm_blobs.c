@@ -127,7 +127,7 @@ TEST(a_blob_is_reduced_on_the_side_that_the_engine_takes) {
             rig_open(&rig, "sim:0", 0);
             assert_ok(sb_comm_create(rig.context, &engine, &single, &comm, &err));
             sb_blob *blob = blob_at(rig.context, heads[i], 1);
-            assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, 0, SB_COMM_SUM, &err));
+            assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, SB_DATA, SB_COMM_SUM, &err));
             const bool on_device = takes > 0 && is_on_device(heads[i]);
             assert_int_equal(single.was_on_device, on_device);
             assert_int_equal(sb_mem_head(data_of(blob)),
@@ -152,7 +152,7 @@ TEST(a_root_s_heads_stay_but_for_a_first_touch) {
             rig_open(&rig, "sim:0", 0);
             assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
             sb_blob *blob = blob_at(rig.context, heads[i], 1);
-            assert_ok(sb_comm_broadcast_blobs(comm, &blob, 1, 0, 0, &err));
+            assert_ok(sb_comm_broadcast_blobs(comm, &blob, 1, SB_DATA, 0, &err));
             assert_int_equal(single.was_on_device, takes && is_on_device(heads[i]));
             const int32_t through_host = heads[i] == SB_HEAD_AT_GPU ? SB_HEAD_SYNCED : heads[i];
             assert_int_equal(sb_mem_head(data_of(blob)), !heads[i] ? SB_HEAD_AT_CPU
@@ -180,7 +180,7 @@ static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failu
         blobs[i] = blob_at(rig.context, heads[at], 10 * i);
     const bool again = failure == SB_ERR_OUT_OF_MEMORY && nth == 1;
     assert_status(again ? failure : SB_ERR_COMM_FAILURE,
-                  sb_comm_all_reduce_blobs(comm, blobs, 3, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(comm, blobs, 3, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "the wire is cut");
     assert_int_equal(err.device_code, 7);
     const int32_t other_side = takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -226,22 +226,23 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     assert_ok(sb_blob_share(sharer, SB_DATA, a, &err));
     sb_blob *halves = blob_of_count(rig.context, SB_DTYPE_BF16, COUNT);
     sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
-    assert_status(SB_ERR_SHARED, sb_comm_all_reduce_blobs(comm, shared, 3, 0, SB_COMM_SUM, &err));
-    assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, shared, 3, 0, 0, &err));
+    assert_status(SB_ERR_SHARED,
+                  sb_comm_all_reduce_blobs(comm, shared, 3, SB_DATA, SB_COMM_SUM, &err));
+    assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, shared, 3, SB_DATA, 0, &err));
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_comm_all_reduce_blobs(comm, typed, 2, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(comm, typed, 2, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "i32 is not reduced");
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_comm_all_reduce_blobs(comm, &halves, 1, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(comm, &halves, 1, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "single does not reduce bf16");
-    assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, 0, 0, &err));
+    assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, SB_DATA, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_all_reduce_blobs(comm, gap, 2, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_all_reduce_blobs(comm, typed, -1, 0, SB_COMM_SUM, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_all_reduce_blobs(comm, &a, 1, 0, 9, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast_blobs(comm, &a, 1, 0, 1, &err));
-    assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(comm, typed, -1, SB_DATA, SB_COMM_SUM, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_all_reduce_blobs(comm, &a, 1, SB_DATA, 9, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 1, &err));
+    assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(holds(a, 1, 1) && holds(b, 2, 1));
     assert_int_equal(single.calls, 2); /* those of the broadcast */
     sb_blob_destroy(a);
@@ -372,9 +373,9 @@ static void train(sb_comm *comm, void *arg) {
         mem_place(data_of(blobs[i]), has_device ? heads[(i + rank) % 4] : SB_HEAD_AT_CPU, values,
                   sizeof values);
     }
-    expect_ok(sb_comm_broadcast_blobs(comm, blobs, BLOBS, 0, size - 1, &err));
-    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, 0, SB_COMM_MEAN, &err));
-    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, 0, SB_COMM_SUM, &err));
+    expect_ok(sb_comm_broadcast_blobs(comm, blobs, BLOBS, SB_DATA, size - 1, &err));
+    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, SB_DATA, SB_COMM_MEAN, &err));
+    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, SB_DATA, SB_COMM_SUM, &err));
     for (int i = 0; i < BLOBS; i++) {
         const bool was_zero = has_device && (i + size - 1) % 4 == 0;
         const void *values;

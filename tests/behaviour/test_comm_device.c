@@ -79,7 +79,7 @@ static void world_open(struct world *w, const struct setting *setting) {
             mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
                       (size_t)counts[i] * sizeof *values);
     }
-    options.flags = 0;
+    options.part = SB_DATA;
     options.op = setting->op;
     options.bucket_bytes = setting->bucket_bytes;
     if (setting->call == STEP)
@@ -128,12 +128,12 @@ static sb_status step(struct world *w, sb_error *err) {
 static sb_status make_call(struct world *w, sb_error *err) {
     switch (w->setting->call) {
     case ALL_REDUCE:
-        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, 0, w->setting->op, err);
+        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, SB_DATA, w->setting->op, err);
     case STEP:
         return step(w, err);
     default:
-        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, 0, w->setting->call == RECEIVE,
-                                       err);
+        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, SB_DATA,
+                                       w->setting->call == RECEIVE, err);
     }
 }
 

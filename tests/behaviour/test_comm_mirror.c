@@ -49,7 +49,7 @@ static bool holds(struct world *w, int64_t i, double start, double step) {
 static void make_reducer(struct world *w, sb_comm_op op, size_t bucket_bytes) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_error err;
-    options.flags = 0;
+    options.part = SB_DATA;
     options.op = op;
     options.bucket_bytes = bucket_bytes;
     assert_ok(sb_reducer_create(w->comm, w->blobs, w->num_blobs, &options, &w->reducer, &err));
@@ -357,7 +357,7 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     if (in_step && st == SB_OK)
         st = sb_reducer_wait(w.reducer, &err);
     if (!in_step)
-        st = sb_comm_all_reduce_blobs(w.comm, w.blobs, 3, 0, SB_COMM_MEAN, &err);
+        st = sb_comm_all_reduce_blobs(w.comm, w.blobs, 3, SB_DATA, SB_COMM_MEAN, &err);
     const bool lost_first = scale && (!engine || scale < engine);
     const sb_status expected = lost_first && !(in_step && engine) ? SB_ERR_DEVICE_LOST
                                : engine                           ? SB_ERR_COMM_FAILURE
@@ -432,8 +432,8 @@ static void step_without_device(sb_comm_op op, bool is_synced) {
         assert_ok(sb_reducer_wait(w.reducer, &err));
         assert_int_equal(sb_mem_head(data_of(w.blobs[0])), SB_HEAD_AT_CPU);
         assert_true(holds(&w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
-        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, 0, 0, &err));
-        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, 0, op, &err));
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, 0, &err));
+        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, op, &err));
     }
     sb_reducer_destroy(w.reducer);
     w.reducer = NULL;
@@ -455,7 +455,7 @@ TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
         add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
         device_fail(w.rig.context, SB_SIM_PREPARE_ARITHMETIC, 1, SB_SIM_FAIL_NOW);
         const int64_t before = rig_tally(&w.rig).calls[SB_SIM_PREPARE_ARITHMETIC];
-        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, 0, op, &err));
+        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, op, &err));
         const bool is_mean = op == SB_COMM_MEAN;
         assert_int_equal(rig_tally(&w.rig).calls[SB_SIM_PREPARE_ARITHMETIC] - before, is_mean);
         assert_int_equal(w.mirror.sent[0].buffer.context == NULL, is_mean);
@@ -473,7 +473,7 @@ TEST(blobs_are_broadcast_as_bytes) {
         world_open(&w, &mirror_engine, false);
         w.mirror.fill = 0x11;
         add(&w, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
-        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, 0, root, &err));
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, root, &err));
         assert_int_equal(w.mirror.num_sent, 1);
         assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
         assert_int_equal(w.mirror.sent[0].buffer.count, 3 * sizeof(double));
@@ -497,7 +497,7 @@ TEST(what_is_received_replaces_the_blob_s_bytes_alone) {
         if (!whole)
             assert_ok(sb_blob_reshape(w.blobs[0], &four, 1, NULL, &err));
         const struct tally before = rig_tally(&w.rig);
-        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, 0, 1, &err));
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, 1, &err));
         assert_int_equal(rig_since(&w.rig, &before).downloads, !whole);
         assert_ok(sb_blob_reshape(w.blobs[0], &six, 1, NULL, &err));
         const float after[] = {0, 0, 0, 0, whole ? 0.f : 5.f, whole ? 0.f : 6.f};
@@ -537,7 +537,7 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
         else
             assert_ok(sb_sim_launch(w.rig.context, NULL, write_sevens, &kernel, &err));
         assert_status(fails ? SB_ERR_DEVICE_LOST : SB_OK,
-                      sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, 0, SB_COMM_SUM, &err));
+                      sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, SB_COMM_SUM, &err));
         assert_int_equal(w.mirror.num_sent, !fails);
         if (!fails) {
             assert_non_null(w.mirror.sent[0].buffer.context);
@@ -616,14 +616,14 @@ TEST(a_blob_that_is_missing_is_named) {
         list[i] = NULL;
         (void)snprintf(text, sizeof text, "blob %d is NULL", i);
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_comm_all_reduce_blobs(w.comm, list, 3, 0, SB_COMM_SUM, &err));
+                      sb_comm_all_reduce_blobs(w.comm, list, 3, SB_DATA, SB_COMM_SUM, &err));
         assert_string_equal(err.message, text);
         assert_status(SB_ERR_INVALID_ARGUMENT,
                       sb_reducer_create(w.comm, list, 3, NULL, &w.reducer, &err));
         assert_string_equal(err.message, text);
     }
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_comm_all_reduce_blobs(w.comm, &w.blobs[1], 1, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(w.comm, &w.blobs[1], 1, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "i32 is not reduced");
     world_close(&w, false);
 }

@@ -227,7 +227,7 @@ static void register_odd(sb_comm *comm, void *arg) {
     if (is_odd && odd->what == 5)
         options.bucket_bytes = 5;
     if (is_odd && odd->what == 6)
-        options.flags = 0;
+        options.part = SB_DATA;
     const int64_t grown = 13;
     if (is_odd && odd->what == 7)
         expect_ok(sb_blob_reshape(blobs[BLOBS - 1], &grown, 1, NULL, &err));
@@ -331,7 +331,7 @@ TEST(what_cannot_be_registered_is_refused) {
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
     options.op = SB_COMM_SUM;
-    options.flags = SB_COPY_RESHAPE;
+    options.part = SB_DIFF + 1;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
     options.struct_size = 8;

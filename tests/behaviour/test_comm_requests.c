@@ -250,7 +250,7 @@ TEST(what_is_lent_stays_where_the_engine_may_still_write) {
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
                               &lent, &err));
     assert_ok(sb_comm_create(rig.context, &stuck_engine, NULL, &comm, &err));
-    options.flags = 0;
+    options.part = SB_DATA;
     options.bucket_bytes = 0;
     abandoned = 0;
     assert_ok(sb_reducer_create(comm, &blob, 1, &options, &reducer, &err));

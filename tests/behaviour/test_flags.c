@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <syncblob/reducer.h>
-#include <syncblob/sim_comm.h>
 #include <unistd.h>
 
 /* All that the calls need to succeed. */
@@ -19,7 +17,6 @@ struct world {
     sb_blob *blob, *source;
     sb_model *model, *opened;
     sb_context *context;
-    sb_comm *comm;
     struct lent host, device;
     struct tensor tensor;
     sb_dl_managed_versioned *versioned;
@@ -52,8 +49,6 @@ CALL(sb_blob_from_legacy_dlpack, w->blob, SB_DATA, &w->tensor.legacy, flags)
 CALL(sb_model_open_file, NULL, SB_FORMAT_BLOB, w->path, flags, NULL, &w->opened)
 CALL(sb_model_set_blob, w->model, SB_NO_LAYER, 0, w->source, flags)
 CALL(sb_model_add_blob, w->model, SB_NO_LAYER, w->source, flags)
-CALL(sb_comm_all_reduce_blobs, w->comm, &w->source, 1, flags, SB_COMM_SUM)
-CALL(sb_comm_broadcast_blobs, w->comm, &w->source, 1, flags, 0)
 
 static sb_status call_sb_context_create(struct world *w, uint32_t flags, sb_error *err) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -77,13 +72,12 @@ static sb_status call_sb_blob_save_sink(struct world *w, uint32_t flags, sb_erro
     return st;
 }
 
-static sb_status call_sb_reducer_create(struct world *w, uint32_t flags, sb_error *err) {
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    sb_reducer *reducer = NULL;
-    options.flags = flags;
-    sb_status st = sb_reducer_create(w->comm, &w->source, 1, &options, &reducer, err);
-    assert_int_equal(reducer != NULL, st == SB_OK);
-    sb_reducer_destroy(reducer);
+static sb_status call_sb_write_begin(struct world *w, uint32_t flags, sb_error *err) {
+    sb_write *write = NULL;
+    void *ptr = NULL;
+    sb_status st = sb_write_begin(w->mem, SB_SIDE_CPU, flags, &ptr, &write, err);
+    assert_int_equal(write != NULL, st == SB_OK);
+    sb_write_destroy(write);
     return st;
 }
 
@@ -109,6 +103,7 @@ static const struct row {
 } rows[] = {
     ROW(sb_mem_set_cpu, SB_READ_ONLY),
     ROW(sb_mem_set_gpu, SB_READ_ONLY),
+    ROW(sb_write_begin, SB_WRITE_OVERWRITE | SB_WRITE_QUEUED),
     ROW(sb_blob_set_cpu, SB_READ_ONLY),
     ROW(sb_blob_set_gpu, SB_READ_ONLY),
     ROW(sb_blob_copy_from, SB_COPY_RESHAPE),
@@ -125,9 +120,6 @@ static const struct row {
     ROW(sb_model_open_file, SB_OPEN_MAPPED),
     ROW(sb_model_set_blob, SB_PROTO_WRITE_DIFF),
     ROW(sb_model_add_blob, SB_PROTO_WRITE_DIFF),
-    ROW(sb_comm_all_reduce_blobs, SB_COMM_DIFF),
-    ROW(sb_comm_broadcast_blobs, SB_COMM_DIFF),
-    ROW(sb_reducer_create, SB_COMM_DIFF),
     ROW(sb_context_create, SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE),
 };
 
@@ -157,7 +149,6 @@ static void world_open(struct world *w) {
     assert_ok(sb_blob_save_file(w->source, w->path, 0, &err));
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_BLOB_VECTOR, &w->model, &err));
     assert_ok(sb_model_add_blob(w->model, SB_NO_LAYER, w->source, 0, &err));
-    assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
     w->host = lend_host(24, 7);
     w->device = lend_device(w->rig.context, 24, 7);
     tensor_make(&w->tensor);
@@ -171,7 +162,6 @@ static void world_close(struct world *w) {
     sb_model_destroy(w->opened);
     sb_model_destroy(w->model);
     sb_context_release(w->context);
-    sb_comm_destroy(w->comm);
     sb_mem_release(w->mem);
     sb_blob_destroy(w->blob);
     sb_blob_destroy(w->source);
@@ -249,9 +239,9 @@ TEST(every_call_takes_its_own) {
 
 TEST(no_two_flags_are_the_same_bit) {
     static const uint32_t flags[] = {
-        SB_READ_ONLY,      SB_COPY_RESHAPE, SB_PROTO_RESHAPE,     SB_PROTO_WRITE_DIFF,
-        SB_DLPACK_RESHAPE, SB_OPEN_MAPPED,  SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
-        SB_SOURCE_CLOSES,  SB_COMM_DIFF,
+        SB_READ_ONLY,      SB_COPY_RESHAPE,    SB_PROTO_RESHAPE,     SB_PROTO_WRITE_DIFF,
+        SB_DLPACK_RESHAPE, SB_OPEN_MAPPED,     SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
+        SB_SOURCE_CLOSES,  SB_WRITE_OVERWRITE, SB_WRITE_QUEUED,
     };
     uint32_t seen = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {

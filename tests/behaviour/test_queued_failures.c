@@ -370,7 +370,7 @@ static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
     sb_comm *comm;
     (void)out;
     assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
-    sb_status st = sb_comm_all_reduce_blobs(comm, &s->blob, 1, 0, SB_COMM_SUM, err);
+    sb_status st = sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, err);
     sb_comm_destroy(comm);
     return st;
 }
@@ -379,7 +379,7 @@ static sb_status broadcast(struct scene *s, const void **out, sb_error *err) {
     sb_comm *comm;
     (void)out;
     assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
-    sb_status st = sb_comm_broadcast_blobs(comm, &s->blob, 1, 0, 0, err);
+    sb_status st = sb_comm_broadcast_blobs(comm, &s->blob, 1, SB_DATA, 0, err);
     sb_comm_destroy(comm);
     return st;
 }
@@ -579,7 +579,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         sb_error err;
         scene_open(&s, 0, SB_SIM_LAZY);
-        options.flags = 0; /* data */
+        options.part = SB_DATA; /* data */
         assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
         assert_ok(sb_reducer_create(comm, &s.blob, 1, &options, &reducer, &err));
         works[work].queue(&s);

@@ -247,13 +247,11 @@ static void blobs_are_reduced_and_sent(sb_comm *comm) {
         struct net net;
         net_open(&net, devices[d]);
         net_fill(&net);
-        expect_ok(
-            sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, SB_COMM_MEAN, &err));
+        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_DIFF, SB_COMM_MEAN, &err));
         expect(net_holds(&net, SB_COMM_MEAN));
         if (my_rank == num_ranks - 1)
             net_fill(&net);
-        expect_ok(
-            sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, num_ranks - 1, &err));
+        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_DIFF, num_ranks - 1, &err));
         const void *diff;
         expect_ok(sb_blob_cpu(net.blobs[1], SB_DIFF, &diff, &err));
         expect(((const float *)diff)[7] == (float)value_of(num_ranks - 1, 10007));
@@ -307,7 +305,7 @@ static sb_status call(sb_comm *comm, enum call which, struct net *net) {
     case ALLREDUCE:
         return sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
     case BCAST:
-        return sb_comm_broadcast_blobs(comm, net->blobs, BLOBS, SB_COMM_DIFF, 0, &err);
+        return sb_comm_broadcast_blobs(comm, net->blobs, BLOBS, SB_DIFF, 0, &err);
     default:
         return sb_comm_barrier(comm, &err);
     }

@@ -283,6 +283,15 @@ struct results {
     BOTH_OF(name, flags, SB_DATA, __VA_ARGS__) BOTH_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define BOTH_OF(name, flags, which, ...) CALL(name, flags, const sb_part part = which; __VA_ARGS__)
 
+MEM(sb_write_begin, 0, sb_write *write;
+    if (note(w, sb_write_begin(mem, SB_SIDE_CPU, 0, &r.written, &write, &r.err)))
+        sb_write_destroy(write))
+MEM(
+    sb_write_end, 0, sb_write *write;
+    if (note(w, sb_write_begin(mem, SB_SIDE_GPU, SB_WRITE_OVERWRITE, &r.written, &write, &r.err))) {
+        note(w, sb_write_end(write, SB_WRITE_DONE, &r.err));
+        sb_write_destroy(write);
+    })
 MEM(sb_mem_set_cpu, 0, lend(w, mem, SB_SIDE_CPU, SB_READ_ONLY))
 MEM(sb_mem_set_gpu, 0, lend(w, mem, SB_SIDE_GPU, SB_READ_ONLY))
 MEM(sb_mem_context, IS_CONST, (void)sb_mem_context(mem))
@@ -479,13 +488,13 @@ CALL(sb_context_extension, IS_CONST,
 CALL(sb_context_device, IS_CONST, (void)sb_context_device(w->context))
 CALL(sb_context_device_status, IS_CONST, ignore(sb_context_device_status(w->context)))
 CALL(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
-     note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, 0, SB_COMM_MEAN, &r.err)))
+     note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, SB_DATA, SB_COMM_MEAN, &r.err)))
 CALL(sb_comm_broadcast_blobs, 0, sb_blob *b[] = {w->blob, w->other};
-     note(w, sb_comm_broadcast_blobs(w->comm, b, 2, 0, 0, &r.err)))
+     note(w, sb_comm_broadcast_blobs(w->comm, b, 2, SB_DATA, 0, &r.err)))
 CALL(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
-     note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, SB_COMM_DIFF, SB_COMM_MEAN, &r.err)))
+     note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, SB_DIFF, SB_COMM_MEAN, &r.err)))
 CALL(sb_comm_broadcast_blobs, 0, sb_blob *b[] = {w->blob, w->other};
-     note(w, sb_comm_broadcast_blobs(w->comm, b, 2, SB_COMM_DIFF, 0, &r.err)))
+     note(w, sb_comm_broadcast_blobs(w->comm, b, 2, SB_DIFF, 0, &r.err)))
 CALL(sb_comm_barrier, 0, note(w, sb_comm_barrier(w->comm, &r.err)))
 CALL(sb_comm_all_reduce, 0,
      note(w, sb_comm_all_reduce(w->comm, SB_COMM_SUM, SB_DTYPE_F32, 1, &r.value, &r.err)))
@@ -509,6 +518,8 @@ const char *const not_in_every_call[] = {
     /* make an object, of which there is one in every world, and touch no other */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
+    /* ends what the calls above have begun */
+    "sb_write_destroy",
     /* read a member */
     "sb_comm_rank", "sb_comm_size",
     /* need a GPU; the calls above reach the engine's communicator */

@@ -205,7 +205,7 @@ impl Comm {
         check(|err| unsafe {
             let (ptr, count) = (list.raw.as_ptr(), to_i64(list.raw.len()));
             let comm = self.as_ptr();
-            sys::sb_comm_all_reduce_blobs(comm, ptr, count, flags_of(part), op.code(), err)
+            sys::sb_comm_all_reduce_blobs(comm, ptr, count, part.code(), op.code(), err)
         })
     }
 
@@ -230,7 +230,7 @@ impl Comm {
         check(|err| unsafe {
             let (ptr, count) = (list.raw.as_ptr(), to_i64(list.raw.len()));
             let (comm, root) = (self.as_ptr(), count_to_c(root));
-            sys::sb_comm_broadcast_blobs(comm, ptr, count, flags_of(part), root, err)
+            sys::sb_comm_broadcast_blobs(comm, ptr, count, part.code(), root, err)
         })
     }
 }
@@ -263,13 +263,6 @@ impl<'a, T: Element> List<'a, T> {
 
     fn need_unique(&mut self, part: Part) -> Result<()> {
         self.blobs.iter_mut().try_for_each(|blob| blob.need_unique(part))
-    }
-}
-
-fn flags_of(part: Part) -> u32 {
-    match part {
-        Part::Data => 0,
-        Part::Diff => sys::SB_COMM_DIFF,
     }
 }
 

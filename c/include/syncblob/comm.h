@@ -49,11 +49,6 @@ enum {
     SB_COMM_MAX = 3   /**< the greatest; the same */
 };
 
-/** Flag of the calls on blobs. */
-enum {
-    SB_COMM_DIFF = 1 << 11 /**< the blobs' diffs; without it, their data */
-};
-
 /** Ends a rank's communicator; its reducers were destroyed before. It is not collective
  *  and does not wait for ranks that are gone. @param comm [owned, nullable] */
 SB_API void sb_comm_destroy(sb_comm *comm);
@@ -103,13 +98,13 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 as
  *      sb_comm_all_reduce, of any contexts, no two with the same memory
  *  @param num_blobs 0 or more
- *  @param flags 0 or SB_COMM_DIFF
+ *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
- *  Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
+ *  Errors: INVALID_ARGUMENT (no op, a negative number, no part, a reducer's step is under
  *  way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs,
-                                                        int64_t num_blobs, uint32_t flags,
+                                                        int64_t num_blobs, sb_part part,
                                                         sb_comm_op op, sb_error *err);
 
 /** Collective: the blobs of every rank get the values of those of rank `root`: weights at the
@@ -119,12 +114,12 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with
  *      the same memory
  *  @param num_blobs 0 or more
- *  @param flags 0 or SB_COMM_DIFF
+ *  @param part SB_DATA or SB_DIFF
  *  @param root 0 to size - 1
- *  Errors: INVALID_ARGUMENT (no such rank, a negative number, unknown flag, a reducer's step is
+ *  Errors: INVALID_ARGUMENT (no such rank, a negative number, no part, a reducer's step is
  *  under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs,
-                                                       int64_t num_blobs, uint32_t flags,
+                                                       int64_t num_blobs, sb_part part,
                                                        int32_t root, sb_error *err);
 
 SB_END_DECLS

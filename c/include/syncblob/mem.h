@@ -272,6 +272,61 @@ SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
+/* --- a write in steps -------------------------------------------------------- */
+
+/** Writes that take their time, and may fail on the way: for somebody who has the bytes written by
+ *  others, such as a communicator that receives into a memory, or a reader that fills it in place.
+ *  Between begin and end nothing that a caller can see has changed, and nobody else touches the
+ *  memory; sb_mem_mutable_cpu and its like are both at once. */
+typedef struct sb_write sb_write;
+
+/** Flags of sb_write_begin. */
+enum {
+    SB_WRITE_OVERWRITE = 1 << 11, /**< every byte will be written: what was there need not move */
+    SB_WRITE_QUEUED = 1 << 12     /**< of the device's side: the caller's work comes after what is
+                                       queued on the context's stream (sb_context_stream) and on the
+                                       default ones, so that the host need not wait for these */
+};
+
+/** How a write ends, SB_WRITE_*. */
+typedef int32_t sb_write_outcome;
+
+/** How a write ends. One that is destroyed without it has written nothing. */
+enum {
+    SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
+    SB_WRITE_SPOILED = 1,  /**< some may be written: if both sides were current, the other one is
+                                the head; else the head stays, and bytes that were overwritten in
+                                place are unspecified */
+    SB_WRITE_ABANDONED = 2 /**< the same, and somebody may go on writing them, nobody can tell how
+                                long: the memory, or what would have taken its storage's place, is
+                                kept for ever, and counts as live */
+};
+
+/** Begins a write on one side: storage that may be written, with the current bytes in it. All that
+ *  can fail fails here. Nothing else uses the bytes then: work on the device is waited for. The
+ *  caller's work on them is over before the write is ended.
+ *  @param side SB_SIDE_CPU or SB_SIDE_GPU
+ *  @param flags SB_WRITE_*
+ *  @param out_ptr [borrowed] the bytes to write, until sb_write_destroy; as of sb_mem_mutable_cpu
+ *      if the write is done
+ *  @param out [owned] sb_write_destroy; keeps the memory
+ *  Errors: INVALID_ARGUMENT (no side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
+SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,
+                                              void **out_ptr, sb_write **out, sb_error *err);
+
+/** Ends it, once. Deleters run later, in sb_write_destroy, so that several writes can be ended
+ *  before any of them.
+ *  @param write [borrowed]
+ *  @param outcome SB_WRITE_*
+ *  Errors: INVALID_ARGUMENT (no outcome, it has ended already), FORKED (it was begun before a
+ *  fork). */
+SB_API SB_MUST_CHECK sb_status sb_write_end(sb_write *write, sb_write_outcome outcome,
+                                            sb_error *err);
+
+/** Gives the handle back. A write that was not ended has changed nothing; storage that it has
+ *  replaced goes, and its deleter runs. @param write [owned, nullable] */
+SB_API void sb_write_destroy(sb_write *write);
+
 SB_END_DECLS
 
 #endif

@@ -37,14 +37,14 @@ typedef struct sb_reducer sb_reducer;
 /** What is reduced, and how. Equal at all ranks. */
 typedef struct sb_reducer_options {
     size_t struct_size;  /**< sizeof(sb_reducer_options) of the caller */
-    uint32_t flags;      /**< SB_COMM_DIFF or 0 */
+    sb_part part;        /**< SB_DATA or SB_DIFF */
     sb_comm_op op;       /**< SB_COMM_SUM to SB_COMM_MAX */
     size_t bucket_bytes; /**< a bucket's bytes at most; 0: no blob is gathered */
 } sb_reducer_options;
 
 /** The mean of diffs, in buckets of 25 MiB, as an initialiser. */
 #define SB_REDUCER_OPTIONS_INIT                                                                    \
-    { sizeof(sb_reducer_options), SB_COMM_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
+    { sizeof(sb_reducer_options), SB_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
 
 /** Collective: registers blobs. Ranks compare the options, and the number, order, dtypes and
  *  shapes of the blobs. A difference is a status at every rank, and the message names both sides.
@@ -61,7 +61,7 @@ typedef struct sb_reducer_options {
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
- *  Errors: INVALID_ARGUMENT (flags, op, a negative number; options that differ from another
+ *  Errors: INVALID_ARGUMENT (no part, no op, a negative number; options that differ from another
  *  rank's; a reducer's step is under way), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
  *  (a dtype that is not reduced, unknown tail that is not zero), SHARED (two blobs have
  *  one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY,

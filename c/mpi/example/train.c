@@ -203,8 +203,8 @@ static sb_status begin(struct net *net, struct run *run) {
     if (run->restore && sb_comm_rank(net->comm) == 0)
         TRY(restore(net, run));
     TRY(sb_comm_broadcast(net->comm, 0, &run->first_step, sizeof run->first_step, &err));
-    TRY(sb_comm_broadcast_blobs(net->comm, net->params, BLOBS, 0, 0, &err));
-    return sb_comm_broadcast_blobs(net->comm, net->history, BLOBS, 0, 0, &err);
+    TRY(sb_comm_broadcast_blobs(net->comm, net->params, BLOBS, SB_DATA, 0, &err));
+    return sb_comm_broadcast_blobs(net->comm, net->history, BLOBS, SB_DATA, 0, &err);
 }
 
 static sb_status train(struct net *net, struct run *run) {

@@ -18,13 +18,13 @@ struct list {
     struct sb__retired retired;
 };
 
-static sb_status check_list(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs, uint32_t flags,
+static sb_status check_list(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs, sb_part part,
                             sb_error *err) {
     sb_status st = sb__comm_check(comm, err);
     if (st != SB_OK)
         return st;
-    if (flags & ~(uint32_t)SB_COMM_DIFF)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
+    if (part != SB_DATA && part != SB_DIFF)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a blob has no part %d", part);
     if (num_blobs < 0)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld blobs",
                         (long long)num_blobs);
@@ -127,8 +127,8 @@ static sb_status exchange(struct list *list, sb_error *err) {
 }
 
 sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
-                                   uint32_t flags, sb_comm_op op, sb_error *err) {
-    sb_status st = check_list(comm, blobs, num_blobs, flags, err);
+                                   sb_part part, sb_comm_op op, sb_error *err) {
+    sb_status st = check_list(comm, blobs, num_blobs, part, err);
     if (st == SB_OK)
         st = sb__comm_check_op(op, err);
     for (int64_t i = 0; i < num_blobs && st == SB_OK; i++)
@@ -138,7 +138,7 @@ sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t
     struct list list = {.comm = comm,
                         .blobs = blobs,
                         .num_blobs = num_blobs,
-                        .part = flags & SB_COMM_DIFF ? SB_DIFF : SB_DATA,
+                        .part = part,
                         .kind = SB__EXCHANGE_REDUCE,
                         .op = op,
                         .factor = sb__comm_factor(comm, op)};
@@ -146,8 +146,8 @@ sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t
 }
 
 sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
-                                  uint32_t flags, int32_t root, sb_error *err) {
-    sb_status st = check_list(comm, blobs, num_blobs, flags, err);
+                                  sb_part part, int32_t root, sb_error *err) {
+    sb_status st = check_list(comm, blobs, num_blobs, part, err);
     if (st == SB_OK)
         st = sb__comm_check_root(comm, root, err);
     if (st != SB_OK)
@@ -155,7 +155,7 @@ sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t 
     struct list list = {.comm = comm,
                         .blobs = blobs,
                         .num_blobs = num_blobs,
-                        .part = flags & SB_COMM_DIFF ? SB_DIFF : SB_DATA,
+                        .part = part,
                         .kind = comm->rank == root ? SB__EXCHANGE_SEND : SB__EXCHANGE_RECEIVE,
                         .root = root,
                         .factor = 1.0};

@@ -170,7 +170,7 @@ static sb_status make(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
         return st;
     sb_reducer *reducer = object;
     reducer->comm = comm;
-    reducer->part = options->flags & SB_COMM_DIFF ? SB_DIFF : SB_DATA;
+    reducer->part = options->part;
     reducer->op = options->op;
     reducer->bucket_bytes = options->bucket_bytes;
     reducer->num_entries = num_blobs;
@@ -202,8 +202,8 @@ static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
         return st;
     if (!out)
         return sb__fail_null(err, "out");
-    if (ours->flags & ~(uint32_t)SB_COMM_DIFF)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", ours->flags);
+    if (ours->part != SB_DATA && ours->part != SB_DIFF)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a blob has no part %d", ours->part);
     if (num_blobs < 0)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld blobs",
                         (long long)num_blobs);

@@ -188,7 +188,7 @@ static void reduce_blobs(sb_comm *comm, void *arg) {
         net_open(&net, team->contexts[rank]);
         for (int b = 0; b < BLOBS; b++)
             fill(&net, rank, b, (b + rank) % 3 != 0);
-        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, op, &err));
+        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_DIFF, op, &err));
         sb_mem *diff = NULL;
         expect_ok(sb_blob_mutable_mem(net.blobs[1], SB_DIFF, &diff, &err));
         expect(sb_mem_head(diff) == ((1 + rank) % 3 ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU));
@@ -207,7 +207,7 @@ static void broadcast_blobs(sb_comm *comm, void *arg) {
         net_open(&net, team->contexts[rank]);
         for (int b = 0; b < BLOBS; b++)
             fill(&net, rank == root ? 0 : 3, b, b % 2 != 0);
-        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, root, &err));
+        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_DIFF, root, &err));
         for (int b = 0; b < BLOBS; b++)
             expect(holds(&net, b, SB_COMM_SUM, 1));
         net_close(&net);
@@ -307,8 +307,7 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
         expect(standin_launch(on_default ? NULL : (CUstream)stream, write_values, &kernel) ==
                CUDA_SUCCESS);
         expect(cuCtxPopCurrent(&old) == CUDA_SUCCESS);
-        expect_ok(
-            sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_COMM_DIFF, SB_COMM_SUM, &err));
+        expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
         expect(holds(&net, 1, SB_COMM_SUM, team->size));
         net_close(&net);
     }
@@ -331,8 +330,7 @@ static void reduce_elsewhere(sb_comm *comm, void *arg) {
         expect_ok(cuda_context(devices[i], &context, &err));
         net_open(&net, context);
         fill(&net, 0, 1, true);
-        expect_ok(
-            sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_COMM_DIFF, SB_COMM_SUM, &err));
+        expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
         expect(holds(&net, 1, SB_COMM_SUM, 1));
         net_close(&net);
         sb_context_release(context);
@@ -734,7 +732,7 @@ static sb_status broadcast_bytes(struct solo *solo, sb_error *err) {
 }
 
 static sb_status reduce_blob(struct solo *solo, sb_error *err) {
-    return sb_comm_all_reduce_blobs(solo->team.comms[0], &solo->net.blobs[1], 1, SB_COMM_DIFF,
+    return sb_comm_all_reduce_blobs(solo->team.comms[0], &solo->net.blobs[1], 1, SB_DIFF,
                                     SB_COMM_SUM, err);
 }
 

@@ -262,6 +262,6 @@ MEMBER(sb_sim_comm_options, limit_milliseconds, 20, 4);
 
 STRUCT(sb_reducer_options, 24, 8);
 MEMBER(sb_reducer_options, struct_size, 0, 8);
-MEMBER(sb_reducer_options, flags, 8, 4);
+MEMBER(sb_reducer_options, part, 8, 4);
 MEMBER(sb_reducer_options, op, 12, 4);
 MEMBER(sb_reducer_options, bucket_bytes, 16, 8);

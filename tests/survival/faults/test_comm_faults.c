@@ -48,7 +48,7 @@ static void world_open(struct world *w, int32_t head) {
         mem_place(data_of(w->blobs[i]), head, values, sizeof values);
     }
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    options.flags = 0;
+    options.part = SB_DATA;
     assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
     options.bucket_bytes = 0;
     assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->in_place, &err));
@@ -132,9 +132,9 @@ static sb_status call(struct world *w, enum op op, sb_error *err) {
     case BARRIER:
         return sb_comm_barrier(w->comm, err);
     case REDUCE_BLOBS:
-        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, 0, SB_COMM_MEAN, err);
+        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, SB_DATA, SB_COMM_MEAN, err);
     default:
-        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, 0, 0, err);
+        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, SB_DATA, 0, err);
     }
 }
 

@@ -386,6 +386,45 @@ TEST(what_a_failed_call_acquired_is_released) {
         }
 }
 
+/* --- a write in steps ----------------------------------------------------------------- */
+
+/* Begun and destroyed, or done. */
+static bool fail_write(const struct start *start, sb_side side, uint32_t flags, enum fault fault,
+                       int64_t nth) {
+    struct trial t = {.given = {*start, false, SB_SIM_EAGER}, .fault = fault, .nth = nth};
+    sb_write *write = NULL;
+    void *ptr = NULL;
+    sb_error err;
+    trial_open(&t);
+    struct armed armed = fault_arm(&t.scene.rig, fault, nth);
+    support_poison_error(&err);
+    const sb_status st = sb_write_begin(t.scene.mem, side, flags, &ptr, &write, &err);
+    const bool fired = fault_disarm(&armed);
+    assert_true(st == SB_OK || (fired && err.code == st && fault_explains(fault, st, false)));
+    assert_true((st == SB_OK) == (write != NULL) && (st == SB_OK) == (ptr != NULL));
+    assert_int_equal(sb_mem_head(t.scene.mem), start->head);
+    sb_write_destroy(write);
+    if (sb_context_device_status(t.scene.rig.context) == SB_OK && st != SB_OK) {
+        if (start->head != SB_HEAD_UNINITIALIZED)
+            assert_true(bytes_are(read_cpu(t.scene.mem), BYTES, CURRENT));
+        assert_ok(sb_write_begin(t.scene.mem, side, flags, &ptr, &write, &err));
+        assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
+        sb_write_destroy(write);
+    }
+    trial_close(&t, sb_context_device_status(t.scene.rig.context) != SB_OK);
+    return fired;
+}
+
+TEST(writes_in_steps_that_cannot_begin) {
+    for (size_t i = 0; i < SCENE_STARTS; i++)
+        for (int how = 0; how < 8; how++)
+            for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++)
+                for (int64_t n = 1; fault != FAULT_LATER; n++)
+                    if (!fail_write(&scene_starts[i], how & 1,
+                                    (uint32_t)(how >> 1) * SB_WRITE_OVERWRITE, fault, n))
+                        break;
+}
+
 /* --- making a memory ------------------------------------------------------------------ */
 
 TEST(creation_under_failing_allocations) {

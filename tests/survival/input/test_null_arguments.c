@@ -294,10 +294,11 @@ TEST_WITH(setup, teardown, calls_of_communicators) {
     assert_names_null("comm", sb_comm_broadcast(NULL, 0, &value, 8, &err));
     assert_names_null("bytes", sb_comm_broadcast(comm, 0, NULL, 8, &err));
     assert_names_null("comm", sb_comm_barrier(NULL, &err));
-    assert_names_null("comm", sb_comm_all_reduce_blobs(NULL, &w->blob, 1, 0, SB_COMM_SUM, &err));
-    assert_names_null("blobs", sb_comm_all_reduce_blobs(comm, NULL, 1, 0, SB_COMM_SUM, &err));
-    assert_names_null("comm", sb_comm_broadcast_blobs(NULL, &w->blob, 1, 0, 0, &err));
-    assert_names_null("blobs", sb_comm_broadcast_blobs(comm, NULL, 1, 0, 0, &err));
+    assert_names_null("comm",
+                      sb_comm_all_reduce_blobs(NULL, &w->blob, 1, SB_DATA, SB_COMM_SUM, &err));
+    assert_names_null("blobs", sb_comm_all_reduce_blobs(comm, NULL, 1, SB_DATA, SB_COMM_SUM, &err));
+    assert_names_null("comm", sb_comm_broadcast_blobs(NULL, &w->blob, 1, SB_DATA, 0, &err));
+    assert_names_null("blobs", sb_comm_broadcast_blobs(comm, NULL, 1, SB_DATA, 0, &err));
     sb_reducer *reducer = NULL;
     assert_names_null("comm", sb_reducer_create(NULL, NULL, 0, NULL, &reducer, &err));
     assert_names_null("out", sb_reducer_create(comm, NULL, 0, NULL, NULL, &err));
@@ -323,6 +324,7 @@ TEST_WITH(setup, teardown, queries_have_an_answer) {
     assert_null(sb_mem_context(NULL));
     assert_null(sb_mem_retain(NULL));
     sb_mem_release(NULL);
+    sb_write_destroy(NULL);
     assert_int_equal(sb_blob_dtype(NULL), 0);
     assert_null(sb_blob_context(NULL));
     assert_int_equal(sb_blob_is_shaped(NULL), 0);

@@ -366,7 +366,7 @@ TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
     assert_int_equal(pthread_create(&reader, NULL, read_beside, &f), 0);
     assert_status(SB_ERR_COMM_FAILURE,
-                  sb_comm_all_reduce_blobs(comm, &s->blob, 1, 0, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, &err));
     assert_int_equal(pthread_join(reader, NULL), 0);
     assert_int_equal(sb_mem_head(s->mem), SB_HEAD_AT_GPU);
     sb_comm_destroy(comm);

@@ -57,7 +57,7 @@ impl ReducerOptions {
     ) -> Result<Reducer<'c, T>> {
         let blobs: Vec<_> = blobs.into_iter().map(Blob::as_ptr).collect();
         let options = sys::sb_reducer_options {
-            flags: sys::SB_COMM_DIFF,
+            part: sys::SB_DIFF,
             op: self.op.code(),
             bucket_bytes: self.bucket_bytes,
             ..sized!(sb_reducer_options)

@@ -1,0 +1,166 @@
+/* Writes in steps (sb_write), begun in every state of a memory and ended in every way: when the
+   head moves, which bytes there are, when deleters run. */
+#include "scene.h"
+
+#include "context/context.h"
+
+#include <string.h>
+
+#define BYTES   ((size_t)192)
+#define WRITTEN 0x44
+
+enum { UNTOUCHED = -1 };
+
+struct given {
+    const struct start *start;
+    sb_side side;
+    uint32_t flags;
+    sb_write_outcome outcome; /* or UNTOUCHED: it is destroyed without an end */
+};
+
+static int32_t head_of(sb_side side) {
+    return side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
+}
+
+static bool holds(struct scene *s, sb_side side, const void *ptr, int fill) {
+    return side == SB_SIDE_CPU ? bytes_are(ptr, BYTES, fill)
+                               : device_bytes_are(s->rig.context, ptr, BYTES, fill);
+}
+
+static void write_bytes(struct scene *s, sb_side side, void *ptr) {
+    if (side == SB_SIDE_CPU)
+        memset(ptr, WRITTEN, BYTES);
+    else
+        device_fill(s->rig.context, ptr, BYTES, WRITTEN);
+}
+
+static int32_t storage_of(const struct start *start, sb_side side) {
+    return side == SB_SIDE_CPU ? start->cpu : start->gpu;
+}
+
+static int32_t head_after(const struct given *g) {
+    const bool in_place = !is_read_only(storage_of(g->start, g->side));
+    if (g->outcome == SB_WRITE_DONE)
+        return head_of(g->side);
+    if (g->outcome == SB_WRITE_SPOILED && g->start->head == SB_HEAD_SYNCED && in_place)
+        return head_of(!g->side);
+    return g->start->head;
+}
+
+static void check_bytes(struct scene *s, const struct given *g) {
+    const int32_t head = sb_mem_head(s->mem);
+    const bool is_spoiled = g->outcome == SB_WRITE_SPOILED && head == head_of(g->side) &&
+                            !is_read_only(storage_of(g->start, g->side));
+    const int fill = g->outcome == SB_WRITE_DONE     ? WRITTEN
+                     : head == SB_HEAD_UNINITIALIZED ? 0
+                                                     : CURRENT;
+    if (!is_spoiled)
+        assert_true(bytes_are(read_cpu(s->mem), BYTES, fill) &&
+                    device_bytes_are(s->rig.context, read_gpu(s->mem), BYTES, fill));
+}
+
+static void check(const struct given *g) {
+    struct scene s;
+    sb_write *write = NULL;
+    void *ptr = NULL;
+    sb_error err;
+    scene_open(&s, g->start, BYTES);
+    assert_ok(sb_write_begin(s.mem, g->side, g->flags, &ptr, &write, &err));
+    if (g->flags & SB_WRITE_QUEUED)
+        assert_ok(sb_context_synchronize(s.rig.context, &err));
+    assert_int_equal(sb_mem_head(s.mem), g->start->head);
+    if (!(g->flags & SB_WRITE_OVERWRITE))
+        assert_true(holds(&s, g->side, ptr, g->start->head == SB_HEAD_UNINITIALIZED ? 0 : CURRENT));
+    if (g->outcome != UNTOUCHED) {
+        write_bytes(&s, g->side, ptr);
+        assert_ok(sb_write_end(write, g->outcome, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
+    }
+    assert_int_equal(sb_mem_head(s.mem), head_after(g));
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* not before it is destroyed */
+    sb_write_destroy(write);
+    const bool replaces =
+        g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, replaces);
+    check_bytes(&s, g);
+    scene_close(&s);
+}
+
+TEST(a_write_changes_nothing_before_its_end) {
+    for (size_t i = 0; i < SCENE_STARTS; i++)
+        for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+            for (uint32_t flags = 0; flags <= (SB_WRITE_OVERWRITE | SB_WRITE_QUEUED);
+                 flags += SB_WRITE_OVERWRITE)
+                for (sb_write_outcome end = UNTOUCHED; end < SB_WRITE_ABANDONED; end++) {
+                    const struct given g = {&scene_starts[i], side, flags, end};
+                    const bool discards = (flags & SB_WRITE_OVERWRITE) && end != SB_WRITE_DONE;
+                    if (!discards || !table_is_current(g.start->head, side))
+                        check(&g);
+                }
+}
+
+TEST(a_write_outlives_its_memory_s_other_owners) {
+    struct rig rig;
+    sb_mem *mem;
+    sb_write *write;
+    void *ptr;
+    sb_error err;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
+    sb_mem_release(mem);
+    memset(ptr, WRITTEN, BYTES);
+    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
+    sb_write_destroy(write);
+    sb_write_destroy(NULL);
+    rig_close(&rig);
+}
+
+TEST(what_somebody_may_still_write_is_kept) {
+    for (int read_only = 0; read_only < 2; read_only++) {
+        struct rig rig;
+        struct lent lent = lend_host(BYTES, CURRENT);
+        sb_mem *mem;
+        sb_write *write;
+        void *ptr;
+        sb_error err;
+        rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        if (read_only)
+            assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
+        assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
+        assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
+        sb_write_destroy(write);
+        sb_mem_release(mem);
+        memset(ptr, WRITTEN, BYTES);
+        assert_true(lent_holds(&lent, CURRENT));
+        assert_int_equal(rig.counting.live_buffers, 1);
+        assert_true(sb_mem_is_unique(mem)); /* the write's reference, which nobody gives back */
+        if (read_only)
+            sb__host_free(rig.context, ptr, BYTES, false);
+        sb_mem_release(mem);
+        rig_close(&rig);
+        lent_free(&lent);
+    }
+}
+
+TEST(sides_flags_and_outcomes_are_checked) {
+    struct rig rig;
+    sb_mem *mem;
+    sb_write *write = NULL;
+    void *ptr = NULL;
+    sb_error err;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 2, 0, &ptr, &write, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 0, 1, &ptr, &write, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_write_begin(mem, SB_SIDE_GPU, 0, &ptr, &write, &err));
+    assert_true(!ptr && !write);
+    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, SB_WRITE_OVERWRITE, &ptr, &write, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, 3, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, -1, &err));
+    sb_write_destroy(write);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
