@@ -41,7 +41,7 @@ address() {
     echo 'skipped: compile_fail.rs, which runs nothing, and orders.rs: loom changes stacks,'
     echo 'which AddressSanitizer takes for errors, and uses none of our code'
     run_cargo address test "${workspace[@]}" --workspace --exclude syncblob-tests \
-        --features syncblob/testing
+        --features syncblob/testing,syncblob/comm
     run_cargo address test "${workspace[@]}" -p syncblob-tests --test against_ndarray \
         --test owners --test sharing_rule
 }
@@ -61,7 +61,7 @@ thread() {
     fi
     instrument thread "$options" ''
     run_cargo thread test --manifest-path "$bindings/../Cargo.toml" -Zbuild-std -p syncblob \
-        --tests --features half,ndarray,rayon,safetensors,serde,testing
+        --tests --features half,ndarray,rayon,safetensors,serde,testing,comm
 }
 
 fuzz() { # [SECONDS [OPTION...] | FILE]

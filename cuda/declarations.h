@@ -1,8 +1,8 @@
-/* What we use of the CUDA driver API, of cuBLAS and of NCCL, declared by hand, so that no
-   toolkit is needed to build. tests/cuda/standin/check_declarations.c holds it
+/* What we use of the CUDA driver API and of cuBLAS, declared by hand, so that no toolkit is needed
+   to build. tests/cuda/standin/check_declarations.c holds it
    against the headers of the toolkits.
 
-   The tags of the opaque structs are those of cuda.h, cublas_api.h and nccl.h, and
+   The tags of the opaque structs are those of cuda.h and cublas_api.h, and
    an enum of theirs is an unsigned int here: compatible types, so the prototypes
    can be compared by the compiler. */
 #ifndef SB_CUDA_DECLARATIONS_H
@@ -24,22 +24,6 @@ struct CUmemPoolProps_st; /* its bytes are struct sb__cu_pool_properties */
 
 typedef unsigned int sb__cublas_status; /* cublasStatus_t */
 typedef struct cublasContext *sb__cublas_handle;
-
-typedef unsigned int sb__nccl_result; /* ncclResult_t */
-typedef struct ncclComm *sb__nccl_comm;
-#define SB__NCCL_ID_BYTES 128
-typedef struct {
-    char internal[SB__NCCL_ID_BYTES];
-} sb__nccl_id; /* ncclUniqueId */
-
-/* ncclConfig_t as NCCL 2.14 had it, which later ones take, and the member that came next, so that
-   no byte of it is left to chance. */
-typedef struct {
-    size_t size;
-    unsigned int magic, version;
-    int blocking;
-    int cga_cluster_size;
-} sb__nccl_config;
 
 /* CUmemPoolProps, of CUDA 12.0 and later. */
 struct sb__cu_pool_properties {
@@ -105,23 +89,8 @@ enum {
     SB__CUBLAS_STATUS_NOT_INITIALIZED = 1,
     SB__CUBLAS_STATUS_ALLOC_FAILED = 3,
     SB__CUBLAS_STATUS_ARCH_MISMATCH = 8,
-    SB__CUBLAS_STATUS_NOT_SUPPORTED = 15,
-
-    SB__NCCL_SUCCESS = 0,
-    SB__NCCL_IN_PROGRESS = 7,
-    SB__NCCL_UINT8 = 1,
-    SB__NCCL_FLOAT16 = 6,
-    SB__NCCL_FLOAT32 = 7,
-    SB__NCCL_FLOAT64 = 8,
-    SB__NCCL_BFLOAT16 = 9, /* since 2.10 */
-    SB__NCCL_SUM = 0,
-    SB__NCCL_MAX = 2,
-    SB__NCCL_MIN = 3
+    SB__CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
-
-#define SB__NCCL_MAGIC        0xcafebeefu
-#define SB__NCCL_UNDEFINED    (-2147483647 - 1)
-#define SB__NCCL_VERSION_2_14 21400
 
 #define SB__CU_STREAM_PER_THREAD ((sb__cu_stream)0x2)
 
@@ -203,25 +172,5 @@ enum {
       (sb__cublas_handle handle, int64_t n, const float *alpha, float *x, int64_t incx))           \
     F(sb__cublas_status, cublasDscal_v2_64,                                                        \
       (sb__cublas_handle handle, int64_t n, const double *alpha, double *x, int64_t incx))
-
-/* The same for libnccl.so.2, 2.14 or later: communicators whose calls do not block. */
-#define SB__NCCL_FUNCTIONS(F)                                                                      \
-    F(sb__nccl_result, ncclGetUniqueId, (sb__nccl_id * id))                                        \
-    F(sb__nccl_result, ncclCommInitRankConfig,                                                     \
-      (sb__nccl_comm * comm, int size, sb__nccl_id id, int rank, sb__nccl_config *config))         \
-    F(sb__nccl_result, ncclCommFinalize, (sb__nccl_comm comm))                                     \
-    F(sb__nccl_result, ncclCommDestroy, (sb__nccl_comm comm))                                      \
-    F(sb__nccl_result, ncclCommAbort, (sb__nccl_comm comm))                                        \
-    F(sb__nccl_result, ncclCommGetAsyncError, (sb__nccl_comm comm, sb__nccl_result * out))         \
-    F(const char *, ncclGetErrorString, (sb__nccl_result result))                                  \
-    F(const char *, ncclGetLastError, (sb__nccl_comm comm))                                        \
-    F(sb__nccl_result, ncclGroupStart, (void))                                                     \
-    F(sb__nccl_result, ncclGroupEnd, (void))                                                       \
-    F(sb__nccl_result, ncclAllReduce,                                                              \
-      (const void *from, void *to, size_t count, unsigned int type, unsigned int op,               \
-       sb__nccl_comm comm, sb__cu_stream stream))                                                  \
-    F(sb__nccl_result, ncclBroadcast,                                                              \
-      (const void *from, void *to, size_t count, unsigned int type, int root, sb__nccl_comm comm,  \
-       sb__cu_stream stream))
 
 #endif

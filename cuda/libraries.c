@@ -23,11 +23,9 @@ struct entry {
 #define ENTRY(table, name)                       {#name, offsetof(struct table, name)},
 #define DRIVER_ENTRY(result, symbol, parameters) ENTRY(sb__cuda_driver, symbol)
 #define CUBLAS_ENTRY(result, symbol, parameters) ENTRY(sb__cublas, symbol)
-#define NCCL_ENTRY(result, symbol, parameters)   ENTRY(sb__nccl, symbol)
 
 static const struct entry driver_entries[] = {SB__CUDA_FUNCTIONS(DRIVER_ENTRY)};
 static const struct entry cublas_entries[] = {SB__CUBLAS_FUNCTIONS(CUBLAS_ENTRY)};
-static const struct entry nccl_entries[] = {SB__NCCL_FUNCTIONS(NCCL_ENTRY)};
 
 /* The name of the first function that the library lacks; NULL when it has all. */
 static const char *fill(void *library, void *table, const struct entry *entries, size_t count) {
@@ -177,48 +175,5 @@ sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb_
             free(loaded);
     }
     *out = cublas;
-    return SB_OK;
-}
-
-/* --- NCCL --------------------------------------------------------------------------- */
-
-static sb_status load_nccl(struct sb__nccl *nccl, sb_error *err) {
-    char story[STORY];
-    const char *name = SB__LIBRARY("libnccl.so.2", "nccl.dll");
-    void *library = sb__library_loaded(name); /* perhaps from a folder of PyTorch's */
-    if (!library)
-        library = sb__library_open(name, story, sizeof story);
-    if (!library)
-        return fail(err, SB_ERR_UNSUPPORTED, 0,
-                    "this communicator needs NCCL (%.140s); install it, or name its folder "
-                    "in " SB__LIBRARY_PATH,
-                    story);
-    const char *missing =
-        fill(library, nccl, nccl_entries, sizeof nccl_entries / sizeof *nccl_entries);
-    if (!missing)
-        return SB_OK;
-    sb__library_close(library);
-    return fail(err, SB_ERR_UNSUPPORTED, 0, "NCCL lacks %s; install version 2.14 or later",
-                missing);
-}
-
-sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err) {
-    static _Atomic(struct sb__nccl *) published;
-    struct sb__nccl *nccl = atomic_load(&published);
-    if (!nccl) {
-        struct sb__nccl *loaded = calloc(1, sizeof *loaded);
-        if (!loaded)
-            return fail_memory(err);
-        sb_status st = load_nccl(loaded, err);
-        if (st != SB_OK) {
-            free(loaded);
-            return st;
-        }
-        if (atomic_compare_exchange_strong(&published, &nccl, loaded))
-            nccl = loaded;
-        else
-            free(loaded);
-    }
-    *out = nccl;
     return SB_OK;
 }

@@ -18,10 +18,6 @@ struct sb__cublas {
     SB__CUBLAS_FUNCTIONS(SB__CUDA_MEMBER)
 };
 
-struct sb__nccl {
-    SB__NCCL_FUNCTIONS(SB__CUDA_MEMBER)
-};
-
 /* Opens libcuda.so.1, on Windows nvcuda.dll, and initialises it. Errors: NO_DEVICE (no driver, or
    an older one than CUDA 12.0's, or no device), OUT_OF_MEMORY, FORKED. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err);
@@ -29,7 +25,5 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
    12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb__cublas **out,
                           sb_error *err);
-/* Opens NCCL, libnccl.so.2. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
-sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // How bindgen is asked for the bindings: included by build.rs (feature
-// `buildtime_bindgen`) and by the tests that compare src/bindings.rs and
-// src/testing.rs, so that both say the same.
+// `buildtime_bindgen`) and by the tests that compare src/bindings.rs,
+// src/testing.rs and src/comm.rs, so that both say the same.
 
 /// The bindings of `wrapper` as Rust source. `arguments`: what clang is told besides.
 fn generate(
@@ -18,20 +18,33 @@ fn generate(
     )
 }
 
-/// Those of one header of a library over the core, whose types are in the core's bindings.
+/// The headers of the libraries over the core.
 #[allow(dead_code)] // the build script, without such a library
+const TESTING: [&str; 1] = ["sim.h"];
+#[allow(dead_code)]
+const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];
+
+/// Those of the headers of a library over the core, whose types are in the core's bindings.
+#[allow(dead_code)]
 fn generate_over(
-    header: &str,
+    headers: &[&str],
     include: &std::path::Path,
     arguments: &[&str],
 ) -> Result<String, String> {
     bindings_of(
         builder(include, arguments)
-            .header_contents("over.h", &format!("#include <syncblob/{header}>\n"))
-            .allowlist_file(format!(".*/syncblob/{}", header.replace('.', "\\.")))
+            .header_contents("over.h", &included(headers))
+            .allowlist_file(format!(".*/syncblob/({})", headers.join("|").replace('.', "\\.")))
             .allowlist_recursively(false)
             .raw_line("use crate::*;"),
     )
+}
+
+fn included(headers: &[&str]) -> String {
+    headers
+        .iter()
+        .map(|header| format!("#include <syncblob/{header}>\n"))
+        .collect()
 }
 
 fn bindings_of(builder: bindgen::Builder) -> Result<String, String> {

@@ -39,7 +39,7 @@ function(add_kind target kind below)
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC ${below} ${over_LINK}
-    PRIVATE $<BUILD_INTERFACE:syncblob_language>)
+    PRIVATE $<BUILD_INTERFACE:syncblob_language> ${syncblob_system})
   target_compile_options(${target} PRIVATE
     $<$<C_COMPILER_ID:GNU>:-ffat-lto-objects> ${over_OPTIONS})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME syncblob-${name}

@@ -1,4 +1,4 @@
-# cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev and, with
+# cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev, the same of comm and, with
 # SYNCBLOB_BUILD_CLI, syncblob-tools, with SYNCBLOB_MPI libsyncblob-mpiN and libsyncblob-mpi-dev, as
 # Debian names and divides them; cpack -G TGZ: one archive. Configure with CMAKE_INSTALL_PREFIX=/usr
 # and CMAKE_BUILD_TYPE=Release for packages.
@@ -106,6 +106,9 @@ if(BUILD_SHARED_LIBS)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c)
   debian_package_over(testing "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,
 copies that fail late, a device that is lost.")
+  debian_package_over(comm "communicators" "Ranks, which are processes or threads with a device each, sum the diffs of a
+training step while the rest of it is still being computed: over NCCL, or over a
+transport of the program's.")
   if(SYNCBLOB_MPI)
     debian_package_over(mpi "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
 still being computed. The library is made for one MPI, that of this

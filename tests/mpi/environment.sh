@@ -5,14 +5,14 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
 
-# Compiles a program with the engine, against the static library of a build folder. gcc takes
+# Compiles a program with the engine, against the static libraries of a build folder. gcc takes
 # MPICH's MPI_STATUSES_IGNORE for an array.
 compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
     local mpicc=$1 out=$2 source=$3 folder=$4
     shift 4
     "$mpicc" -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-stringop-overflow "$@" \
-        -Ic/include -Ic/mpi/include c/mpi/engine.c "$source" -o "$out" \
-        "$folder/c/libsyncblob.a" -L/usr/lib/"$(uname -m)"-linux-gnu/openblas-serial \
+        -Ic/include -Ic/comm/include -Ic/mpi/include c/mpi/engine.c "$source" -o "$out" \
+        "$folder/c/comm/libsyncblob-comm.a" "$folder/c/libsyncblob.a" -L/usr/lib/"$(uname -m)"-linux-gnu/openblas-serial \
         -lprotobuf-c -lopenblas -lpthread -lm -ldl
 }
 

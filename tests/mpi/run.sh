@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles libsyncblob-mpi's source and its test for each MPI that is installed, against the static
-# library of a build folder, and runs it at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
+# libraries of a build folder, and runs it at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
 # Then with pieces of 499 elements, as if counts were too large for MPI, two at a time. Then the
 # example trains: several ranks as one, and after a restart as if it had never stopped. Ends with 77
 # where there is no MPI.

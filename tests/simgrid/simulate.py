@@ -34,10 +34,11 @@ COLUMNS = ("hosts", "gbits", "shape", "algorithm", "bucket_mib", "buckets", "com
            "beside", "network", "bound")
 
 
-def build(library, program):
+def build(libraries, program):
     subprocess.run(["smpicc", "-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror",
-                    *INSTEAD, f"-I{ROOT}/c/include", f"-I{ROOT}/c/mpi/include",
-                    ROOT / "c/mpi/engine.c", HERE / "resnet.c", library,
+                    *INSTEAD, f"-I{ROOT}/c/include", f"-I{ROOT}/c/comm/include",
+                    f"-I{ROOT}/c/mpi/include",
+                    ROOT / "c/mpi/engine.c", HERE / "resnet.c", *libraries,
                     "-lpthread", "-lm", "-ldl", "-o", program], check=True)
 
 
@@ -88,13 +89,13 @@ def text_of(row):
 
 
 def main():
-    library, folder = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    hosts = [int(argument) for argument in sys.argv[3:]] or [16, 128, 1024]
+    *libraries, folder = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    hosts = [int(argument) for argument in sys.argv[4:]] or [16, 128, 1024]
     if not shutil.which("smpicc") or not shutil.which("smpirun"):
         print("skipped: SimGrid is not installed (Debian: libsimgrid-dev)")
         sys.exit(77)
     folder.mkdir(parents=True, exist_ok=True)
-    build(library, folder / "resnet")
+    build(libraries, folder / "resnet")
     print("times in ms; efficiency: the better of bound and computation, by the step beside")
     print("hosts Gbit shape allreduce  MiB buckets bound  network    apart   beside  efficiency")
     rows, wrong = [], 0

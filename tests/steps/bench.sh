@@ -64,7 +64,7 @@ bench_comm() { # [ROUNDS]
     need "$build_needs" "$bench_mpi_needs"
     mkdir -p "$build"
     make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
-        -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob_static >"$build/bench-build.txt" 2>&1 ||
+        -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob_static syncblob_comm_static >"$build/bench-build.txt" 2>&1 ||
         { tail -n 40 "$build/bench-build.txt"; die 'the benchmark does not build'; }
     . tests/mpi/environment.sh
     # Ranks that have a processor each do not yield, and copy as MPI does it by itself.

@@ -21,7 +21,7 @@ check_cuda_declarations() {
     local version folders
     for version in 12 13; do
         mapfile -t folders < <(cuda_headers $version | tr ';' '\n')
-        gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Icuda -Ic/include \
+        gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include \
             "${folders[@]/#/-isystem}" tests/cuda/standin/check_declarations.c
     done
 }

@@ -80,7 +80,7 @@ watch_errors() {
     rm -rf "$folder"
     cmake --preset debug -B "$folder" $gcc
     python3 tests/project/documents/watch_errors.py "$folder"
-    gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include \
+    gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include -Ic/comm/include \
         -c "$folder/watch.c" -o "$folder/watch.o"
     cmake -B "$folder" "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
     cmake --build "$folder" -j "$jobs"

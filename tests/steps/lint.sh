@@ -45,7 +45,7 @@ run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the
 
 # With clang's analyzer, which is told of failures; not what defines them.
 tidy_library() {
-    run_clang_tidy '(c/(testing/)?src/(?!base/error)|cuda/).*' "-extra-arg=-I$PWD/c/src" -extra-arg=-include \
+    run_clang_tidy '(c/((testing|comm)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" -extra-arg=-include \
         "-extra-arg=$PWD/tests/project/lint/analyzer.h"
 }
 
@@ -57,10 +57,10 @@ tidy_tests() {
 run_cppcheck() {
     cppcheck --quiet -j "$jobs" --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
-        --suppressions-list=tests/project/lint/cppcheck.txt -Ic/include -Ic/testing/include -Ic/src \
+        --suppressions-list=tests/project/lint/cppcheck.txt -Ic/include -Ic/testing/include -Ic/comm/include -Ic/src \
         -Iproto -I. \
         -DSYNCBLOB_CUDA -DSYNCBLOB_OPENBLAS -D__x86_64__ -DSIZE_MAX=0xFFFFFFFFFFFFFFFFUL \
-        -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src c/testing/src cuda
+        -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src c/testing/src c/comm/src cuda
 }
 
 # On its own clippy compiles everything once more. Where it is cargo's wrapper already, as in
@@ -81,11 +81,11 @@ check_changelog() {
                if (n == 0 || missing != "") { print "without an ABI heading:" missing; exit 1 } }' CHANGELOG.md
 }
 
-# Systems are told apart in c/src/port; of the public headers one marks what is exported.
+# Systems are told apart in c/src/port and c/comm/src/port.c; of the public headers one marks what is exported.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID))' \
-        c/include c/src c/testing c/mpi cuda proto |
-        grep -v '^c/src/port/\|^c/include/syncblob/base\.h:.*__GNUC__'
+        c/include c/src c/testing c/comm c/mpi cuda proto |
+        grep -v '^c/src/port/\|^c/comm/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }
 
 # By the schemas that come with the checker. Its jsonschema is newer than that of other tests.
@@ -124,7 +124,7 @@ lint() { # [NAME...]
     if is_version cppcheck 2.10; then step 'cppcheck' run_cppcheck; fi
     if is_version include-what-you-use 0.18; then
         on compile_database step 'includes that nothing needs' \
-            tests/project/lint/includes.sh "$build/lint" "$jobs" c/src c/testing/src cuda
+            tests/project/lint/includes.sh "$build/lint" "$jobs" c/src c/testing/src c/comm/src cuda
     fi
     on compile_database step 'clang-tidy' tidy_library
     step 'cargo fmt' cargo fmt --all --check

@@ -10,11 +10,11 @@ libsimgrid-dev    | command -v smpicc || ! apt-cache show libsimgrid-dev
 build_simgrid() {
     make_build simgrid release $gcc -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
         -DSYNCBLOB_CUDA=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF \
-        -DSYNCBLOB_HARDENING=OFF -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob
+        -DSYNCBLOB_HARDENING=OFF -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob syncblob_comm
 }
 
 simulate() { # [HOSTS...]
-    told python3 -B tests/simgrid/simulate.py "$build/simgrid/c/libsyncblob.a" \
+    told python3 -B tests/simgrid/simulate.py "$build/simgrid/c/comm/libsyncblob-comm.a" "$build/simgrid/c/libsyncblob.a" \
         "$build/simgrid/results" "$@"
 }
 

@@ -18,7 +18,7 @@ more_steps() {
     aside 'the library is built where there is a C compiler and nothing else' build_plainly
     on least step 'C tests, static, without any other library' run_ctest least
     on tsan step 'C tests, races' run_ctest tsan -R \
-        '^(threads\.|behaviour\.(mem_async|page_size|comm.*)$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
+        '^(threads\.|comm\.|behaviour\.(mem_async|page_size)$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
     on release step 'C tests, what nobody wrote (valgrind)' run_valgrind release
     aside 'quarantine, all interleavings of a model' \
         python3 tests/survival/threads/model_quarantine.py

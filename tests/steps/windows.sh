@@ -63,7 +63,7 @@ exec clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.20 -ffr
     '-D__attribute__(x)=not_in_MSVC' "$@"
 END
     chmod +x "$compiler"
-    tests/project/abi/check_headers.sh c/include "$compiler" "$compiler" c/testing/include
+    tests/project/abi/check_headers.sh c/include "$compiler" "$compiler" c/testing/include c/comm/include
 }
 
 # What is installed is found by CMake and pkg-config, and a program runs beside the DLL's folder.

@@ -5,7 +5,7 @@ set(left_out
   # A descriptor of the C library's is no handle.
   behaviour/test_flags
   # There is no fork.
-  behaviour/test_comm_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
+  comm/tests/test_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
   # The linker or the loader leads the C library's functions elsewhere.
   behaviour/test_page_size behaviour/test_stack behaviour/test_status faults/test_read_at faults/test_replace
   faults/test_system_memory threads/test_fast_path threads/test_parallel_for

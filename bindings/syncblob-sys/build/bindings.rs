@@ -9,7 +9,7 @@ use crate::variable;
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");
-    for name in ["bindings.rs", "testing.rs"] {
+    for name in ["bindings.rs", "testing.rs", "comm.rs"] {
         std::fs::copy(Path::new("src").join(name), Path::new(&out).join(name))
             .map_err(|e| format!("src/{name}: {e}"))?;
     }
@@ -44,7 +44,9 @@ mod made {
             std::fs::write(Path::new(&out).join(name), made).map_err(|e| format!("{name}: {e}"))
         };
         #[cfg(feature = "testing")]
-        write("testing.rs", quietly(|| generate_over("sim.h", include, &[]))?)?;
+        write("testing.rs", quietly(|| generate_over(&TESTING, include, &[]))?)?;
+        #[cfg(feature = "comm")]
+        write("comm.rs", quietly(|| generate_over(&COMM, include, &[]))?)?;
         write("bindings.rs", quietly(|| generate(Path::new("wrapper.h"), include, &[]))?)
     }
 

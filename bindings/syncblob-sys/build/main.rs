@@ -9,7 +9,7 @@ mod bundled;
 mod installed;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(feature = "testing")]
+#[cfg(any(feature = "testing", feature = "comm"))]
 mod over;
 mod packages;
 
@@ -46,6 +46,8 @@ fn run() -> Result<(), String> {
     let linked = if wants_installed() { installed::link()? } else { bundled::build()? };
     #[cfg(feature = "testing")]
     over::link("testing", &linked.include, wants_installed())?;
+    #[cfg(feature = "comm")]
+    over::link("comm", &linked.include, wants_installed())?;
     #[cfg(feature = "mpi")]
     mpi::link(&linked.include, wants_installed())?;
     println!("cargo::metadata=INCLUDE={}", linked.include.display());

@@ -13,7 +13,7 @@
 //! same, sums to rounding and files to the byte. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
 //! installed library is taken as `pkg-config syncblob` says, whatever it was
 //! built with: `sb_features` tells. The feature `testing` adds libsyncblob-testing, the functions
-//! `sb_sim_*`, in the same way.
+//! `sb_sim_*`, in the same way, and `comm` adds libsyncblob-comm, the communicators.
 //!
 //! A crate that links to this one directly finds in its build script
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`),
@@ -53,6 +53,18 @@ mod testing {
 
 #[cfg(feature = "testing")]
 pub use testing::*;
+
+#[cfg(feature = "comm")]
+mod comm {
+    #[cfg(not(feature = "buildtime_bindgen"))]
+    include!("comm.rs");
+
+    #[cfg(feature = "buildtime_bindgen")]
+    include!(concat!(env!("OUT_DIR"), "/comm.rs"));
+}
+
+#[cfg(feature = "comm")]
+pub use comm::*;
 
 #[cfg(feature = "mpi")]
 extern "C" {

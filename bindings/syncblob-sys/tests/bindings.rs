@@ -11,10 +11,10 @@ fn made(arguments: &[&str]) -> String {
 }
 
 /// Of the library in c/NAME.
-fn made_over(name: &str, header: &str) -> String {
+fn made_over(name: &str, headers: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name).join("include");
     let include = format!("-I{}", folder.display());
-    generate_over(header, Path::new(env!("SYNCBLOB_INCLUDE")), &[&include]).expect("bindgen")
+    generate_over(headers, Path::new(env!("SYNCBLOB_INCLUDE")), &[&include]).expect("bindgen")
 }
 
 /// Writes what was made where the variable asks for it, and reads what is checked in.
@@ -45,8 +45,10 @@ fn checked_in_bindings_are_what_bindgen_makes_of_the_headers() {
 
 #[test]
 fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
-    let made = made_over("testing", "sim.h");
-    compare(&made, &kept("testing.rs", &made), "what sim.h says");
+    for (name, headers) in [("testing", &TESTING[..]), ("comm", &COMM)] {
+        let made = made_over(name, headers);
+        compare(&made, &kept(&format!("{name}.rs"), &made), "what the headers say");
+    }
 }
 
 /// Freestanding: clang brings the few headers that ours need for every target.

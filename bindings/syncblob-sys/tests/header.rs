@@ -1,4 +1,4 @@
-//! A C compiler agrees with every declaration of src/bindings.rs and src/testing.rs:
+//! A C compiler agrees with every declaration of src/bindings.rs, src/testing.rs and src/comm.rs:
 //! it gets each once more, in C, beside the headers, and refuses what is not the same.
 
 use std::env;
@@ -8,9 +8,12 @@ use std::process::{Command, Output, Stdio};
 
 use syn::{Expr, Fields, FnArg, ForeignItem, Item, Lit, ReturnType, Type, UnOp};
 
-const BINDINGS: &str =
-    concat!(include_str!("../src/bindings.rs"), include_str!("../src/testing.rs"));
-const HEADERS: &str = concat!(include_str!("../wrapper.h"), "#include <syncblob/sim.h>\n");
+const BINDINGS: &str = concat!(
+    include_str!("../src/bindings.rs"),
+    include_str!("../src/testing.rs"),
+    include_str!("../src/comm.rs")
+);
+const HEADERS: &str = concat!(include_str!("../wrapper.h"), "#include <syncblob/sim.h>\n#include <syncblob/comm_engine.h>\n#include <syncblob/nccl.h>\n#include <syncblob/reducer.h>\n#include <syncblob/sim_comm.h>\n");
 
 // --- Rust to C ----------------------------------------------------------------
 
@@ -207,6 +210,8 @@ fn compile(program: &str) -> Output {
             env!("SYNCBLOB_INCLUDE"),
             "-I",
             concat!(env!("CARGO_MANIFEST_DIR"), "/c/testing/include"),
+            "-I",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/c/comm/include"),
         ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -168,6 +168,7 @@
 //! - `openblas`: host arithmetic with OpenBLAS; without it, plain loops.
 //! - `protobuf-c`: files written by protobuf-c; without it, the same bytes.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
+//! - `comm`: communicators, sums over many devices and many machines (module `comm`).
 //! - `mpi`: `comm::Comm::from_mpi`, a communicator over one of the crate `mpi`.
 //! - `ndarray`: `Blob::view` and its relatives, from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
@@ -187,6 +188,7 @@ mod readme {}
 mod any;
 mod blob;
 mod callbacks;
+#[cfg(feature = "comm")]
 pub mod comm;
 mod context;
 mod dlpack;

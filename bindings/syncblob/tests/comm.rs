@@ -1,6 +1,8 @@
 //! Communicators of simulated ranks: what they compute, what they refuse, and that whatever
 //! happens between `ready` and the end of a step, a blob is nobody's.
 
+#![cfg(feature = "comm")]
+
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::thread;
 use std::time::Duration;

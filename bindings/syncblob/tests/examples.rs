@@ -12,6 +12,7 @@ mod data_parallel;
 #[path = "../examples/model_inspector.rs"]
 mod model_inspector;
 #[allow(dead_code)]
+#[cfg(feature = "comm")]
 #[path = "../examples/train.rs"]
 mod train;
 #[allow(dead_code)]
@@ -37,6 +38,7 @@ fn workers_learn_the_line() {
     }
 }
 
+#[cfg(feature = "comm")]
 #[test]
 fn ranks_train_as_one_and_go_on_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();

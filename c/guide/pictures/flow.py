@@ -10,7 +10,6 @@ FOLDERS = {
     "dlpack": (2, 340, 30, ["tensors of", "other programs"]),
     "proto": (2, 340, 150, ["a blob as a message:", "index, check, copy", "once; encode"]),
     "filler": (2, 340, 270, ["a blob's", "first values"]),
-    "comm": (2, 340, 390, ["blobs of all ranks:", "sums, broadcasts"]),
     "blob": (3, 530, 150, ["shape, element type,", "data and diff"]),
     "format": (3, 530, 270, ["Caffe's fields; which", "format bytes have"]),
     "memory": (4, 720, 150,
@@ -24,7 +23,7 @@ FOLDERS = {
 COMMON = {"base", "port"}
 WIDTH, HEIGHT = 160, 100
 ARROWS = [("model", "proto"), ("proto", "blob"), ("proto", "format"), ("dlpack", "blob"),
-          ("filler", "blob"), ("filler", "format"), ("comm", "blob"), ("format", "wire"),
+          ("filler", "blob"), ("filler", "format"), ("format", "wire"),
           ("wire", "context"), ("blob", "memory"), ("memory", "context"), ("context", "sim"),
           ("context", "cuda"), ("blob", "host"), ("memory", "host")]
 
@@ -60,7 +59,7 @@ def check(root):
 
 def draw(root):
     check(root)
-    picture = Picture(1280, 510, "Where bytes go",
+    picture = Picture(1280, 390, "Where bytes go",
                       "; ".join(f"{one} calls {other}" for one, other in ARROWS))
     picture.lines(20, 190, ["files,", "bytes"], "title")
     picture.edge([(75, 192), (150, 192)])

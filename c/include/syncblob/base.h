@@ -38,7 +38,7 @@
  *    the same bit: SB_READ_ONLY 0, SB_COPY_RESHAPE 1, SB_PROTO_* 3 and 4, SB_DLPACK_RESHAPE 6,
  * SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_WRITE_* 11 and 12; the next
  * is 13. A call refuses any other bit with SB_ERR_INVALID_ARGUMENT, even if it is a flag of another
- * call. SB_ALLOC_*, SB_BACKEND_*, SB_COMM_ENGINE_HALF, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_*
+ * call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_*
  * are not flags of calls: the library passes them, or structs hold them. Each begins at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H

@@ -181,6 +181,15 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
                                                     const void **out_table, void **out_device,
                                                     sb_error *err);
 
+/** Makes the device ready for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
+ *  cuBLAS. For a program that measures or is about to capture a graph, and for one that has to know
+ *  beforehand whether the device has arithmetic, such as a transport before it sends what it will
+ *  scale there.
+ *  @param context [nullable] the built-in one, which has no device
+ *  Errors: NO_DEVICE, UNSUPPORTED (the device has none, or its library cannot be opened),
+ *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err);
+
 /** Waits until all work queued on the device by the library is done; a failure of it that
  *  no other call has reported is returned. Then gives back
  *  what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.

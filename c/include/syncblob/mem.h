@@ -275,7 +275,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 /* --- a write in steps -------------------------------------------------------- */
 
 /** Writes that take their time, and may fail on the way: for somebody who has the bytes written by
- *  others, such as a communicator that receives into a memory, or a reader that fills it in place.
+ *  others, such as a transport that receives into a memory, or a reader that fills it in place.
  *  Between begin and end nothing that a caller can see has changed, and nobody else touches the
  *  memory; sb_mem_mutable_cpu and its like are both at once. */
 typedef struct sb_write sb_write;

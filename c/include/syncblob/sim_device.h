@@ -1,8 +1,8 @@
 /**
  * The simulated device "sim:N" for libraries that go with it: the table by which
- * libsyncblob-testing (sim.h) plants failures, and by which simulated ranks (sim_comm.h) reach the
- * device's memory. Programs use those. sb_context_extension of context.h gives the table, by the
- * name SB_SIM_DEVICE.
+ * libsyncblob-testing (sim.h) plants failures, and by which other
+ * libraries reach the device's memory. Programs use those. sb_context_extension of context.h gives
+ * the table, by the name SB_SIM_DEVICE.
  *
  * The device's memory cannot be touched by the host (a read or write of a device
  * pointer faults), its streams run when the schedule says so, a copy's target

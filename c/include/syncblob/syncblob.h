@@ -13,14 +13,9 @@
  *   proto.h    blobs as bytes and files (BlobProto)
  *   model.h    .caffemodel and .solverstate files
  * and, included by those who need them:
- *   comm.h     many devices, many machines
- *   reducer.h  sums of a training step over all of them
- *   nccl.h     communicators over NCCL
  *   dlpack.h   blobs as other programs' tensors, and the other way round
  *   sim.h      the simulated device
- *   sim_comm.h the simulated communicator
  *   backend.h  for implementers of another accelerator
- *   comm_engine.h  for implementers of another transport
  */
 #ifndef SYNCBLOB_SYNCBLOB_H
 #define SYNCBLOB_SYNCBLOB_H

@@ -135,6 +135,10 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
     return SB_OK;
 }
 
+sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
+    return sb__device_prepare_arithmetic(sb__context(context), err);
+}
+
 /* Quarantine runs deleters, which may release the context. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
     sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);

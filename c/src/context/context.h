@@ -6,8 +6,6 @@
      1. an sb_mem's lock       never two of them; under it run slots of the
                                allocator and of the backend, but no deleter and
                                no parallel_for
-        that of a simulated communicator's ranks: under it run slots of the
-                               allocator, and the simulated device's lock is taken
      2. streams.lock           under it run event_record, stream_synchronize and the
                                allocator; events.lock is taken under it
         own_lock               under it run stream_synchronize, asum, sumsq, event_wait and

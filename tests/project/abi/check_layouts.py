@@ -2,7 +2,7 @@
 """layouts.c states the layout of every struct of the public headers, and of each of its members;
 numbers.c states the number of every constant; test_flags.c has every function that takes flags.
 
-    check_layouts.py --cc CC --include FOLDER LAYOUTS NUMBERS FLAGS
+    check_layouts.py --cc CC --include FOLDER [--over FOLDER]... LAYOUTS NUMBERS FLAGS
 """
 import argparse
 import pathlib
@@ -38,12 +38,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cc", required=True)
     parser.add_argument("--include", required=True)
+    parser.add_argument("--over", action="append", default=[])
     parser.add_argument("layouts", type=pathlib.Path)
     parser.add_argument("numbers", type=pathlib.Path)
     parser.add_argument("flags", type=pathlib.Path)
     given = parser.parse_args()
-    structs = declarations.structs(given.cc, given.include)
-    constants = declarations.constants(given.cc, given.include)
+    structs = declarations.structs(given.cc, given.include, *given.over)
+    constants = declarations.constants(given.cc, given.include, *given.over)
     flagged = declarations.functions_with_flags(given.cc, given.include)
     complaints = [f"{given.layouts.name} does not state {name}"
                   for name in missing_layouts(structs, given.layouts.read_text())]

@@ -11,6 +11,11 @@ def headers(include):
     return sorted(pathlib.Path(include, "syncblob").glob("*.h"))
 
 
+def all_headers(include, over):
+    """Also those of libraries over the core, whose folders are `over`."""
+    return [header for folder in (include, *over) for header in headers(folder)]
+
+
 def preprocessed(cc, include, header, *defines):
     """The header's own lines without comments; of what it includes, nothing."""
     command = [cc, "-std=c11", "-E", f"-I{include}", *defines, header]
@@ -77,11 +82,11 @@ def member_names(body):
     return names
 
 
-def structs(cc, include):
+def structs(cc, include, *over):
     """Members of every struct whose layout the headers show."""
     found = {}
-    for header in headers(include):
-        text = preprocessed(cc, include, header, f"-D{MACRO}")
+    for header in all_headers(include, over):
+        text = preprocessed(cc, include, header, f"-D{MACRO}", *(f"-I{x}" for x in over))
         text = re.sub(r"__attribute__\(\(may_alias\)\)", "", text)
         for match in re.finditer(r"struct\s+(sb_\w+)\s*\{([^{}]*)\}", text):
             found[match[1]] = member_names(match[2])
@@ -91,11 +96,11 @@ def structs(cc, include):
     return found
 
 
-def constants(cc, include):
+def constants(cc, include, *over):
     """Names of all constants, enumerators and macros that are a number."""
     found = set()
-    for header in headers(include):
-        text = preprocessed(cc, include, header, f"-D{MACRO}")
+    for header in all_headers(include, over):
+        text = preprocessed(cc, include, header, f"-D{MACRO}", *(f"-I{x}" for x in over))
         for body in re.findall(r"\benum\s*\{([^{}]*)\}", text):
             found.update(re.findall(r"\b(SB_\w+)\s*(?==|,|$)", body.strip() + "\n", re.MULTILINE))
         found.update(re.findall(r"^#define (SB_\w+) \(?-?\d+\)?$", header.read_text(),

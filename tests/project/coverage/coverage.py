@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Line and branch coverage of c/src and c/testing/src under all C tests and the fuzz corpora.
+"""Line and branch coverage of c/src, c/testing/src and c/comm/src under all C tests and the fuzz corpora.
 
 Builds the preset "coverage" with gcc, runs ctest, prints a row for each file and the totals, and
 fails when the totals are below the floors, or when uncovered.txt or branches.txt beside this
@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-SOURCES = ("c/src/", "c/testing/src/")
+SOURCES = ("c/src/", "c/testing/src/", "c/comm/src/")
 FLOORS = {"lines": 99.8, "branches": 98.4}
 REASON, COMMENT = "== ", "# "
 

@@ -7,7 +7,7 @@ from programs import LEAST_SECONDS, failed_functions
 
 SLOWER, MANY = 10, 15
 # posix.c opens libraries, backends.c devices; the other two count what a device keeps.
-DEVICES_OWN = ("cuda/", "c/src/comm/nccl.c", "c/src/context/backends.c",
+DEVICES_OWN = ("cuda/", "c/comm/src/nccl/", "c/src/context/backends.c",
                "c/src/context/quarantine.c", "c/src/context/stats.c", "c/src/port/posix.c")
 
 

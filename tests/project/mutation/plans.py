@@ -3,13 +3,13 @@
 import cuda
 import threads
 
-OWN = r"(?:behaviour|faults|threads|input|testing|fuzz)\..*"
+OWN = r"(?:behaviour|faults|threads|input|testing|comm|fuzz)\..*"
 
 
 class Plan:
     """`environment` is that of a quick run, `full` that of a thorough one, if there is any.
     `is_strict`: each mutant has to compile, and none may survive."""
-    compiler, flags, folders = "gcc", "", ("c/src", "c/testing/src", "cuda")
+    compiler, flags, folders = "gcc", "", ("c/src", "c/testing/src", "c/comm/src", "cuda")
     environment, full = {}, {"SYNCBLOB_TEST_WHOLE": "1"}
     limits_memory, needs_headers, is_strict, first = True, True, True, {}
     programs = rf"{OWN}|standin\..*"

@@ -73,11 +73,11 @@ class Tree:
     def commands(self):
         """(path, words that compile it without input and output) of the library's own sources."""
         listed = {"c/src/proto/pack_protobuf_c.c", "c/src/proto/pack_plain.c"}
-        for text in ("c/sources.txt", "c/testing/sources.txt", "cuda/sources.txt"):
+        for text in ("c/sources.txt", "c/testing/sources.txt", "c/comm/sources.txt", "cuda/sources.txt"):
             listed.update((self.root / text).read_text().split("\n"))
         for entry in self.database():
             path = os.path.relpath(entry["file"], self.source)
-            if path in listed and re.search("syncblob_(objects|testing)", entry["command"]):
+            if path in listed and re.search("syncblob_(objects|testing|comm)", entry["command"]):
                 words = shlex.split(entry["command"])
                 at = words.index("-o")
                 words = words[:at] + words[at + 2:]

@@ -29,7 +29,7 @@ static void queued_close(struct queued *q) {
     rig_close(&q->rig);
 }
 
-enum call { SYNCHRONIZE, FORGET_STREAM, STREAM, STATS, TRIM, CALLS };
+enum call { SYNCHRONIZE, FORGET_STREAM, STREAM, PREPARE, STATS, TRIM, CALLS };
 
 static sb_status call_context(struct queued *q, enum call call, sb_error *err) {
     sb_stream stream;
@@ -41,6 +41,8 @@ static sb_status call_context(struct queued *q, enum call call, sb_error *err) {
         return sb_context_forget_stream(q->rig.context, q->stream, err);
     case STREAM:
         return sb_context_stream(q->rig.context, &stream, err);
+    case PREPARE:
+        return sb_context_prepare_arithmetic(q->rig.context, err);
     case STATS:
         return sb_context_stats(q->rig.context, &stats, err);
     default:

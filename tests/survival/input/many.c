@@ -8,7 +8,7 @@
    instructions. `time` prints the seconds that each case takes with each count. */
 #include "captured.h"
 
-#include "comm/comm.h"
+#include "../../../c/comm/src/comm.h"
 
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>

@@ -258,7 +258,6 @@ TEST_WITH(setup, teardown, calls_of_nccl) {
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     sb_error err;
     sb_comm *comm;
-#ifdef SYNCBLOB_CUDA
     sb_context *context = w->rig.context;
     assert_names_null("out", sb_nccl_id_create(NULL, &err));
     assert_names_null("id", sb_nccl_comm_create(context, NULL, 0, 1, 0, &comm, &err));
@@ -267,12 +266,6 @@ TEST_WITH(setup, teardown, calls_of_nccl) {
     assert_names_null("contexts", sb_nccl_comm_create_all(NULL, 1, 0, &comm, &err));
     assert_names_null("out", sb_nccl_comm_create_all(&context, 1, 0, NULL, &err));
     assert_names_null("other", sb_nccl_comm_create_over(context, NULL, 0, &comm, &err));
-#else
-    assert_status(SB_ERR_NO_DEVICE, sb_nccl_id_create(id, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_nccl_comm_create(NULL, id, 0, 1, 0, &comm, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_nccl_comm_create_all(&w->rig.context, 1, 0, &comm, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_nccl_comm_create_over(NULL, NULL, 0, &comm, &err));
-#endif
 }
 
 TEST_WITH(setup, teardown, calls_of_communicators) {
@@ -285,9 +278,7 @@ TEST_WITH(setup, teardown, calls_of_communicators) {
     const sb_comm_engine engine = {.struct_size = sizeof engine};
     assert_names_null("out", sb_comm_create(w->rig.context, &engine, NULL, NULL, &err));
     assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &comm, &err));
-#ifdef SYNCBLOB_CUDA
     assert_names_null("out", sb_nccl_comm_create_over(w->rig.context, comm, 0, NULL, &err));
-#endif
     assert_names_null("comm", sb_sim_comm_fail(NULL, 1, SB_SIM_COMM_STOP, &err));
     assert_names_null("comm", sb_comm_all_reduce(NULL, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
     assert_names_null("values", sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, NULL, &err));

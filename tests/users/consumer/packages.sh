@@ -19,7 +19,7 @@ umask 022 # cpack makes folders by it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
-wanted="libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
+wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
 [ "$names" = "$wanted libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
 # Root's own privileges are what a container has.

@@ -1,0 +1,25 @@
+/* NVIDIA's libraries, opened when they are first needed and never closed. The public headers give
+   no way to the CUDA backend's own, which has the driver open already. */
+#ifndef SB_NCCL_LIBRARIES_H
+#define SB_NCCL_LIBRARIES_H
+
+#include "declarations.h"
+
+#include <syncblob/status.h>
+
+#define SB__NCCL_MEMBER(result, symbol, parameters) result(*symbol) parameters;
+
+struct sb__nccl_driver {
+    SB__CUDA_FUNCTIONS(SB__NCCL_MEMBER)
+};
+
+struct sb__nccl {
+    SB__NCCL_FUNCTIONS(SB__NCCL_MEMBER)
+};
+
+/* libcuda.so.1. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+sb_status sb__nccl_driver_open(const struct sb__nccl_driver **out, sb_error *err);
+/* libnccl.so.2. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err);
+
+#endif

@@ -1,0 +1,282 @@
+/* Ends of NCCL's communicators: how they are made, fail, and are closed. No call of NCCL blocks:
+   each is asked for until it is done, or the time limit is over. */
+#include "engine.h"
+
+#include "../port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MILLISECOND   1000000u
+#define SPIN          (2 * (uint64_t)MILLISECOND)
+#define DEFAULT_LIMIT 600000u /* milliseconds */
+/* After an abort, until the kernels have seen it; and at the end, for ranks that are not there. */
+#define LAST_LIMIT (5000 * (uint64_t)MILLISECOND)
+
+void sb__nccl_pause(uint64_t began) {
+    if (sb__comm_now() - began > SPIN)
+        sb__comm_sleep(MILLISECOND);
+}
+
+/* --- failures ------------------------------------------------------------------------------ */
+
+static sb__cu_result record(const struct sb__nccl_end *end) {
+    struct sb__nccl_visit visit;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    return sb__nccl_leave(&end->device, &visit,
+                          end->device.cu->cuEventRecord(end->before, end->stream));
+}
+
+static sb__cu_result query(const struct sb__nccl_end *end) {
+    struct sb__nccl_visit visit;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
+}
+
+/* A transient failure would keep the requests' memory for ever. */
+static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
+                           const struct sb__nccl_end *end) {
+    const sb__cu_result result = call(end);
+    return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
+}
+
+/* Whether all that was queued is over, which nobody can tell of a lost device. */
+static bool wait_until_idle(const struct sb__nccl_end *end) {
+    const uint64_t began = sb__comm_now();
+    sb__cu_result result = twice(record, end);
+    if (result == SB__CUDA_SUCCESS)
+        result = twice(query, end);
+    while (result == SB__CUDA_ERROR_NOT_READY && sb__comm_now() - began < LAST_LIMIT) {
+        sb__nccl_pause(began);
+        result = twice(query, end);
+    }
+    return result == SB__CUDA_SUCCESS;
+}
+
+static void abort_comm(struct sb__nccl_end *end) {
+    struct sb__nccl_visit visit;
+    if (!end->comm || sb__nccl_enter_to_free(&end->device, &visit) != SB__CUDA_SUCCESS)
+        return;
+    (void)end->nccl->ncclCommAbort(end->comm);
+    end->comm = NULL;
+    (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+}
+
+sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err) {
+    end->failed = true;
+    end->story = *err;
+    abort_comm(end);
+    end->is_idle = wait_until_idle(end);
+    return SB_ERR_COMM_FAILURE;
+}
+
+static sb_status tell(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_result result,
+                      const char *call, sb_error *err) {
+    char message[sizeof err->message];
+    const char *text = nccl->ncclGetErrorString(result), *last = nccl->ncclGetLastError(comm);
+    (void)snprintf(message, sizeof message, "%s: %.60s%s%.120s", call, text ? text : "an error",
+                   last && *last ? ": " : "", last ? last : "");
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, (int32_t)result, message);
+}
+
+sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
+                        sb_error *err) {
+    (void)tell(end->nccl, end->comm, result, call, err);
+    return sb__nccl_break(end, err);
+}
+
+sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end) {
+    sb__nccl_result state = SB__NCCL_SUCCESS;
+    const sb__nccl_result result = end->nccl->ncclCommGetAsyncError(end->comm, &state);
+    return result == SB__NCCL_SUCCESS ? state : result;
+}
+
+/* --- making -------------------------------------------------------------------------------- */
+
+sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
+    const struct sb__nccl *nccl;
+    sb__nccl_id id;
+    sb_status st = sb__nccl_open(&nccl, err);
+    if (st != SB_OK)
+        return st;
+    const sb__nccl_result result = nccl->ncclGetUniqueId(&id);
+    if (result != SB__NCCL_SUCCESS)
+        return tell(nccl, NULL, result, "ncclGetUniqueId", err);
+    memcpy(out, id.internal, sizeof id.internal);
+    return SB_OK;
+}
+
+/* The stream is ordered with no other one, since a collective may wait for another rank. */
+static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
+    struct sb__nccl_visit visit;
+    const struct sb__nccl_driver *cu = end->device.cu;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result == SB__CUDA_SUCCESS) {
+        result = sb__nccl_named(
+            &visit, cu->cuEventCreate(&end->before, SB__CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+        if (result == SB__CUDA_SUCCESS)
+            result =
+                sb__nccl_named(&visit, cu->cuStreamCreate(&end->stream, SB__CU_STREAM_NON_BLOCKING),
+                               "cuStreamCreate");
+        result = sb__nccl_leave(&end->device, &visit, result);
+    }
+    return sb__nccl_status(&end->device, result, visit.call, err);
+}
+
+static void free_end(struct sb__nccl_end *end) {
+    struct sb__nccl_visit visit;
+    if (sb__nccl_enter_to_free(&end->device, &visit) == SB__CUDA_SUCCESS) {
+        if (end->stream)
+            (void)end->device.cu->cuStreamDestroy_v2(end->stream);
+        if (end->before)
+            (void)end->device.cu->cuEventDestroy_v2(end->before);
+        (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+    }
+    sb__nccl_device_close(&end->device);
+    free(end);
+}
+
+static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
+                          struct sb__nccl_end **out, sb_error *err) {
+    struct sb__nccl_end *end = calloc(1, sizeof *end);
+    if (!end)
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's end");
+    end->nccl = nccl;
+    end->context = context;
+    sb_status st =
+        sb__nccl_device_open(&end->device, sb__nccl_ordinal(sb_context_device(context)), err);
+    if (st != SB_OK) {
+        free(end);
+        return st;
+    }
+    st = make_parts(end, err);
+    if (st == SB_OK)
+        *out = end;
+    else
+        free_end(end);
+    return st;
+}
+
+/* NCCL may write the communicator before it fails, so that there is one to abort. */
+static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
+    struct sb__nccl_visit visit;
+    sb__nccl_config config = {
+        .size = sizeof config,
+        .magic = SB__NCCL_MAGIC,
+        .version = SB__NCCL_VERSION_2_14,
+        .blocking = 0,
+        .cga_cluster_size = SB__NCCL_UNDEFINED,
+    };
+    const sb__cu_result entered = sb__nccl_enter(&end->device, &visit);
+    if (entered != SB__CUDA_SUCCESS)
+        return sb__nccl_status(&end->device, entered, visit.call, err);
+    const sb__nccl_result result =
+        end->nccl->ncclCommInitRankConfig(&end->comm, end->size, *id, end->rank, &config);
+    (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+    return result == SB__NCCL_SUCCESS || result == SB__NCCL_IN_PROGRESS
+               ? SB_OK
+               : tell(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
+}
+
+/* One thread for several ranks: only the end of the group waits. */
+static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
+                           sb_error *err) {
+    const struct sb__nccl *nccl = ends[0]->nccl;
+    sb__nccl_result result = nccl->ncclGroupStart();
+    if (result != SB__NCCL_SUCCESS)
+        return tell(nccl, NULL, result, "ncclGroupStart", err);
+    sb_status st = SB_OK;
+    for (int32_t i = 0; i < count && st == SB_OK; i++)
+        st = begin_one(ends[i], id, err);
+    result = nccl->ncclGroupEnd();
+    if (st == SB_OK && result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
+        return tell(nccl, NULL, result, "ncclGroupEnd", err);
+    return st;
+}
+
+static sb_status wait_for_ranks(const struct sb__nccl_end *end, uint64_t began, sb_error *err) {
+    char message[sizeof err->message];
+    sb__nccl_result state = sb__nccl_state(end);
+    while (state == SB__NCCL_IN_PROGRESS && sb__comm_now() - began < end->limit) {
+        sb__nccl_pause(began);
+        state = sb__nccl_state(end);
+    }
+    if (state == SB__NCCL_SUCCESS)
+        return SB_OK;
+    if (state != SB__NCCL_IN_PROGRESS)
+        return tell(end->nccl, end->comm, state, "ncclCommInitRankConfig", err);
+    (void)snprintf(message, sizeof message, "not all of %d ranks have come within %llu ms",
+                   end->size, (unsigned long long)(end->limit / MILLISECOND));
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message);
+}
+
+static sb_status connect_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
+                             sb_error *err) {
+    const uint64_t began = sb__comm_now();
+    sb_status st = begin_all(ends, count, id, err);
+    for (int32_t i = 0; i < count && st == SB_OK; i++)
+        st = wait_for_ranks(ends[i], began, err);
+    return st;
+}
+
+sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
+                           int32_t first, int32_t size, uint32_t limit_milliseconds,
+                           struct sb__nccl_end **out, sb_error *err) {
+    const struct sb__nccl *nccl;
+    const uint32_t limit = limit_milliseconds ? limit_milliseconds : DEFAULT_LIMIT;
+    sb__nccl_id name;
+    int32_t made = 0;
+    sb_status st = sb__nccl_open(&nccl, err);
+    while (st == SB_OK && made < count) {
+        st = make_end(nccl, contexts[made], &out[made], err);
+        if (st == SB_OK) {
+            out[made]->rank = first + made;
+            out[made]->size = size;
+            out[made]->limit = (uint64_t)limit * MILLISECOND;
+            made++;
+        }
+    }
+    if (st == SB_OK) {
+        memcpy(name.internal, id, sizeof name.internal);
+        st = connect_all(out, count, &name, err);
+    }
+    while (st != SB_OK && made)
+        sb__nccl_close(out[--made], true);
+    return st;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* Other ranks may still read what this one has sent, so that it waits for them; not for ever. */
+static void finalize(struct sb__nccl_end *end) {
+    struct sb__nccl_visit visit;
+    const uint64_t began = sb__comm_now();
+    const uint64_t limit = end->limit < LAST_LIMIT ? end->limit : LAST_LIMIT;
+    if (sb__nccl_enter_to_free(&end->device, &visit) != SB__CUDA_SUCCESS)
+        return;
+    sb__nccl_result state = end->nccl->ncclCommFinalize(end->comm);
+    if (state == SB__NCCL_SUCCESS || state == SB__NCCL_IN_PROGRESS)
+        state = sb__nccl_state(end);
+    while (state == SB__NCCL_IN_PROGRESS && sb__comm_now() - began < limit) {
+        sb__nccl_pause(began);
+        state = sb__nccl_state(end);
+    }
+    if (state == SB__NCCL_SUCCESS) {
+        (void)end->nccl->ncclCommDestroy(end->comm);
+        end->comm = NULL;
+    }
+    (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+}
+
+void sb__nccl_close(void *comm, int32_t failed) {
+    struct sb__nccl_end *end = comm;
+    if (!failed && end->comm)
+        finalize(end);
+    abort_comm(end);
+    free_end(end);
+}

@@ -1,0 +1,428 @@
+/* The operations of NCCL's communicators. Each is a request that waits for its turn, is posted, and
+   runs: NCCL takes the next one when it has the one before on the stream. Bytes of the host go
+   through memory of the device, since NCCL takes no other. */
+#include "engine.h"
+
+#include "../error.h"
+#include "../port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum kind { REDUCE, BROADCAST };
+enum state { WAITS, POSTED, RUNS };
+
+struct sb__nccl_request {
+    struct sb__nccl_request *next;
+    enum state state;
+    enum kind kind;
+    sb_comm_op op;
+    int32_t root;
+    sb_comm_buffer buffer;
+    void *ptr; /* of the device: the buffer's, or what stands for the host's */
+    sb_mem *mem;
+    sb_write *write; /* of that; both NULL where the buffer is the device's */
+    size_t bytes;
+    sb__cu_event done; /* once it runs */
+    uint64_t began;
+};
+
+static bool is_staged(const struct sb__nccl_request *request) {
+    return !request->buffer.context;
+}
+
+/* --- before it is posted ------------------------------------------------------------------- */
+
+/* The request comes after what is queued on a stream so far; not while that is being captured. */
+static sb__cu_result follow_stream(const struct sb__nccl_end *end, sb__cu_stream stream,
+                                   struct sb__nccl_visit *visit) {
+    const struct sb__nccl_driver *cu = end->device.cu;
+    unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
+    sb__cu_result result = cu->cuStreamIsCapturing(stream, &capturing);
+    if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
+        result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (result != SB__CUDA_SUCCESS)
+        return sb__nccl_named(visit, result, "cuStreamIsCapturing");
+    result = sb__nccl_named(visit, cu->cuEventRecord(end->before, stream), "cuEventRecord");
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__nccl_named(visit, cu->cuStreamWaitEvent(end->stream, end->before, 0),
+                                "cuStreamWaitEvent");
+    return result;
+}
+
+static sb_status order_after(const struct sb__nccl_end *end, sb__cu_stream stream, sb_error *err) {
+    struct sb__nccl_visit visit;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__nccl_leave(&end->device, &visit, follow_stream(end, stream, &visit));
+    return sb__nccl_status(&end->device, result, visit.call, err);
+}
+
+/* The legacy default stream comes after the context's stream and the per-thread default ones. While
+   somebody captures a blocking stream nobody can use it: then the context's alone. */
+static sb_status order(const struct sb__nccl_end *end, sb_context *context, sb_error *err) {
+    sb_stream stream;
+    sb_status st = order_after(end, NULL, err);
+    if (st != SB_ERR_UNSUPPORTED)
+        return st;
+    st = sb_context_stream(context, &stream, err);
+    return st == SB_OK ? order_after(end, (sb__cu_stream)stream, err) : st;
+}
+
+static sb_status upload(const struct sb__nccl_end *end, const struct sb__nccl_request *request,
+                        sb_error *err) {
+    struct sb__nccl_visit visit;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result == SB__CUDA_SUCCESS)
+        result =
+            sb__nccl_leave(&end->device, &visit,
+                           sb__nccl_named(&visit,
+                                          end->device.cu->cuMemcpyHtoDAsync_v2(
+                                              (sb__cu_ptr)(uintptr_t)request->ptr,
+                                              request->buffer.ptr, request->bytes, end->stream),
+                                          "cuMemcpyHtoDAsync"));
+    return sb__nccl_status(&end->device, result, visit.call, err);
+}
+
+static void unstage(struct sb__nccl_request *request) {
+    sb_write_destroy(request->write);
+    sb_mem_release(request->mem);
+}
+
+static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                       sb_error *err) {
+    const bool sends = request->kind == REDUCE || request->root == end->rank;
+    sb_status st = sb_mem_create(end->context, request->bytes, &request->mem, err);
+    if (st == SB_OK)
+        st = sb_write_begin(request->mem, SB_SIDE_GPU, SB_WRITE_OVERWRITE, &request->ptr,
+                            &request->write, err);
+    if (st == SB_OK && sends)
+        st = upload(end, request, err);
+    if (st != SB_OK)
+        unstage(request);
+    return st;
+}
+
+static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                         sb_error *err) {
+    if (is_staged(request))
+        return stage(end, request, err);
+    request->ptr = request->buffer.ptr;
+    return order(end, request->buffer.context, err);
+}
+
+/* --- posting ------------------------------------------------------------------------------- */
+
+static unsigned int type_of(sb_dtype dtype) {
+    switch (dtype) {
+    case SB_DTYPE_F16:
+        return SB__NCCL_FLOAT16;
+    case SB_DTYPE_BF16:
+        return SB__NCCL_BFLOAT16;
+    case SB_DTYPE_F32:
+        return SB__NCCL_FLOAT32;
+    case SB_DTYPE_F64:
+        return SB__NCCL_FLOAT64;
+    default:
+        return SB__NCCL_UINT8;
+    }
+}
+
+static unsigned int op_of(sb_comm_op op) {
+    return op == SB_COMM_MIN ? SB__NCCL_MIN : op == SB_COMM_MAX ? SB__NCCL_MAX : SB__NCCL_SUM;
+}
+
+static sb__nccl_result call(const struct sb__nccl_end *end,
+                            const struct sb__nccl_request *request) {
+    const unsigned int type = type_of(request->buffer.dtype);
+    const size_t count = (size_t)request->buffer.count;
+    if (request->kind == REDUCE)
+        return end->nccl->ncclAllReduce(request->ptr, request->ptr, count, type, op_of(request->op),
+                                        end->comm, end->stream);
+    return end->nccl->ncclBroadcast(request->ptr, request->ptr, count, type, request->root,
+                                    end->comm, end->stream);
+}
+
+static const char *name_of(const struct sb__nccl_request *request) {
+    return request->kind == REDUCE ? "ncclAllReduce" : "ncclBroadcast";
+}
+
+static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
+    struct sb__nccl_visit visit;
+    const sb__cu_result entered = sb__nccl_enter(&end->device, &visit);
+    if (entered != SB__CUDA_SUCCESS) {
+        (void)sb__nccl_status(&end->device, entered, visit.call, err);
+        return sb__nccl_break(end, err);
+    }
+    const sb__nccl_result result = call(end, request);
+    (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+    if (result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
+        return sb__nccl_fail(end, result, name_of(request), err);
+    request->state = POSTED;
+    return SB_OK;
+}
+
+static sb__cu_result download(const struct sb__nccl_end *end,
+                              const struct sb__nccl_request *request,
+                              struct sb__nccl_visit *visit) {
+    return sb__nccl_named(visit,
+                          end->device.cu->cuMemcpyDtoHAsync_v2(request->buffer.ptr,
+                                                               (sb__cu_ptr)(uintptr_t)request->ptr,
+                                                               request->bytes, end->stream),
+                          "cuMemcpyDtoHAsync");
+}
+
+static sb__cu_result mark_end(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                              struct sb__nccl_visit *visit) {
+    const struct sb__nccl_driver *cu = end->device.cu;
+    sb__cu_result result = sb__nccl_named(
+        visit, cu->cuEventCreate(&request->done, SB__CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    if (result == SB__CUDA_SUCCESS)
+        result =
+            sb__nccl_named(visit, cu->cuEventRecord(request->done, end->stream), "cuEventRecord");
+    return result;
+}
+
+/* It is on the stream; what comes after it is queued behind it. */
+static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
+    const bool receives = request->kind == REDUCE || request->root != end->rank;
+    struct sb__nccl_visit visit;
+    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
+    if (result == SB__CUDA_SUCCESS) {
+        if (is_staged(request) && receives)
+            result = download(end, request, &visit);
+        if (result == SB__CUDA_SUCCESS)
+            result = mark_end(end, request, &visit);
+        result = sb__nccl_leave(&end->device, &visit, result);
+    }
+    if (sb__nccl_status(&end->device, result, visit.call, err) != SB_OK)
+        return sb__nccl_break(end, err);
+    request->state = RUNS;
+    return SB_OK;
+}
+
+static sb_status fail_again(const struct sb__nccl_end *end, sb_error *err) {
+    *err = end->story;
+    return SB_ERR_COMM_FAILURE;
+}
+
+/* Posts what can be posted, and finds errors that came up meanwhile. */
+static sb_status get_on(struct sb__nccl_end *end, sb_error *err) {
+    sb_status st = end->failed ? fail_again(end, err) : SB_OK;
+    while (st == SB_OK) {
+        const sb__nccl_result state = sb__nccl_state(end);
+        struct sb__nccl_request *request = end->first;
+        if (state == SB__NCCL_IN_PROGRESS)
+            return SB_OK;
+        if (state != SB__NCCL_SUCCESS)
+            return sb__nccl_fail(end, state, "NCCL", err);
+        while (request && request->state == RUNS)
+            request = request->next;
+        if (!request)
+            return SB_OK;
+        st = request->state == WAITS ? post(end, request, err) : follow(end, request, err);
+    }
+    return st;
+}
+
+/* --- requests ------------------------------------------------------------------------------ */
+
+static void append(struct sb__nccl_end *end, struct sb__nccl_request *request) {
+    struct sb__nccl_request **link = &end->first;
+    while (*link)
+        link = &(*link)->next;
+    *link = request;
+}
+
+static void destroy_event(const struct sb__nccl_end *end, sb__cu_event event) {
+    struct sb__nccl_visit visit;
+    if (sb__nccl_enter_to_free(&end->device, &visit) != SB__CUDA_SUCCESS)
+        return;
+    (void)end->device.cu->cuEventDestroy_v2(event);
+    (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+}
+
+/* `is_over`: the device uses its memory no more. */
+static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
+    struct sb__nccl_request **link = &end->first;
+    while (*link && *link != request)
+        link = &(*link)->next;
+    if (*link)
+        *link = request->next;
+    if (request->done)
+        destroy_event(end, request->done);
+    if (!is_over && request->write)
+        sb__comm_ignore(sb_write_end(request->write, SB_WRITE_ABANDONED, NULL));
+    unstage(request);
+    free(request);
+}
+
+/* Whether the call can be made again: the context's memory may have a cap. */
+static bool has_sent_nothing(sb_status st) {
+    return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED;
+}
+
+static sb_status status_of_slot(sb_status st) {
+    return st == SB_ERR_CAP_REACHED ? (sb_status)SB_ERR_OUT_OF_MEMORY : st;
+}
+
+/* The request; NULL with a status in `out` where it cannot be begun. */
+static struct sb__nccl_request *begin(struct sb__nccl_end *end,
+                                      const struct sb__nccl_request *wanted, sb_status *out,
+                                      sb_error *err) {
+    sb_error story;
+    *out = end->failed ? fail_again(end, err) : SB_OK;
+    if (*out != SB_OK)
+        return NULL;
+    struct sb__nccl_request *request = malloc(sizeof *request);
+    if (!request) {
+        *out = sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
+        return NULL;
+    }
+    *request = *wanted;
+    request->bytes = (size_t)wanted->buffer.count * sb_dtype_size(wanted->buffer.dtype);
+    request->began = sb__comm_now();
+    const sb_status st = prepare(end, request, err);
+    if (st != SB_OK) {
+        free(request);
+        *out = has_sent_nothing(st) ? status_of_slot(st) : sb__nccl_break(end, err);
+        return NULL;
+    }
+    append(end, request);
+    (void)get_on(end, &story); /* whoever asks for the request is told */
+    return request;
+}
+
+static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_request *request,
+                           sb_error *err) {
+    char message[sizeof err->message];
+    (void)snprintf(message, sizeof message,
+                   "rank %d of %d waited %llu ms for %s of %lld elements: another rank is late, or "
+                   "gone, or calls something else",
+                   end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
+                   name_of(request), (long long)request->buffer.count);
+    sb__comm_ignore(sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message));
+    return sb__nccl_break(end, err);
+}
+
+static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request, bool *out_done,
+                      sb_error *err) {
+    struct sb__nccl_visit visit;
+    *out_done = false;
+    sb_status st = get_on(end, err);
+    if (st != SB_OK)
+        return st;
+    sb__cu_result result = SB__CUDA_ERROR_NOT_READY;
+    if (request->state == RUNS) {
+        result = sb__nccl_enter(&end->device, &visit);
+        if (result == SB__CUDA_SUCCESS)
+            result =
+                sb__nccl_leave(&end->device, &visit,
+                               sb__nccl_named(&visit, end->device.cu->cuEventQuery(request->done),
+                                              "cuEventQuery"));
+    }
+    if (result == SB__CUDA_ERROR_NOT_READY)
+        return sb__comm_now() - request->began < end->limit ? SB_OK : fail_late(end, request, err);
+    if (result != SB__CUDA_SUCCESS) {
+        (void)sb__nccl_status(&end->device, result, visit.call, err);
+        return sb__nccl_break(end, err);
+    }
+    drop(end, request, true);
+    *out_done = true;
+    return SB_OK;
+}
+
+/* --- slots --------------------------------------------------------------------------------- */
+
+static sb_status nccl_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                           sb_error *err) {
+    const struct sb__nccl_end *end = user;
+    (void)err;
+    *out = user;
+    *out_rank = end->rank;
+    *out_size = end->size;
+    return SB_OK;
+}
+
+static int32_t nccl_takes(void *comm, sb_context *context) {
+    const struct sb__nccl_end *end = comm;
+    return sb__nccl_ordinal(sb_context_device(context)) == end->device.ordinal ? 2 : 0;
+}
+
+static sb_status nccl_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                            sb_error *err) {
+    const struct sb__nccl_request wanted = {.kind = REDUCE, .op = op, .buffer = *buffer};
+    sb_status st;
+    *out = begin(comm, &wanted, &st, err);
+    return st;
+}
+
+static sb_status nccl_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
+    bool done;
+    const sb_status st = look(comm, request, &done, err);
+    *out_done = done;
+    return st;
+}
+
+static sb_status nccl_wait(void *comm, void *request, sb_error *err) {
+    const uint64_t began = sb__comm_now();
+    bool done;
+    sb_status st = look(comm, request, &done, err);
+    while (st == SB_OK && !done) {
+        sb__nccl_pause(began);
+        st = look(comm, request, &done, err);
+    }
+    return st;
+}
+
+/* Only with the whole communicator can a request be called back. */
+static int32_t nccl_abandon(void *comm, void *request) {
+    struct sb__nccl_end *end = comm;
+    sb_error story;
+    if (!end->failed) {
+        sb__comm_ignore(sb_error_fill(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"));
+        (void)sb__nccl_break(end, &story);
+    }
+    const bool is_idle = end->is_idle;
+    drop(end, request, is_idle);
+    return is_idle;
+}
+
+static sb_status run(void *comm, const struct sb__nccl_request *wanted, sb_error *err) {
+    sb_status st;
+    struct sb__nccl_request *request = begin(comm, wanted, &st, err);
+    if (!request)
+        return st;
+    st = nccl_wait(comm, request, err);
+    if (st != SB_OK)
+        (void)nccl_abandon(comm, request);
+    return st;
+}
+
+static sb_status nccl_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                 sb_error *err) {
+    const struct sb__nccl_request wanted = {.kind = REDUCE, .op = op, .buffer = *buffer};
+    return run(comm, &wanted, err);
+}
+
+static sb_status nccl_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    const struct sb__nccl_request wanted = {.kind = BROADCAST, .root = root, .buffer = *buffer};
+    return run(comm, &wanted, err);
+}
+
+const sb_comm_engine sb__nccl_engine = {
+    .struct_size = sizeof(sb_comm_engine),
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .flags = SB_COMM_ENGINE_HALF,
+    .name = "nccl",
+    .open = nccl_open,
+    .close = sb__nccl_close,
+    .all_reduce = nccl_all_reduce,
+    .broadcast = nccl_broadcast,
+    .takes = nccl_takes,
+    .start = nccl_start,
+    .test = nccl_test,
+    .wait = nccl_wait,
+    .abandon = nccl_abandon,
+};

@@ -1,0 +1,40 @@
+/* What each system does in its own way. */
+#ifndef SB_COMM_PORT_H
+#define SB_COMM_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __MINGW32__
+#include <stdio.h> /* says which of the two printfs it has */
+#define SB__COMM_PRINTF(format_at, args_at)                                                        \
+    __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
+#else
+#define SB__COMM_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#endif
+
+#ifdef _WIN32
+#define SB__COMM_LIBRARY(elsewhere, on_windows) on_windows
+#define SB__COMM_LIBRARY_PATH                   "PATH"
+#else
+#define SB__COMM_LIBRARY(elsewhere, on_windows) elsewhere
+#define SB__COMM_LIBRARY_PATH                   "LD_LIBRARY_PATH"
+#endif
+
+#define SB__COMM_SECOND 1000000000u
+
+/* The number of this process; without forks always the same. */
+int64_t sb__comm_process(void);
+
+/* Nanoseconds from some moment on. */
+uint64_t sb__comm_now(void);
+void sb__comm_sleep(uint64_t nanoseconds);
+
+/* A shared library, the loaded one first; NULL: it cannot be opened, and `reason` has the system's
+   text. */
+void *sb__comm_library_open(const char *name, char *reason, size_t capacity);
+/* NULL: there is no such function. */
+void *sb__comm_library_symbol(void *library, const char *name);
+void sb__comm_library_close(void *library);
+
+#endif

@@ -1,0 +1,451 @@
+#include "reducer.h"
+
+#include "error.h"
+
+#include <stdlib.h>
+
+/* --- making ----------------------------------------------------------------------- */
+
+static size_t max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Whether a blob goes in place: gathering it would take longer, twice a copy of it, than a message
+   of its own, whose latency grows with the ranks. */
+static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
+    const size_t bytes = sb__comm_blob_bytes(blob);
+    return bytes >= reducer->bucket_bytes ||
+           bytes >= SB__LARGE_BYTES_A_RANK * (uint64_t)reducer->comm->size;
+}
+
+static void add_bucket(sb_reducer *reducer, sb_blob *blob) {
+    const int64_t first = reducer->num_placed;
+    reducer->buckets[reducer->num_buckets++] =
+        (struct sb__bucket){.first = first, .dtype = sb_blob_dtype(blob)};
+}
+
+/* Into the last bucket. */
+static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
+    struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
+    reducer->entries[reducer->num_placed++] = (struct sb__entry){
+        .blob = blob,
+        .index = index,
+        .count = sb_blob_count(blob),
+        .bucket = reducer->num_buckets - 1,
+    };
+    bucket->num_entries++;
+    bucket->elements += sb_blob_count(blob);
+}
+
+/* A bucket of the small blobs from `last` down to before `first`. */
+static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int64_t first) {
+    add_bucket(reducer, blobs[last]);
+    for (int64_t i = last; i > first; i--)
+        if (!is_large(reducer, blobs[i]))
+            place(reducer, blobs[i], i);
+    struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
+    bucket->gathers = bucket->elements > 0;
+    if (bucket->gathers)
+        reducer->room_bytes =
+            max_size(reducer->room_bytes, (size_t)bucket->elements * sb_dtype_size(bucket->dtype));
+}
+
+/* Fills buckets from the last blob of the list to the first. One of small blobs stays open while
+   large ones go by, and comes after them. */
+static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
+    int64_t open = -1; /* the first blob of the bucket that is open */
+    size_t bytes = 0;
+    for (int64_t i = reducer->num_entries; i--;) {
+        sb_blob *blob = blobs[i];
+        if (is_large(reducer, blob)) {
+            add_bucket(reducer, blob);
+            place(reducer, blob, i);
+            continue;
+        }
+        const size_t more =
+            sb__comm_blob_bytes(blob); /* less than bucket_bytes; `bytes` is not more */
+        if (open >= 0 && (sb_blob_dtype(blob) != sb_blob_dtype(blobs[open]) ||
+                          more > reducer->bucket_bytes - bytes)) {
+            gather(reducer, blobs, open, i);
+            open = -1;
+        }
+        if (open < 0) {
+            open = i;
+            bytes = 0;
+        }
+        bytes += more;
+    }
+    if (open >= 0)
+        gather(reducer, blobs, open, -1);
+}
+
+static int compare(const void *a, const void *b) {
+    const struct sb__registered *one = a, *other = b;
+    return ((uintptr_t)one->blob > (uintptr_t)other->blob) -
+           ((uintptr_t)one->blob < (uintptr_t)other->blob);
+}
+
+/* `by_blob` is still free: its room holds the memories that must be apart. */
+static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
+    const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
+    for (int64_t i = 0; i < reducer->num_entries; i++) {
+        sb_mem *mem;
+        if (!blobs[i])
+            return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld is NULL", (long long)i);
+        sb_status st = sb__comm_check_dtype(reducer->comm, sb_blob_dtype(blobs[i]), err);
+        if (st == SB_OK)
+            st = sb_blob_mutable_mem(blobs[i], reducer->part, &mem, err);
+        if (st != SB_OK)
+            return st;
+        memories[i] = mem;
+    }
+    return sb__check_apart(memories, reducer->num_entries, err);
+}
+
+static void take_blobs(sb_reducer *reducer, sb_blob *const *blobs) {
+    const int64_t count = reducer->num_entries;
+    make_buckets(reducer, blobs);
+    for (int64_t i = 0; i < count; i++)
+        reducer->by_blob[i] = (struct sb__registered){reducer->entries[i].blob, i};
+    if (count > 1)
+        qsort(reducer->by_blob, (size_t)count, sizeof *reducer->by_blob, compare);
+}
+
+static sb_status make_room(sb_reducer *reducer, struct sb__room *room, sb_error *err) {
+    sb_status st = sb_mem_create(reducer->comm->context, reducer->room_bytes, &room->mem, err);
+    return st == SB_OK ? sb_mem_overwrite_cpu(room->mem, &room->ptr, err) : st;
+}
+
+static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
+    sb_status st = SB_OK;
+    for (int i = 0; i < SB__ROOMS && st == SB_OK && reducer->room_bytes; i++)
+        st = make_room(reducer, &reducer->rooms[i], err);
+    return st;
+}
+
+/* Arrays of one a blob. */
+static sb_status allocate(sb_reducer *reducer, sb_error *err) {
+    const size_t count = reducer->num_entries ? (size_t)reducer->num_entries : 1;
+    reducer->entries = calloc(count, sizeof *reducer->entries);
+    reducer->buckets = calloc(count, sizeof *reducer->buckets);
+    reducer->by_blob = calloc(count, sizeof *reducer->by_blob);
+    return reducer->entries && reducer->buckets && reducer->by_blob ? (sb_status)SB_OK
+                                                                    : sb__comm_fail_memory(err);
+}
+
+static void free_all(sb_reducer *reducer) {
+    for (int i = 0; i < SB__ROOMS; i++)
+        sb_mem_release(reducer->rooms[i].mem);
+    free(reducer->entries);
+    free(reducer->buckets);
+    free(reducer->by_blob);
+    free(reducer);
+}
+
+static sb_status make(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
+                      const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
+    sb_reducer *reducer = calloc(1, sizeof *reducer);
+    if (!reducer)
+        return sb__comm_fail_memory(err);
+    reducer->comm = comm;
+    reducer->part = options->part;
+    reducer->op = options->op;
+    reducer->bucket_bytes = options->bucket_bytes;
+    reducer->num_entries = num_blobs;
+    sb_status st = allocate(reducer, err);
+    if (st == SB_OK)
+        st = check_blobs(reducer, blobs, err);
+    if (st == SB_OK) {
+        take_blobs(reducer, blobs);
+        st = make_rooms(reducer, err);
+    }
+    if (st == SB_OK)
+        *out = reducer;
+    else
+        free_all(reducer);
+    return st;
+}
+
+#define FIRST_OPTIONS_SIZE                                                                         \
+    (offsetof(sb_reducer_options, bucket_bytes) + sizeof(((sb_reducer_options *)0)->bucket_bytes))
+
+static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
+                              const sb_reducer_options *options, sb_reducer_options *ours,
+                              sb_reducer **out, sb_error *err) {
+    sb_status st = SB_OK;
+    if (options)
+        st = sb__comm_adopt_struct(ours, sizeof *ours, FIRST_OPTIONS_SIZE, options,
+                                   options->struct_size, "sb_reducer_options", err);
+    if (st != SB_OK)
+        return st;
+    if (!out)
+        return sb__comm_fail_null(err, "out");
+    if (ours->part != SB_DATA && ours->part != SB_DIFF)
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "a blob has no part %d", ours->part);
+    if (num_blobs < 0)
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld blobs",
+                             (long long)num_blobs);
+    if (num_blobs && !blobs)
+        return sb__comm_fail_null(err, "blobs");
+    return sb__comm_check_op(ours->op, err);
+}
+
+static void begin_step(sb_reducer *reducer) {
+    reducer->next = reducer->num_done = reducer->oldest = 0;
+    reducer->result = SB_OK;
+    for (int64_t i = 0; i < reducer->num_entries; i++)
+        reducer->entries[i].ready = false;
+    for (int64_t i = 0; i < reducer->num_buckets; i++)
+        reducer->buckets[i].missing = reducer->buckets[i].num_entries;
+}
+
+/* Whatever this rank alone finds wrong, it still takes part in the comparison: the others wait. */
+sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
+                            const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
+    sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    sb_error story;
+    sb_status st = sb__comm_check(comm, err);
+    if (st != SB_OK)
+        return st;
+    st = check_create(blobs, num_blobs, options, &ours, out, &story);
+    if (st == SB_OK)
+        st = make(comm, blobs, num_blobs, &ours, &reducer, &story);
+    st = sb__register(reducer, blobs, comm, st, &story);
+    if (st != SB_OK) {
+        if (reducer)
+            free_all(reducer);
+        if (err)
+            *err = story;
+        return st;
+    }
+    begin_step(reducer);
+    *out = reducer;
+    return SB_OK;
+}
+
+/* --- a step ---------------------------------------------------------------------------- */
+
+static void end_step(sb_reducer *reducer) {
+    reducer->in_step = reducer->comm->has_step = false;
+    begin_step(reducer);
+}
+
+static void fail_step(sb_reducer *reducer) {
+    for (int64_t i = 0; i < reducer->next; i++)
+        if (reducer->buckets[i].state == SB__BUCKET_FLIES)
+            sb__bucket_fail(reducer, &reducer->buckets[i]);
+    end_step(reducer);
+}
+
+static void give_up_step(sb_reducer *reducer) {
+    sb_comm *comm = reducer->comm;
+    const bool is_usable = sb__comm_check_usable(comm, NULL) == SB_OK;
+    for (int64_t i = 0; is_usable && i < reducer->next && !comm->failed; i++) {
+        struct sb__bucket *bucket = &reducer->buckets[i];
+        if (bucket->state == SB__BUCKET_FLIES &&
+            sb__comm_wait(comm, bucket->request, NULL) == SB_OK)
+            bucket->request = NULL;
+    }
+    comm->failed = true;
+    fail_step(reducer);
+}
+
+void sb_reducer_destroy(sb_reducer *reducer) {
+    if (!reducer)
+        return;
+    if (reducer->in_step)
+        give_up_step(reducer);
+    struct sb__comm_write *ended = reducer->ended;
+    free_all(reducer);
+    sb__comm_writes_destroy(&ended);
+}
+
+/* The last step of a call: deleters may make the next one, or destroy the reducer. */
+static void destroy_ended(sb_reducer *reducer) {
+    struct sb__comm_write *ended = reducer->ended;
+    reducer->ended = NULL;
+    sb__comm_writes_destroy(&ended);
+}
+
+static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
+    sb__bucket_end(reducer, bucket);
+    bucket->state = SB__BUCKET_DONE;
+    while (reducer->oldest < reducer->next &&
+           reducer->buckets[reducer->oldest].state == SB__BUCKET_DONE)
+        reducer->oldest++;
+    if (bucket->room >= 0)
+        reducer->rooms[bucket->room].taken = false;
+    reducer->num_done++;
+}
+
+/* Ends buckets that are done, up to the oldest that is not: to ask for each would take long where
+   many fly, and an engine gets on with all when it is asked for one. */
+static sb_status test_oldest(sb_reducer *reducer, sb_error *err) {
+    for (int64_t i = reducer->oldest; i < reducer->next; i++) {
+        struct sb__bucket *bucket = &reducer->buckets[i];
+        bool done = false;
+        if (bucket->state != SB__BUCKET_FLIES)
+            continue;
+        sb_status st = sb__comm_test(reducer->comm, bucket->request, &done, err);
+        if (st != SB_OK)
+            return st;
+        if (!done)
+            break;
+        finish(reducer, bucket);
+    }
+    return SB_OK;
+}
+
+static bool find_room(sb_reducer *reducer, struct sb__bucket *bucket) {
+    bucket->room = -1;
+    if (!bucket->gathers)
+        return true;
+    for (int32_t i = 0; i < SB__ROOMS; i++)
+        if (!reducer->rooms[i].taken)
+            bucket->room = i;
+    return bucket->room >= 0;
+}
+
+static bool may_start(sb_reducer *reducer) {
+    if (reducer->next == reducer->num_buckets)
+        return false;
+    struct sb__bucket *bucket = &reducer->buckets[reducer->next];
+    return bucket->missing == 0 && find_room(reducer, bucket);
+}
+
+static sb_status start_all(sb_reducer *reducer, sb_error *err) {
+    while (may_start(reducer)) {
+        struct sb__bucket *bucket = &reducer->buckets[reducer->next];
+        sb_status st = sb__bucket_start(reducer, bucket, err);
+        if (st != SB_OK)
+            return st;
+        reducer->next++;
+        bucket->state = SB__BUCKET_FLIES;
+        if (bucket->room >= 0)
+            reducer->rooms[bucket->room].taken = true;
+        if (!bucket->request)
+            finish(reducer, bucket);
+    }
+    return SB_OK;
+}
+
+static sb_status get_on(sb_reducer *reducer, sb_error *story) {
+    sb_status st = test_oldest(reducer, story);
+    return st == SB_OK ? start_all(reducer, story) : st;
+}
+
+static struct sb__entry *find(sb_reducer *reducer, const sb_blob *blob) {
+    int64_t low = 0, high = reducer->num_entries;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if ((uintptr_t)reducer->by_blob[middle].blob < (uintptr_t)blob)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == reducer->num_entries || reducer->by_blob[low].blob != blob)
+        return NULL;
+    return &reducer->entries[reducer->by_blob[low].entry];
+}
+
+/* In its step the reducer has the communicator alone. */
+static sb_status check_step(const sb_reducer *reducer, sb_error *err) {
+    return reducer->in_step ? sb__comm_check_usable(reducer->comm, err)
+                            : sb__comm_check(reducer->comm, err);
+}
+
+static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *entry,
+                             const sb_blob *blob, sb_error *err) {
+    const sb_dtype dtype = reducer->buckets[entry->bucket].dtype;
+    if (entry->ready)
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
+                             "the blob is ready already in this step");
+    if (dtype != sb_blob_dtype(blob)) /* another one where the registered one was */
+        return sb__comm_fail(err, SB_ERR_DTYPE_MISMATCH,
+                             "the blob is of %s, and was of %s when it was registered",
+                             sb_dtype_name(sb_blob_dtype(blob)), sb_dtype_name(dtype));
+    if (entry->count != sb_blob_count(blob))
+        return sb__comm_fail(err, SB_ERR_SHAPE_MISMATCH,
+                             "the blob has %lld elements, and had %lld when it was registered",
+                             (long long)sb_blob_count(blob), (long long)entry->count);
+    return SB_OK;
+}
+
+static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
+    sb_error story;
+    sb_status st = check_step(reducer, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__entry *entry = find(reducer, blob);
+    if (!entry)
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was not registered");
+    st = check_ready(reducer, entry, blob, err);
+    if (st != SB_OK)
+        return st;
+    entry->ready = true;
+    reducer->buckets[entry->bucket].missing--;
+    reducer->in_step = reducer->comm->has_step = true;
+    st = get_on(reducer, &story);
+    if (st != SB_ERR_COMM_FAILURE)
+        return SB_OK; /* what could not start is tried again */
+    fail_step(reducer);
+    if (err)
+        *err = story;
+    return st;
+}
+
+sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
+    if (!reducer || !blob)
+        return sb__comm_fail_null(err, reducer ? "blob" : "reducer");
+    sb_status st = ready(reducer, blob, err);
+    destroy_ended(reducer);
+    return st;
+}
+
+static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
+    for (int64_t i = 0; i < reducer->num_entries; i++)
+        if (!reducer->entries[i].ready)
+            return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld was not ready",
+                                 (long long)reducer->entries[i].index);
+    return SB_OK;
+}
+
+/* Starts what can start; if that is not all, a room is lacking, so that some bucket flies. */
+static sb_status run(sb_reducer *reducer, sb_error *err) {
+    for (;;) {
+        sb_status st = start_all(reducer, err);
+        if (st != SB_OK || reducer->num_done == reducer->num_buckets)
+            return st;
+        struct sb__bucket *bucket = &reducer->buckets[reducer->oldest];
+        st = sb__comm_wait(reducer->comm, bucket->request, err);
+        if (st != SB_OK)
+            return st;
+        finish(reducer, bucket);
+    }
+}
+
+static sb_status wait_for_all(sb_reducer *reducer, sb_error *err) {
+    sb_status st = check_step(reducer, err);
+    if (st == SB_OK)
+        st = check_all_ready(reducer, err);
+    if (st == SB_OK)
+        st = run(reducer, err);
+    if (st == SB_ERR_COMM_FAILURE && reducer->in_step)
+        fail_step(reducer);
+    if (st != SB_OK)
+        return st;
+    st = reducer->result;
+    if (st != SB_OK && err)
+        *err = reducer->error;
+    end_step(reducer);
+    return st;
+}
+
+sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err) {
+    if (!reducer)
+        return sb__comm_fail_null(err, "reducer");
+    sb_status st = wait_for_all(reducer, err);
+    destroy_ended(reducer);
+    return st;
+}

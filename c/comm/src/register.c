@@ -1,0 +1,177 @@
+/* What a reducer's ranks compare before its first step: in one small reduction if all is well, of
+   a sum over what each has registered. If not, rank 0 tells what it has, and the first rank that
+   differs tells all what the difference is. */
+#include "reducer.h"
+
+#include "error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A blob, or the head of the list. Equal ones are equal as bytes. */
+struct record {
+    int64_t dtype;    /* of a blob */
+    int64_t num_axes; /* -1 without a shape, which is no scalar */
+    int64_t dims[SB_MAX_AXES];
+    int64_t num_blobs, name, op, bucket_bytes; /* of the head */
+};
+
+/* What this rank registers. */
+struct list {
+    const struct sb_reducer *reducer;
+    sb_blob *const *blobs;
+};
+
+/* Record 0 is the head, 1 the first blob. */
+static struct record record_at(const struct list *list, int64_t i) {
+    const struct sb_reducer *reducer = list->reducer;
+    struct record record = {.dtype = 0};
+    if (i == 0) {
+        record.num_blobs = reducer->num_entries;
+        record.name = reducer->part;
+        record.op = reducer->op;
+        record.bucket_bytes = (int64_t)reducer->bucket_bytes;
+        return record;
+    }
+    if (i > reducer->num_entries)
+        return record;
+    const sb_blob *blob = list->blobs[i - 1];
+    record.dtype = sb_blob_dtype(blob);
+    const int32_t num_axes = sb_blob_num_axes(blob);
+    record.num_axes = num_axes || sb_blob_count(blob) ? num_axes : -1;
+    memcpy(record.dims, sb_blob_shape(blob), (size_t)num_axes * sizeof *record.dims);
+    return record;
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t sum_of(const struct list *list) {
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (int64_t i = 0; i <= list->reducer->num_entries; i++) {
+        const struct record record = record_at(list, i);
+        const unsigned char *bytes = (const unsigned char *)&record;
+        for (size_t j = 0; j < sizeof record; j++)
+            sum = (sum ^ bytes[j]) * 0x100000001b3u;
+    }
+    return sum;
+}
+
+static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t count,
+                        sb_error *err) {
+    const sb_comm_buffer buffer = {.ptr = values, .count = count, .dtype = SB_DTYPE_F64};
+    return sb__comm_all_reduce(comm, op, &buffer, err);
+}
+
+/* After the first reduction, in which the others have been, too: whoever cannot send gives up. */
+static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
+    return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
+}
+
+static sb_status broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size, sb_error *err) {
+    const sb_comm_buffer buffer = {.ptr = bytes, .count = (int64_t)size, .dtype = SB_DTYPE_U8};
+    return sb__comm_broadcast(comm, root, &buffer, err) == SB_OK ? SB_OK
+                                                                 : sb__comm_give_up(comm, err);
+}
+
+static void shape_text(const struct record *record, char out[100]) {
+    if (record->num_axes < 0) {
+        (void)snprintf(out, 100, "%s without a shape", sb_dtype_name((sb_dtype)record->dtype));
+        return;
+    }
+    int used = snprintf(out, 100, "%s (", sb_dtype_name((sb_dtype)record->dtype));
+    for (int64_t i = 0; i < record->num_axes && i < SB_MAX_AXES && used < 76; i++)
+        used += snprintf(out + used, 100 - (size_t)used, i ? " %lld" : "%lld",
+                         (long long)record->dims[i]);
+    (void)snprintf(out + used, 100 - (size_t)used, ")");
+}
+
+static sb_status tell_blob(const struct record *theirs, const struct record *ours, int64_t i,
+                           int32_t rank, sb_error *err) {
+    char other[100], own[100];
+    shape_text(theirs, other);
+    shape_text(ours, own);
+    const sb_status st =
+        theirs->dtype != ours->dtype ? SB_ERR_DTYPE_MISMATCH : SB_ERR_SHAPE_MISMATCH;
+    return sb__comm_fail(err, st, "blob %lld is %s at rank 0, %s at rank %d", (long long)i, other,
+                         own, rank);
+}
+
+static sb_status tell_head(const struct record *theirs, const struct record *ours, int32_t rank,
+                           sb_error *err) {
+    if (theirs->num_blobs != ours->num_blobs)
+        return sb__comm_fail(err, SB_ERR_SHAPE_MISMATCH,
+                             "rank 0 registers %lld blobs, rank %d %lld",
+                             (long long)theirs->num_blobs, rank, (long long)ours->num_blobs);
+    return sb__comm_fail(
+        err, SB_ERR_INVALID_ARGUMENT,
+        "rank 0 reduces %s by op %lld in buckets of %lld, rank %d %s by op %lld in "
+        "buckets of %lld",
+        theirs->name ? "diff" : "data", (long long)theirs->op, (long long)theirs->bucket_bytes,
+        rank, ours->name ? "diff" : "data", (long long)ours->op, (long long)ours->bucket_bytes);
+}
+
+/* Rank 0's records, one after the other; what this rank finds, if anything, is its `story`. */
+static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out, sb_error *story,
+                         sb_error *err) {
+    int64_t records = 1;
+    for (int64_t i = 0; i < records; i++) {
+        const struct record ours = record_at(list, i);
+        struct record theirs = ours;
+        sb_status st = broadcast(comm, 0, &theirs, sizeof theirs, err);
+        if (st != SB_OK)
+            return st;
+        if (i == 0)
+            records += theirs.num_blobs;
+        if (*out != SB_OK || !memcmp(&ours, &theirs, sizeof ours))
+            continue;
+        *out = i ? tell_blob(&theirs, &ours, i - 1, comm->rank, story)
+                 : tell_head(&theirs, &ours, comm->rank, story);
+    }
+    return SB_OK;
+}
+
+/* The story of the first rank that has one becomes everybody's; one of a failure is told by rank,
+   a difference names its ranks itself. */
+static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_error *story,
+                             sb_error *err) {
+    double first = ours == SB_OK ? comm->size : comm->rank;
+    sb_error told = {.code = SB_OK};
+    sb_status st = reduce_first(comm, &first, err);
+    if (st != SB_OK)
+        return st;
+    if (!(first >= 0 && first < comm->size)) { /* the sums differed, and nothing else does */
+        (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
+        return sb__comm_give_up(comm, err);
+    }
+    const int32_t rank = (int32_t)first;
+    if (rank == comm->rank)
+        told = *story;
+    st = broadcast(comm, rank, &told, sizeof told, err);
+    if (st != SB_OK)
+        return st;
+    if (told.code >= 0) /* what another rank sends may be anything */
+        told.code = sb__comm_give_up(comm, NULL);
+    if (ours != SB_OK && is_failure)
+        return ours; /* whose story is in `err` still */
+    return is_failure ? sb__comm_fail(err, told.code, "rank %d: %.200s", rank, told.message)
+                      : sb__comm_fail_slot(err, told.code, &told, "registration");
+}
+
+sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
+                       sb_status st, sb_error *err) {
+    const struct list list = {reducer, blobs};
+    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL: this rank has failed */
+    const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
+    double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
+    sb_error story = {.code = SB_OK};
+    if (st != SB_OK)
+        story = *err;
+    sb_status ours = reduce(comm, SB_COMM_MAX, most, 5, err);
+    if (ours != SB_OK)
+        return ours;
+    if (most[0] > 0 || !reducer)
+        return share_story(comm, true, st, &story, err);
+    if (most[1] == -most[2] && most[3] == -most[4])
+        return SB_OK;
+    sb_status failed = compare(&list, comm, &ours, &story, err);
+    return failed != SB_OK ? failed : share_story(comm, false, ours, &story, err);
+}

@@ -1,0 +1,58 @@
+/* The simulated communicator from inside. */
+#ifndef SB_COMM_SIM_COMM_H
+#define SB_COMM_SIM_COMM_H
+
+#include "comm.h"
+#include <pthread.h>
+#include <syncblob/sim_comm.h>
+
+enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
+
+/* A rank's share of an operation. The elements are touched only under the group's lock. */
+struct sb__sim_part {
+    struct sb__sim_operation *operation;
+    bool here;      /* the rank has called, and did not fall silent */
+    uint64_t began; /* nanoseconds */
+    uint64_t due;   /* when the rank learns that the operation is done */
+    sb_comm_buffer buffer;
+};
+
+/* What all ranks do together: the n-th call of each. */
+struct sb__sim_operation {
+    struct sb__sim_operation *previous, *next; /* in the order in which they were begun */
+    enum sb__sim_kind kind;
+    sb_comm_op op;
+    int32_t root;
+    int32_t first; /* the rank that called first, with which the others have to agree */
+    int32_t arrived, left;
+    struct sb__sim_part parts[]; /* one a rank */
+};
+
+struct sb__sim_group;
+
+struct sb__sim_rank {
+    struct sb__sim_group *group;
+    int32_t rank;
+    bool gone;
+    uint64_t number;                    /* of its next operation */
+    struct sb__sim_operation *upcoming; /* that one; NULL: no rank has begun it */
+    uint64_t random;
+    int64_t fail_nth; /* 0: not armed */
+    sb_sim_comm_failure mode;
+};
+
+struct sb__sim_group {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int32_t size, alive;
+    uint64_t delay, limit;                  /* nanoseconds */
+    bool broken;                            /* nobody touches anybody's elements any more */
+    char story[160];                        /* why */
+    struct sb__sim_operation *first, *last; /* those that some rank has not left */
+    struct sb__sim_rank ranks[];
+};
+
+/* Does the work of an operation that all ranks have called. */
+void sb__sim_combine(struct sb__sim_operation *operation, int32_t size);
+
+#endif

@@ -1,0 +1,967 @@
+/* Communicators over NCCL on its stand-in: the sums, the orders, what a rank that fails, stops or
+   is gone does to the others, and every call failing in turn. A rank is a thread with a device. */
+#include "fixture.h"
+#include "halves.h"
+#include "ranks.h"
+#include "standin_nccl.h"
+
+#include "../../src/comm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <syncblob/nccl.h>
+#include <syncblob/reducer.h>
+
+#define MOST        4
+#define BLOBS       7
+#define SHORT_LIMIT 500 /* milliseconds, where a rank is not there; the others are in time */
+#define FAULT_LIMIT 30  /* where either may be */
+#define LONG_LIMIT  60000
+
+static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33, 50, 9};
+static const sb_dtype dtypes[BLOBS] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64,
+                                       SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_BF16};
+
+/* --- the devices of a test ----------------------------------------------------------------- */
+
+struct team {
+    int32_t size;
+    sb_context *contexts[MOST];
+    sb_comm *comms[MOST];
+};
+
+static void open_contexts(struct team *team, int32_t size) {
+    sb_error err;
+    *team = (struct team){.size = size};
+    standin_set(STANDIN_DEVICES, MOST);
+    for (int32_t i = 0; i < size; i++) {
+        char device[16];
+        (void)snprintf(device, sizeof device, "cuda:%d", i);
+        assert_ok(cuda_context(device, &team->contexts[i], &err));
+    }
+}
+
+static void open_team(struct team *team, int32_t size, uint32_t limit) {
+    sb_error err;
+    open_contexts(team, size);
+    assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
+}
+
+/* After the communicators. */
+static void close_contexts(const struct team *team) {
+    for (int32_t i = 0; i < team->size; i++)
+        sb_context_release(team->contexts[i]);
+    assert_int_equal(standin_nccl_live(), 0);
+    assert_untouched();
+}
+
+static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) {
+    ranks_run_on(team->size, team->comms, task, team);
+    close_contexts(team);
+}
+
+/* --- values -------------------------------------------------------------------------------- */
+
+/* Halves hold small integers, whose sums are exact, too. */
+static double value_of(int32_t rank, int blob, int64_t i) {
+    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
+    if (is_half(dtypes[blob]))
+        return (double)(test_random(&seed) % 17) - 8;
+    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
+}
+
+static double rounded(sb_dtype dtype, double value) {
+    return dtype == SB_DTYPE_F32 ? (double)(float)value : value;
+}
+
+static double combined(sb_comm_op op, sb_dtype dtype, int32_t size, int blob, int64_t i) {
+    double value = rounded(dtype, value_of(0, blob, i));
+    for (int32_t r = 1; r < size; r++) {
+        const double other = rounded(dtype, value_of(r, blob, i));
+        if (op == SB_COMM_SUM || op == SB_COMM_MEAN)
+            value += other;
+        else if (op == SB_COMM_MIN ? other < value : other > value)
+            value = other;
+    }
+    return op == SB_COMM_MEAN ? value / size : value;
+}
+
+static void put(sb_dtype dtype, void *values, int64_t i, double value) {
+    if (dtype == SB_DTYPE_F32)
+        ((float *)values)[i] = (float)value;
+    else if (is_half(dtype))
+        ((uint16_t *)values)[i] = half_of(dtype, value);
+    else
+        ((double *)values)[i] = value;
+}
+
+static double at(sb_dtype dtype, const void *values, int64_t i) {
+    if (is_half(dtype))
+        return value_of_half(dtype, ((const uint16_t *)values)[i]);
+    return dtype == SB_DTYPE_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
+}
+
+static bool is_near(sb_dtype dtype, double found, double right, int32_t size) {
+    const double off = found - right,
+                 bound = is_half(dtype) ? 8 * 0x1p-9
+                                        : size * 500.0 * (dtype == SB_DTYPE_F32 ? 6e-8 : 1e-15);
+    return off <= bound && -off <= bound;
+}
+
+struct net {
+    sb_blob *blobs[BLOBS];
+};
+
+static void net_open(struct net *net, sb_context *context) {
+    sb_error err;
+    for (int b = 0; b < BLOBS; b++)
+        expect_ok(sb_blob_create_shaped(context, dtypes[b], &counts[b], 1, &net->blobs[b], &err));
+}
+
+static void net_close(struct net *net) {
+    for (int b = 0; b < BLOBS; b++)
+        sb_blob_destroy(net->blobs[b]);
+}
+
+/* A rank's diff, with the newest bytes on the device or on the host. */
+static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, sb_error *err) {
+    void *values;
+    if (!counts[b])
+        return SB_OK;
+    const sb_status st = sb_blob_overwrite_cpu(net->blobs[b], SB_DIFF, &values, err);
+    for (int64_t i = 0; i < counts[b] && st == SB_OK; i++)
+        put(dtypes[b], values, i, value_of(rank, b, i));
+    return st == SB_OK && on_device ? sb_blob_mutable_gpu(net->blobs[b], SB_DIFF, &values, err)
+                                    : st;
+}
+
+static void fill(struct net *net, int32_t rank, int b, bool on_device) {
+    sb_error err;
+    expect_ok(try_fill(net, rank, b, on_device, &err));
+}
+
+static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
+    sb_error err;
+    const void *values = NULL;
+    if (!counts[b])
+        return true;
+    if (sb_blob_cpu(net->blobs[b], SB_DIFF, &values, &err) != SB_OK)
+        return false;
+    for (int64_t i = 0; i < counts[b]; i++)
+        if (!is_near(dtypes[b], at(dtypes[b], values, i), combined(op, dtypes[b], size, b, i),
+                     size))
+            return false;
+    return true;
+}
+
+/* --- sums ---------------------------------------------------------------------------------- */
+
+static void reduce_host(sb_comm *comm, void *arg) {
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_error err;
+    (void)arg;
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++)
+        for (int b = 0; b < BLOBS; b++) {
+            double values[700];
+            for (int64_t i = 0; i < counts[b]; i++)
+                put(dtypes[b], values, i, value_of(rank, b, i));
+            expect_ok(sb_comm_all_reduce(comm, op, dtypes[b], counts[b], values, &err));
+            for (int64_t i = 0; i < counts[b]; i++)
+                expect(is_near(dtypes[b], at(dtypes[b], values, i),
+                               combined(op, dtypes[b], size, b, i), size));
+        }
+    expect_ok(sb_comm_barrier(comm, &err));
+    for (int32_t root = 0; root < size; root++) {
+        int32_t bytes[100] = {rank, rank};
+        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes, &err));
+        expect(bytes[0] == root && bytes[1] == root && bytes[99] == 0);
+    }
+}
+
+static void reduce_blobs(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_error err;
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
+        struct net net;
+        net_open(&net, team->contexts[rank]);
+        for (int b = 0; b < BLOBS; b++)
+            fill(&net, rank, b, (b + rank) % 3 != 0);
+        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_DIFF, op, &err));
+        sb_mem *diff = NULL;
+        expect_ok(sb_blob_mutable_mem(net.blobs[1], SB_DIFF, &diff, &err));
+        expect(sb_mem_head(diff) == ((1 + rank) % 3 ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU));
+        for (int b = 0; b < BLOBS; b++)
+            expect(holds(&net, b, op, size));
+        net_close(&net);
+    }
+}
+
+static void broadcast_blobs(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    sb_error err;
+    for (int32_t root = 0; root < team->size; root++) {
+        struct net net;
+        net_open(&net, team->contexts[rank]);
+        for (int b = 0; b < BLOBS; b++)
+            fill(&net, rank == root ? 0 : 3, b, b % 2 != 0);
+        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_DIFF, root, &err));
+        for (int b = 0; b < BLOBS; b++)
+            expect(holds(&net, b, SB_COMM_SUM, 1));
+        net_close(&net);
+    }
+}
+
+TEST(sums_are_those_of_all_ranks) {
+    static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_host, reduce_blobs,
+                                                               broadcast_blobs};
+    for (int32_t size = 1; size <= MOST; size++)
+        for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+            struct team team;
+            open_team(&team, size, LONG_LIMIT);
+            run_team(&team, tasks[i]);
+        }
+}
+
+/* --- the reducer --------------------------------------------------------------------------- */
+
+static void random_step(struct net *net, sb_comm *comm, sb_reducer *reducer, uint64_t *seed) {
+    sb_error err;
+    int order[BLOBS];
+    for (int i = 0; i < BLOBS; i++)
+        order[i] = i;
+    for (int i = BLOBS - 1; i > 0; i--) {
+        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
+        order[j] = order[i];
+        order[i] = other;
+    }
+    for (int i = 0; i < BLOBS; i++) {
+        fill(net, sb_comm_rank(comm), order[i], test_random(seed) % 4 != 0);
+        expect_ok(sb_reducer_ready(reducer, net->blobs[order[i]], &err));
+    }
+    expect_ok(sb_reducer_wait(reducer, &err));
+    for (int b = 0; b < BLOBS; b++)
+        expect(holds(net, b, SB_COMM_MEAN, sb_comm_size(comm)));
+}
+
+static void reduce_in_random_orders(sb_comm *comm, void *arg) {
+    static const size_t bucket_sizes[] = {0, 300, SIZE_MAX};
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    uint64_t seed = 17 + (uint64_t)rank;
+    sb_error err;
+    for (size_t size = 0; size < sizeof bucket_sizes / sizeof *bucket_sizes; size++) {
+        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        sb_reducer *reducer = NULL;
+        struct net net;
+        options.bucket_bytes = bucket_sizes[size];
+        net_open(&net, team->contexts[rank]);
+        expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+        for (int step = 0; step < 4 && reducer; step++)
+            random_step(&net, comm, reducer, &seed);
+        sb_reducer_destroy(reducer);
+        net_close(&net);
+    }
+}
+
+TEST(a_reducer_takes_any_order) {
+    for (int32_t size = 1; size <= MOST; size++) {
+        struct team team;
+        open_team(&team, size, LONG_LIMIT);
+        run_team(&team, reduce_in_random_orders);
+    }
+}
+
+/* --- after the work that is queued --------------------------------------------------------- */
+
+struct kernel {
+    CUdeviceptr ptr;
+    int32_t rank;
+};
+
+static void write_values(void *user) {
+    const struct kernel *kernel = user;
+    float *values = standin_address(kernel->ptr, (size_t)counts[1] * sizeof *values);
+    for (int64_t i = 0; values && i < counts[1]; i++)
+        values[i] = (float)value_of(kernel->rank, 1, i);
+}
+
+/* A backward pass on the context's stream or on the default one, which nobody has waited for. */
+static void reduce_after_kernels(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    CUcontext primary = NULL, old = NULL;
+    sb_stream stream = NULL;
+    sb_error err;
+    expect(cuDevicePrimaryCtxRetain(&primary, rank) == CUDA_SUCCESS);
+    expect_ok(sb_context_stream(team->contexts[rank], &stream, &err));
+    for (int on_default = 0; on_default < 2; on_default++) {
+        struct net net;
+        void *values = NULL;
+        net_open(&net, team->contexts[rank]);
+        expect_ok(sb_blob_overwrite_gpu(net.blobs[1], SB_DIFF, &values, &err));
+        struct kernel kernel = {(CUdeviceptr)(uintptr_t)values, rank};
+        expect(cuCtxPushCurrent(primary) == CUDA_SUCCESS);
+        expect(standin_launch(on_default ? NULL : (CUstream)stream, write_values, &kernel) ==
+               CUDA_SUCCESS);
+        expect(cuCtxPopCurrent(&old) == CUDA_SUCCESS);
+        expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
+        expect(holds(&net, 1, SB_COMM_SUM, team->size));
+        net_close(&net);
+    }
+    expect(cuDevicePrimaryCtxRelease(rank) == CUDA_SUCCESS);
+}
+
+TEST(comes_after_what_is_queued) {
+    struct team team;
+    open_team(&team, 3, LONG_LIMIT);
+    run_team(&team, reduce_after_kernels);
+}
+
+static void reduce_elsewhere(sb_comm *comm, void *arg) {
+    const char *const devices[] = {"cuda:1", "sim:0"};
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        sb_context *context = NULL;
+        struct net net;
+        sb_error err;
+        expect_ok(cuda_context(devices[i], &context, &err));
+        net_open(&net, context);
+        fill(&net, 0, 1, true);
+        expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
+        expect(holds(&net, 1, SB_COMM_SUM, 1));
+        net_close(&net);
+        sb_context_release(context);
+    }
+}
+
+TEST(blobs_of_other_devices_go_through_the_host) {
+    struct team team;
+    open_team(&team, 1, LONG_LIMIT);
+    run_team(&team, reduce_elsewhere);
+}
+
+/* --- making -------------------------------------------------------------------------------- */
+
+struct maker {
+    struct team *team;
+    uint8_t id[SB_NCCL_ID_BYTES];
+    int32_t rank;
+    uint32_t limit;
+    sb_status status;
+    sb_error err;
+};
+
+static void *make_one(void *user) {
+    struct maker *maker = user;
+    struct team *team = maker->team;
+    const int32_t rank = maker->rank;
+    maker->status = sb_nccl_comm_create(team->contexts[rank], maker->id, rank, team->size,
+                                        maker->limit, &team->comms[rank], &maker->err);
+    return NULL;
+}
+
+/* Ranks 0 to `come` - 1. */
+static void make_by_id(struct team *team, struct maker *makers, int32_t come, uint32_t limit) {
+    pthread_t threads[MOST];
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_error err;
+    assert_ok(sb_nccl_id_create(id, &err));
+    for (int32_t i = 0; i < come; i++) {
+        makers[i] = (struct maker){.team = team, .rank = i, .limit = limit};
+        memcpy(makers[i].id, id, sizeof id);
+        assert_int_equal(pthread_create(&threads[i], NULL, make_one, &makers[i]), 0);
+    }
+    for (int32_t i = 0; i < come; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+TEST(ranks_meet_by_an_id) {
+    struct team team;
+    struct maker makers[MOST];
+    open_contexts(&team, 3);
+    make_by_id(&team, makers, 3, LONG_LIMIT);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(makers[i].status, SB_OK);
+    run_team(&team, reduce_host);
+}
+
+TEST(a_rank_that_does_not_come_is_told) {
+    struct team team;
+    struct maker makers[MOST];
+    open_contexts(&team, 3);
+    make_by_id(&team, makers, 2, SHORT_LIMIT);
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(makers[i].status, SB_ERR_COMM_FAILURE);
+        assert_non_null(
+            strstr(makers[i].err.message, "not all of 3 ranks have come within 500 ms"));
+        assert_int_equal(makers[i].err.device_code, 0);
+    }
+    close_contexts(&team);
+}
+
+static void make_over(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    sb_error err, poison;
+    support_poison_error(&err);
+    poison = err;
+    expect_ok(sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm, &err));
+    expect(memcmp(&err, &poison, sizeof err) == 0);
+    expect(comm);
+    if (comm)
+        reduce_blobs(comm, team);
+    sb_comm_destroy(comm);
+}
+
+TEST(ranks_meet_over_another_communicator) {
+    const int64_t ids = standin_calls("ncclGetUniqueId");
+    struct team team;
+    open_contexts(&team, 3);
+    ranks_run(3, NULL, make_over, &team);
+    assert_int_equal(standin_calls("ncclGetUniqueId"), ids + 1); /* each listens for its ranks */
+    close_contexts(&team);
+}
+
+/* One rank has no device; the others do not wait for it. */
+static void make_over_without(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    sb_error err;
+    const sb_status st = sb_nccl_comm_create_over(rank == 1 ? NULL : team->contexts[rank], other,
+                                                  LONG_LIMIT, &comm, &err);
+    expect(st == (rank == 1 ? SB_ERR_INVALID_ARGUMENT : SB_ERR_COMM_FAILURE));
+    expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
+}
+
+/* One rank of the other communicator has gone. */
+static void make_over_broken(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    sb_error err;
+    if (rank == 1)
+        return;
+    support_poison_error(&err);
+    const sb_status st = sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm,
+                                                  rank == 2 ? NULL : &err);
+    expect(st == SB_ERR_COMM_FAILURE);
+    if (rank == 2)
+        return;
+    expect(err.code == SB_ERR_COMM_FAILURE && strstr(err.message, "has ended") && !comm);
+}
+
+TEST(all_are_told_of_one_that_cannot) {
+    static void (*const tasks[])(sb_comm * other, void *arg) = {make_over_without,
+                                                                make_over_broken};
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        struct team team;
+        open_contexts(&team, 3);
+        ranks_run(3, NULL, tasks[i], &team);
+        close_contexts(&team);
+    }
+}
+
+TEST(refuses_contexts_of_other_devices) {
+    static const char *const devices[] = {"cpu", "sim:0"};
+    struct team team;
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_error err;
+    open_contexts(&team, 1);
+    assert_ok(sb_nccl_id_create(id, &err));
+    for (int i = 0; i < 2; i++) {
+        char words[80];
+        sb_context *other;
+        sb_comm *comm, *two[2];
+        assert_ok(cuda_context(devices[i], &other, &err));
+        sb_context *const last[] = {team.contexts[0], other}, *const first[] = {last[1], last[0]};
+        (void)snprintf(words, sizeof words, "a context on \"cuda:N\", not on \"%s\"", devices[i]);
+        assert_int_equal(sb_nccl_comm_create(other, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
+        assert_non_null(strstr(err.message, words));
+        assert_int_equal(sb_nccl_comm_create_all(last, 2, 0, two, &err), SB_ERR_NO_DEVICE);
+        assert_int_equal(sb_nccl_comm_create_all(first, 2, 0, two, &err), SB_ERR_NO_DEVICE);
+        sb_context_release(other);
+    }
+    close_contexts(&team);
+}
+
+TEST(refuses_what_is_no_rank) {
+    static const struct {
+        int32_t rank, size;
+    } rows[] = {{1, 1}, {2, 1}, {-1, 2}, {0, 0}, {-2, -1}};
+    struct team team;
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_comm *comm, *two[2];
+    sb_error err;
+    open_contexts(&team, 1);
+    assert_ok(sb_nccl_id_create(id, &err));
+    sb_context *const same[] = {team.contexts[0], team.contexts[0]};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(
+            sb_nccl_comm_create(team.contexts[0], id, rows[i].rank, rows[i].size, 0, &comm, &err),
+            SB_ERR_INVALID_ARGUMENT);
+    assert_int_equal(sb_nccl_comm_create_all(same, 0, 0, two, &err), SB_ERR_INVALID_ARGUMENT);
+    assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), SB_ERR_COMM_FAILURE);
+    assert_non_null(strstr(err.message, "ncclCommInitRankConfig: invalid usage"));
+    assert_int_equal(err.device_code, ncclInvalidUsage);
+    assert_ok(sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
+    sb_comm_destroy(comm);
+    close_contexts(&team);
+}
+
+TEST(a_lost_device_is_asked_for_nothing) {
+    const int64_t three = 3;
+    struct team team;
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_blob *blob;
+    sb_comm *comm = NULL;
+    sb_error err;
+    void *p;
+    open_contexts(&team, 1);
+    assert_ok(sb_nccl_id_create(id, &err));
+    assert_ok(sb_blob_create_shaped(team.contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
+    standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
+    const int64_t calls = standin_calls(NULL);
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_nccl_comm_create_all(team.contexts, 1, 0, team.comms, &err));
+    assert_int_equal(standin_calls(NULL), calls);
+    assert_null(comm);
+    sb_blob_destroy(blob);
+    sb_context_release(team.contexts[0]);
+    standin_heal();
+}
+
+/* The n-th call from now on fails; 0: none does. */
+static int64_t fail_nth_calloc;
+static bool calloc_has_failed;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size) {
+    if (fail_nth_calloc && --fail_nth_calloc == 0) {
+        calloc_has_failed = true;
+        return NULL;
+    }
+    return __real_calloc(count, size);
+}
+
+static void do_nothing(sb_comm *comm, void *arg) {
+    (void)comm, (void)arg;
+}
+
+/* The nth handle is not there: the ranks that were made wait for nobody. */
+TEST(no_memory_leaves_no_rank) {
+    struct team team;
+    sb_error err;
+    int64_t failures = 0;
+    open_contexts(&team, 3);
+    const int64_t finalized = standin_calls("ncclCommFinalize");
+    for (int64_t nth = 1;; nth++) {
+        calloc_has_failed = false;
+        fail_nth_calloc = nth;
+        const sb_status st =
+            sb_nccl_comm_create_all(team.contexts, 3, LONG_LIMIT, team.comms, &err);
+        fail_nth_calloc = 0;
+        if (!calloc_has_failed) {
+            assert_ok(st);
+            break;
+        }
+        failures++;
+        assert_int_equal(st, SB_ERR_OUT_OF_MEMORY);
+        for (int r = 0; r < 3; r++)
+            assert_null(team.comms[r]);
+        assert_int_equal(standin_nccl_live(), 0);
+        assert_int_equal(standin_calls("ncclCommFinalize"), finalized);
+    }
+    assert_true(failures >= 8); /* two lists, three ends, three communicators */
+    run_team(&team, do_nothing);
+}
+
+/* --- ranks that fail, stop or are gone ----------------------------------------------------- */
+
+static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    sb_status st = SB_OK;
+    options.bucket_bytes = 0;
+    for (int b = 0; b < BLOBS && st == SB_OK; b++)
+        st = try_fill(net, sb_comm_rank(comm), b, b != 4, err);
+    if (st == SB_OK)
+        st = sb_reducer_create(comm, net->blobs, BLOBS, &options, &reducer, err);
+    for (int b = BLOBS; b-- && st == SB_OK;)
+        st = sb_reducer_ready(reducer, net->blobs[b], err);
+    if (st == SB_OK)
+        st = sb_reducer_wait(reducer, err);
+    sb_reducer_destroy(reducer);
+    return st;
+}
+
+static void fail_in_a_step(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    struct net net;
+    sb_error err;
+    double one = 1;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
+    if (sb_comm_rank(comm) == 1)
+        expect(strstr(err.message, "remote process exited") && err.device_code == ncclRemoteError);
+    else
+        expect(strstr(err.message, "waited 500 ms for ncclAllReduce of "));
+    expect_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
+    for (int b = 0; b < BLOBS; b++) /* nobody uses them any more */
+        fill(&net, 0, b, true);
+    for (int b = 0; b < BLOBS; b++)
+        expect(holds(&net, b, SB_COMM_SUM, 1));
+    net_close(&net);
+}
+
+TEST(an_asynchronous_error_ends_the_step) {
+    for (int nth = 1; nth <= BLOBS; nth += 2) { /* 1 is the registration */
+        struct team team;
+        open_team(&team, 3, SHORT_LIMIT);
+        standin_nccl_fail(1, nth, ncclRemoteError);
+        run_team(&team, fail_in_a_step);
+    }
+}
+
+static void wait_in_vain(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    struct net net;
+    sb_error err;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
+    expect(strstr(err.message, "another rank is late, or gone, or calls something else"));
+    net_close(&net);
+}
+
+TEST(a_rank_that_stops_is_not_waited_for) {
+    for (int nth = 1; nth <= BLOBS; nth += 3) {
+        struct team team;
+        open_team(&team, 4, SHORT_LIMIT);
+        standin_nccl_fail(2, nth, ncclSuccess);
+        run_team(&team, wait_in_vain);
+    }
+}
+
+static void leave_early(sb_comm *comm, void *arg) {
+    if (sb_comm_rank(comm) != 0)
+        wait_in_vain(comm, arg);
+}
+
+TEST(a_rank_that_has_gone_blocks_nobody) {
+    struct team team;
+    open_team(&team, 3, SHORT_LIMIT);
+    run_team(&team, leave_early);
+}
+
+static void end_in_a_step(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    struct net net;
+    sb_error err;
+    options.bucket_bytes = 0;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    for (int b = 0; b < BLOBS; b++)
+        fill(&net, 0, b, true);
+    expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+    if (sb_comm_rank(comm) == 0)
+        expect_ok(sb_reducer_ready(reducer, net.blobs[BLOBS - 1], &err));
+    sb_reducer_destroy(reducer);
+    net_close(&net);
+}
+
+TEST(a_reducer_may_end_in_its_step) {
+    struct team team;
+    open_team(&team, 2, SHORT_LIMIT);
+    run_team(&team, end_in_a_step);
+}
+
+/* Rank 1 does not come. The failure meets the look whether rank 0's memory is used still. */
+TEST(a_passing_failure_keeps_no_memory) {
+    struct team team;
+    sb_error err;
+    double value = 1;
+    open_team(&team, 2, FAULT_LIMIT);
+    standin_fail("cuEventRecord", 3, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
+    assert_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce(team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+    assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
+    assert_int_equal(err.device_code, 0);
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    for (int32_t i = 0; i < team.size; i++)
+        sb_comm_destroy(team.comms[i]);
+    close_contexts(&team);
+}
+
+TEST(requests_are_given_up_in_any_order) {
+    static const int order[] = {1, 2, 0};
+    const sb_comm_engine *slot;
+    double values[3] = {0};
+    void *requests[3];
+    struct team team;
+    sb_error err;
+    open_team(&team, 2, LONG_LIMIT);
+    void *end = team.comms[0]->end;
+    slot = &team.comms[0]->engine;
+    const int64_t posted = standin_calls("ncclAllReduce");
+    for (int i = 0; i < 3; i++) {
+        const sb_comm_buffer buffer = {.ptr = &values[i], .count = 1, .dtype = SB_DTYPE_F64};
+        assert_ok(slot->start(end, SB_COMM_SUM, &buffer, &requests[i], &err));
+        assert_true(standin_calls("ncclAllReduce") > posted);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_true(slot->abandon(end, requests[order[i]]));
+    const sb_comm_buffer buffer = {.ptr = values, .count = 1, .dtype = SB_DTYPE_F64};
+    assert_status(SB_ERR_COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err));
+    assert_string_equal(err.message, "a request was given up");
+    assert_int_equal(err.device_code, 0);
+    for (int32_t i = 0; i < team.size; i++)
+        sb_comm_destroy(team.comms[i]);
+    close_contexts(&team);
+}
+
+/* --- what is told of a call ---------------------------------------------------------------- */
+
+struct solo {
+    struct team team;
+    struct net net; /* the diff of blob 1 is on the device */
+};
+
+static sb_status reduce_value(struct solo *solo, sb_error *err) {
+    double value = 3;
+    return sb_comm_all_reduce(solo->team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, err);
+}
+
+static sb_status broadcast_bytes(struct solo *solo, sb_error *err) {
+    char bytes[16] = "";
+    return sb_comm_broadcast(solo->team.comms[0], 0, bytes, sizeof bytes, err);
+}
+
+static sb_status reduce_blob(struct solo *solo, sb_error *err) {
+    return sb_comm_all_reduce_blobs(solo->team.comms[0], &solo->net.blobs[1], 1, SB_DIFF,
+                                    SB_COMM_SUM, err);
+}
+
+/* The nth calls of a function that a collective makes, one rank's being all. Until it is sent, it
+   can be made again; what is only wished for may be refused. */
+enum when { WISHED, UNSENT, SENT };
+
+struct told {
+    sb_status (*run)(struct solo *solo, sb_error *err);
+    const char *function, *said;
+    int64_t first, last;
+    enum when when;
+};
+
+static const struct told told[] = {
+    {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 1, 1, UNSENT},
+    {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 6, 6, UNSENT},
+    {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 7, 9, SENT},
+    {reduce_value, "cuMemAllocFromPoolAsync", "cuda:0: cuMemAllocFromPoolAsync: ", 1, 1, UNSENT},
+    {reduce_value, "cuMemcpyHtoDAsync_v2", "cuda:0: cuMemcpyHtoDAsync: ", 1, 1, UNSENT},
+    {reduce_value, "cuMemcpyDtoHAsync_v2", "cuda:0: cuMemcpyDtoHAsync: ", 1, 1, SENT},
+    {reduce_value, "cuEventCreate", "cuda:0: cuEventCreate: ", 2, 2, SENT},
+    {reduce_value, "cuEventRecord", "cuda:0: cuEventRecord: ", 2, 2, SENT},
+    {reduce_value, "cuEventQuery", "cuda:0: cuEventQuery: ", 1, 1, SENT},
+    {reduce_value, "ncclAllReduce", "ncclAllReduce: ", 1, 1, SENT},
+    {reduce_value, "ncclCommGetAsyncError", "NCCL: ", 1, 4, SENT},
+    {broadcast_bytes, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 7, 9, SENT},
+    {broadcast_bytes, "ncclBroadcast", "ncclBroadcast: ", 1, 1, SENT},
+    {reduce_blob, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 2, 2, WISHED},
+    {reduce_blob, "cuStreamIsCapturing", "cuda:0: cuStreamIsCapturing: ", 2, 2, WISHED},
+    {reduce_blob, "cuEventRecord", "cuda:0: cuEventRecord: ", 2, 2, WISHED},
+    {reduce_blob, "cuStreamWaitEvent", "cuda:0: cuStreamWaitEvent: ", 2, 2, WISHED},
+    {reduce_blob, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 3, 5, SENT},
+    {reduce_blob, "ncclAllReduce", "ncclAllReduce: ", 1, 1, SENT},
+};
+
+static void tell(const struct told *row, int64_t nth, unsigned int code, sb_status unsent) {
+    const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* tried twice */
+    const sb_status wanted = row->when == SENT ? SB_ERR_COMM_FAILURE : unsent;
+    struct solo solo;
+    sb_error err, again;
+    open_team(&solo.team, 1, LONG_LIMIT);
+    net_open(&solo.net, solo.team.contexts[0]);
+    fill(&solo.net, 0, 1, true);
+    standin_fail(row->function, nth, is_alloc ? STANDIN_ALWAYS : STANDIN_NOW, code);
+    support_poison_error(&err);
+    const sb_status st = row->run(&solo, &err);
+    assert_non_null(standin_fired());
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)code ||
+                                         !strstr(err.message, row->said))))
+        fail_with("%s %d with %u: %d, %d: %s", row->function, (int)nth, code, st, err.device_code,
+                  err.message);
+    assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
+    net_close(&solo.net);
+    sb_comm_destroy(solo.team.comms[0]);
+    close_contexts(&solo.team);
+}
+
+TEST(a_collective_tells_each_call) {
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        for (int64_t nth = told[i].first; nth <= told[i].last; nth++) {
+            if (strncmp(told[i].function, "nccl", 4) == 0) {
+                tell(&told[i], nth, ncclInternalError, SB_ERR_COMM_FAILURE);
+                continue;
+            }
+            tell(&told[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
+            tell(&told[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
+            const sb_status refused = told[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
+            tell(&told[i], nth, CUDA_ERROR_NOT_SUPPORTED, refused);
+            tell(&told[i], nth, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, refused);
+            tell(&told[i], nth, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, refused);
+        }
+}
+
+/* --- what is told of making ---------------------------------------------------------------- */
+
+static const struct {
+    const char *function, *said;
+    unsigned int code;
+    int64_t first, last;
+    sb_status status;
+} making[] = {
+    {"cuCtxPushCurrent_v2", "cuda:", CUDA_ERROR_UNKNOWN, 1, 4, SB_ERR_DEVICE_FAILURE},
+    {"cuEventCreate", "cuEventCreate: ", CUDA_ERROR_OUT_OF_MEMORY, 1, 2, SB_ERR_OUT_OF_MEMORY},
+    {"cuStreamCreate", "cuStreamCreate: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
+    {"ncclGroupStart", "ncclGroupStart: ", ncclInternalError, 1, 1, SB_ERR_COMM_FAILURE},
+    {"ncclCommInitRankConfig", "ncclCommInitRankConfig: ", ncclSystemError, 1, 2,
+     SB_ERR_COMM_FAILURE},
+    {"ncclGroupEnd", "ncclGroupEnd: ", ncclSystemError, 1, 1, SB_ERR_COMM_FAILURE},
+    {"ncclCommGetAsyncError", "ncclCommInitRankConfig: ", ncclRemoteError, 1, 1,
+     SB_ERR_COMM_FAILURE},
+};
+
+/* What was made by then is given back without a word to the other ranks. */
+TEST(making_tells_each_call) {
+    struct team team;
+    sb_error err;
+    open_contexts(&team, 2);
+    const int64_t finalized = standin_calls("ncclCommFinalize"), live = standin_nccl_live();
+    for (size_t i = 0; i < sizeof making / sizeof *making; i++)
+        for (int64_t nth = making[i].first; nth <= making[i].last; nth++) {
+            standin_fail(making[i].function, nth, STANDIN_NOW, making[i].code);
+            support_poison_error(&err);
+            const sb_status st =
+                sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
+            if (!standin_fired() || st != making[i].status || err.code != st ||
+                err.device_code != (int32_t)making[i].code ||
+                !strstr(err.message, making[i].said) || err.message[strlen(err.message) - 1] == ' ')
+                fail_with("%s %d: %d, %d: %s", making[i].function, (int)nth, st, err.device_code,
+                          err.message);
+            assert_int_equal(standin_nccl_live(), live);
+        }
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    assert_int_equal(standin_calls("ncclCommFinalize"), finalized);
+    close_contexts(&team);
+}
+
+TEST(an_identifier_that_cannot_be_made_is_told) {
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_error err;
+    standin_fail("ncclGetUniqueId", 1, STANDIN_NOW, ncclSystemError);
+    assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
+    assert_int_equal(err.device_code, ncclSystemError);
+    assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
+    assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last word */
+}
+
+TEST(a_group_may_end_in_progress) {
+    struct team team;
+    sb_error err;
+    open_contexts(&team, 2);
+    standin_fail("ncclGroupEnd", 1, STANDIN_NOW, ncclInProgress);
+    assert_ok(sb_nccl_comm_create_all(team.contexts, 2, LONG_LIMIT, team.comms, &err));
+    run_team(&team, reduce_host);
+}
+
+/* The others may still read what a rank has sent. */
+TEST(a_rank_ends_with_the_others) {
+    struct team team;
+    open_team(&team, 2, LONG_LIMIT);
+    const int64_t finalized = standin_calls("ncclCommFinalize");
+    const int64_t destroyed = standin_calls("ncclCommDestroy");
+    const int64_t aborted = standin_calls("ncclCommAbort");
+    run_team(&team, reduce_host);
+    assert_int_equal(standin_calls("ncclCommFinalize") - finalized, 2);
+    assert_int_equal(standin_calls("ncclCommDestroy") - destroyed, 2);
+    assert_int_equal(standin_calls("ncclCommAbort"), aborted);
+}
+
+/* --- every call fails in turn -------------------------------------------------------------- */
+
+static void take_any_status(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    struct net net;
+    sb_error err;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    const sb_status st = step(&net, comm, &err);
+    if (st == SB_OK)
+        for (int b = 0; b < BLOBS; b++)
+            expect(holds(&net, b, SB_COMM_MEAN, team->size) || standin_fired());
+    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE || st == SB_ERR_OUT_OF_MEMORY ||
+           st == SB_ERR_DEVICE_FAILURE);
+    expect(st == SB_OK || err.message[0]);
+    net_close(&net);
+}
+
+/* True: the call was made, and failed. */
+static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
+    struct team team;
+    sb_error err;
+    const int64_t live = standin_nccl_live();
+    open_contexts(&team, 2);
+    standin_fail(function, nth, STANDIN_NOW, code);
+    const sb_status st = sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
+    assert_true(st == SB_OK || (err.message[0] && err.offset == -1));
+    if (st == SB_OK)
+        ranks_run_on(2, team.comms, take_any_status, &team);
+    const bool fired = standin_fired() != NULL;
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0; /* nobody can help */
+    for (int32_t i = 0; i < team.size; i++)
+        sb_context_release(team.contexts[i]);
+    assert_int_equal(standin_nccl_live(), live + is_lost);
+    assert_untouched();
+    return fired;
+}
+
+TEST(every_call_fails_in_turn) {
+    static const struct {
+        const char *function;
+        unsigned int code;
+    } calls[] = {
+        {"ncclGetUniqueId", ncclSystemError},
+        {"ncclGroupStart", ncclInternalError},
+        {"ncclCommInitRankConfig", ncclSystemError},
+        {"ncclGroupEnd", ncclSystemError},
+        {"ncclCommGetAsyncError", ncclInternalError},
+        {"ncclAllReduce", ncclUnhandledCudaError},
+        {"ncclBroadcast", ncclUnhandledCudaError},
+        {"ncclCommFinalize", ncclSystemError},
+        {"ncclCommAbort", ncclSystemError},
+        {"cuEventRecord", CUDA_ERROR_UNKNOWN},
+        {"cuStreamWaitEvent", CUDA_ERROR_UNKNOWN},
+        {"cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY},
+        {"cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY},
+        {"cuEventQuery", CUDA_ERROR_UNKNOWN},
+        {"cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY},
+        {"cuMemcpyHtoDAsync_v2", CUDA_ERROR_UNKNOWN},
+        {"ncclCommDestroy", ncclSystemError},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int64_t nth = 1; nth <= 3; nth++)
+            if (!fails_in_turn(calls[i].function, nth, calls[i].code))
+                break;
+}

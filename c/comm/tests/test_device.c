@@ -1,0 +1,267 @@
+/* Communicators on blobs of a device, whose calls and whose memory fail in turn: bytes and heads
+   are those of before or of afterwards, the call may be made again, the blobs are of use, and
+   nothing leaks. The other rank does as this one. */
+#include "blobs.h"
+#include "faults.h"
+#include "mirror.h"
+
+#include <string.h>
+#include <syncblob/reducer.h>
+
+#define BLOBS 4
+#define MOST  40
+
+static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
+
+enum call { ALL_REDUCE, SEND, RECEIVE, STEP, CALLS };
+
+/* Read-only storage of the caller's is replaced by the first that writes. */
+enum state { NEVER, AT_CPU, AT_GPU, SYNCED, LENT_CPU, LENT_GPU, STATES };
+
+struct setting {
+    enum call call;
+    enum state state;
+    bool takes_device, at_once;
+    sb_comm_op op;
+    size_t bucket_bytes;
+};
+
+struct world {
+    const struct setting *setting;
+    struct rig rig;
+    struct mirror mirror;
+    struct lent lent[BLOBS];
+    sb_comm *comm;
+    sb_blob *blobs[BLOBS];
+    sb_reducer *reducer;
+    bool ready[BLOBS];
+};
+
+/* --- a world --------------------------------------------------------------------------------- */
+
+static void values_of(int blob, float values[MOST]) {
+    fill_values(SB_DTYPE_F32, counts[blob], blob * 10 + 1, 1, values);
+}
+
+static void lend(struct world *w, int i, const float *values, bool to_device) {
+    const size_t bytes = (size_t)counts[i] * sizeof *values;
+    sb_error err;
+    w->lent[i] = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
+    if (to_device) {
+        assert_ok(sb_sim_poke(w->rig.context, w->lent[i].ptr, values, bytes, &err));
+        assert_ok(sb_blob_set_gpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
+                                  NULL, &err));
+    } else {
+        memcpy(w->lent[i].ptr, values, bytes);
+        assert_ok(sb_blob_set_cpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
+                                  NULL, &err));
+    }
+}
+
+static void world_open(struct world *w, const struct setting *setting) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_error err;
+    memset(w, 0, sizeof *w);
+    w->setting = setting;
+    w->mirror.takes_device = setting->takes_device;
+    w->mirror.fill = 0x3F;
+    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_comm_create(w->rig.context,
+                             setting->at_once ? &mirror_engine_at_once : &mirror_engine, &w->mirror,
+                             &w->comm, &err));
+    for (int i = 0; i < BLOBS; i++) {
+        float values[MOST];
+        values_of(i, values);
+        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, counts[i]);
+        if (setting->state >= LENT_CPU)
+            lend(w, i, values, setting->state == LENT_GPU);
+        else if (setting->state != NEVER) /* which has no memory yet */
+            mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
+                      (size_t)counts[i] * sizeof *values);
+    }
+    options.part = SB_DATA;
+    options.op = setting->op;
+    options.bucket_bytes = setting->bucket_bytes;
+    if (setting->call == STEP)
+        assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
+    mirror_forget(&w->mirror);
+}
+
+static void world_close(struct world *w) {
+    sb_reducer_destroy(w->reducer);
+    sb_comm_destroy(w->comm);
+    assert_int_equal(w->mirror.closed, 1);
+    assert_int_equal(w->mirror.flying, 0);
+    for (int i = 0; i < BLOBS; i++) {
+        sb_blob_destroy(w->blobs[i]);
+        if (!w->lent[i].ptr)
+            continue;
+        float values[MOST], found[MOST];
+        const size_t bytes = (size_t)counts[i] * sizeof *values;
+        values_of(i, values);
+        if (w->lent[i].context)
+            ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
+        else
+            memcpy(found, w->lent[i].ptr, bytes);
+        assert_memory_equal(found, values, bytes); /* nobody wrote it */
+        if (w->lent[i].context)
+            ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
+        else
+            lent_free(&w->lent[i]);
+    }
+    rig_close(&w->rig);
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+/* The second time it goes on where the first has failed. */
+static sb_status step(struct world *w, sb_error *err) {
+    for (int i = BLOBS; i--;) {
+        sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);
+        if (st != SB_OK)
+            return st;
+        w->ready[i] = true;
+    }
+    return sb_reducer_wait(w->reducer, err);
+}
+
+static sb_status make_call(struct world *w, sb_error *err) {
+    switch (w->setting->call) {
+    case ALL_REDUCE:
+        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, SB_DATA, w->setting->op, err);
+    case STEP:
+        return step(w, err);
+    default:
+        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, SB_DATA,
+                                       w->setting->call == RECEIVE, err);
+    }
+}
+
+static bool is_changed_by(const struct setting *setting) {
+    return setting->call == RECEIVE || (setting->call != SEND && setting->op == SB_COMM_SUM);
+}
+
+/* As it was, or as it is after the call. */
+static bool holds(struct world *w, int blob, bool after) {
+    float values[MOST] = {0};
+    const size_t bytes = (size_t)counts[blob] * sizeof *values;
+    const bool changed = after && is_changed_by(w->setting);
+    if (changed && w->setting->call == RECEIVE)
+        memset(values, w->mirror.fill, bytes);
+    else if (w->setting->state != NEVER)
+        values_of(blob, values);
+    for (int64_t i = 0; i < counts[blob] && changed && w->setting->call != RECEIVE; i++)
+        values[i] *= 2;
+    return mem_holds(data_of(w->blobs[blob]), values, bytes);
+}
+
+/* Its bytes lie on a device that is lost, or nowhere. */
+static bool is_out_of_reach(struct world *w, int blob) {
+    const int32_t head = sb_mem_head(data_of(w->blobs[blob]));
+    return head == SB_HEAD_LOST ||
+           (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
+}
+
+static bool all_hold(struct world *w, bool before, bool after) {
+    for (int i = 0; i < BLOBS; i++)
+        if (!is_out_of_reach(w, i) && !(before && holds(w, i, false)) &&
+            !(after && holds(w, i, true)))
+            return false;
+    return true;
+}
+
+/* Whatever became of it, a blob may be reshaped, written and read. */
+static void check_use(struct world *w, sb_blob *blob) {
+    const int64_t longer = 500;
+    void *out;
+    const void *in;
+    sb_error err;
+    assert_ok(sb_blob_reshape(blob, &longer, 1, NULL, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
+    memset(out, 0x5A, 500 * sizeof(float));
+    if (sb_context_device_status(w->rig.context) == SB_OK)
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_true(bytes_are(in, 500 * sizeof(float), 0x5A));
+}
+
+/* --- each failure in turn -------------------------------------------------------------------- */
+
+static void fail_setting(const struct setting *s, enum fault fault, int64_t nth, const char *what) {
+    fail_with("call %d, state %d, device %d, at once %d, op %d, buckets %zu; %s %lld: %s", s->call,
+              s->state, s->takes_device, s->at_once, s->op, s->bucket_bytes, fault_name(fault),
+              (long long)nth, what);
+}
+
+/* False: the n-th operation does not exist. */
+static bool fail_at(const struct setting *setting, enum fault fault, int64_t nth) {
+    struct world w;
+    sb_error err;
+    world_open(&w, setting);
+    const struct armed armed = fault_arm(&w.rig, fault, nth);
+    support_poison_error(&err);
+    const sb_status st = make_call(&w, &err);
+    const bool fired = fault_disarm(&armed);
+    ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
+    const bool is_mean = setting->op == SB_COMM_MEAN;
+    if (st != SB_OK && (!fired || err.code != st || !fault_explains(fault, st, is_mean)))
+        fail_setting(setting, fault, nth, sb_status_name(st));
+    if (st == SB_OK && fired && fault == FAULT_ALLOC && setting->call != STEP)
+        fail_setting(setting, fault, nth, "nobody was told");
+    const bool in_part = st != SB_OK && setting->call == STEP; /* buckets before have ended */
+    if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
+        fail_setting(setting, fault, nth, "bytes");
+    assert_int_equal(w.mirror.flying > 0 && st == SB_OK, 0);
+    if (sb_context_device_status(w.rig.context) == SB_OK && st != SB_OK) {
+        assert_ok(make_call(&w, &err));
+        if (!all_hold(&w, false, true))
+            fail_setting(setting, fault, nth, "bytes of the second time");
+    }
+    sb_reducer_destroy(w.reducer);
+    w.reducer = NULL;
+    for (int i = 0; i < BLOBS; i++)
+        check_use(&w, w.blobs[i]);
+    world_close(&w);
+    return fired;
+}
+
+static int64_t fail_each(const struct setting *setting) {
+    int64_t steps = 0;
+    for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++)
+        for (int64_t nth = 1; fail_at(setting, fault, nth); nth++)
+            steps++;
+    return steps;
+}
+
+TEST(calls_on_lists_keep_their_promise) {
+    int64_t steps = 0;
+    for (enum call call = ALL_REDUCE; call < STEP; call++)
+        for (enum state at = NEVER; at < STATES; at++)
+            for (int takes = 0; takes < 2; takes++)
+                for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
+                    const struct setting setting = {
+                        .call = call, .state = at, .takes_device = takes, .op = op};
+                    if (op == SB_COMM_SUM || call == ALL_REDUCE)
+                        steps += fail_each(&setting);
+                }
+    assert_true(steps > 300);
+}
+
+TEST(steps_of_a_reducer_keep_their_promise) {
+    static const size_t sizes[] = {0, 48, SIZE_MAX};
+    int64_t steps = 0;
+    for (enum state at = NEVER; at < STATES; at++)
+        for (int how = 0; how < 4; how++)
+            for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
+                for (size_t b = 0; b < 3; b++) {
+                    const struct setting setting = {.call = STEP,
+                                                    .state = at,
+                                                    .takes_device = how & 1,
+                                                    .at_once = how & 2,
+                                                    .op = op,
+                                                    .bucket_bytes = sizes[b]};
+                    if (!test_is_quick() || how != 2)
+                        steps += fail_each(&setting);
+                }
+    assert_true(steps > 300);
+}

@@ -1,0 +1,66 @@
+/* A communicator belongs to the process that made it. */
+#include "support.h"
+
+#include "../src/sim_comm.h"
+
+#include <syncblob/reducer.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the child the parent's engine is not freed: in sight, so that it is no leak. */
+static struct sb__sim_group *volatile parents;
+
+TEST(a_child_of_a_fork_has_no_communicator) {
+    sb_comm *comm;
+    sb_error err;
+    double value = 1;
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    parents = ((struct sb__sim_rank *)comm->end)->group;
+    const pid_t child = fork();
+    if (child == 0) {
+        const sb_status st = sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
+        sb_comm_destroy(comm);
+        _exit(st == SB_ERR_FORKED ? 0 : 1);
+    }
+    int how = 1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_ok(sb_comm_barrier(comm, &err));
+    sb_comm_destroy(comm);
+}
+
+/* A step that is under way stays the parent's: the child's destroy waits for nobody. */
+TEST(a_child_of_a_fork_has_no_step) {
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    sb_comm *comm;
+    sb_error err;
+    sb_reducer *reducer;
+    const int64_t count = 100;
+    sb_blob *blobs[2];
+    options.delay_microseconds = 300000; /* the parent's bucket flies */
+    assert_ok(sb_sim_comm_create(NULL, 1, &options, &comm, &err));
+    parents = ((struct sb__sim_rank *)comm->end)->group;
+    for (int i = 0; i < 2; i++)
+        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blobs[i], &err));
+    sb_reducer_options in_place = SB_REDUCER_OPTIONS_INIT;
+    in_place.bucket_bytes = 0;
+    assert_ok(sb_reducer_create(comm, blobs, 2, &in_place, &reducer, &err));
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool refused = sb_reducer_ready(reducer, blobs[0], &err) == SB_ERR_FORKED &&
+                             sb_reducer_wait(reducer, &err) == SB_ERR_FORKED;
+        sb_reducer_destroy(reducer);
+        sb_comm_destroy(comm);
+        _exit(refused ? 0 : 1);
+    }
+    int how = 1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
+    sb_reducer_destroy(reducer);
+    for (int i = 0; i < 2; i++)
+        sb_blob_destroy(blobs[i]);
+    sb_comm_destroy(comm);
+}

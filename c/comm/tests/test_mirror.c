@@ -1,0 +1,653 @@
+/* What a communicator gives its engine, and what it makes of the engine's answers. The other of two
+   ranks does as this one. */
+#include "blobs.h"
+#include "mirror.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <syncblob/reducer.h>
+
+#define MOST 6 /* blobs */
+
+struct world {
+    struct rig rig;
+    struct mirror mirror;
+    sb_comm *comm;
+    sb_blob *blobs[MOST];
+    int64_t num_blobs;
+    sb_reducer *reducer;
+};
+
+static void world_open(struct world *w, const sb_comm_engine *engine, bool takes_device) {
+    sb_error err;
+    memset(w, 0, sizeof *w);
+    w->mirror.takes_device = takes_device;
+    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_comm_create(w->rig.context, engine, &w->mirror, &w->comm, &err));
+}
+
+static void put(struct world *w, int64_t i, double start, int32_t head) {
+    double values[64];
+    const int64_t count = sb_blob_count(w->blobs[i]);
+    assert_true(count <= 64);
+    fill_values(sb_blob_dtype(w->blobs[i]), count, start, 1, values);
+    mem_place(data_of(w->blobs[i]), head, values, sb_mem_size(data_of(w->blobs[i])));
+}
+
+static void add(struct world *w, sb_dtype dtype, int64_t count, double start, int32_t head) {
+    w->blobs[w->num_blobs++] = blob_of_count(w->rig.context, dtype, count);
+    put(w, w->num_blobs - 1, start, head);
+}
+
+static bool holds(struct world *w, int64_t i, double start, double step) {
+    double values[64];
+    const int64_t count = sb_blob_count(w->blobs[i]);
+    fill_values(sb_blob_dtype(w->blobs[i]), count, start, step, values);
+    return mem_holds(data_of(w->blobs[i]), values, sb_mem_size(data_of(w->blobs[i])));
+}
+
+static void make_reducer(struct world *w, sb_comm_op op, size_t bucket_bytes) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_error err;
+    options.part = SB_DATA;
+    options.op = op;
+    options.bucket_bytes = bucket_bytes;
+    assert_ok(sb_reducer_create(w->comm, w->blobs, w->num_blobs, &options, &w->reducer, &err));
+    mirror_forget(&w->mirror);
+}
+
+static void end_blobs(struct world *w) {
+    sb_reducer_destroy(w->reducer);
+    w->reducer = NULL;
+    while (w->num_blobs)
+        sb_blob_destroy(w->blobs[--w->num_blobs]);
+}
+
+static void world_close(struct world *w, bool failed) {
+    end_blobs(w);
+    sb_comm_destroy(w->comm);
+    assert_int_equal(w->mirror.closed, 1);
+    assert_int_equal(w->mirror.closed_failed, failed);
+    assert_int_equal(w->mirror.flying, 0);
+    rig_close(&w->rig);
+}
+
+/* --- buckets --------------------------------------------------------------------------------- */
+
+/* Floats of each blob, the last of the list first, and what is sent of them: a negative count is in
+   place. */
+struct sizes {
+    size_t bucket_bytes;
+    int64_t blobs[MOST];
+    int64_t sent[MOST];
+};
+
+static const struct sizes rows[] = {
+    {16, {4}, {-4}},               /* fills it */
+    {16, {3}, {3}},                /* does not */
+    {16, {5}, {-5}},               /* does more */
+    {16, {3, 1}, {4}},             /* two that fill it */
+    {16, {3, 2}, {3, 2}},          /* two that do not fit */
+    {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth begins anew */
+    {16, {2, 1, 2, 2}, {3, 4}},    /* so does what is too much */
+    {16, {5, 5, 4}, {-5, -5, -4}}, /* none fits with another */
+    {0, {1, 2, 3}, {-1, -2, -3}},  /* nothing is gathered */
+    {3, {1, 1}, {-1, -1}},         /* less than an element */
+    {SIZE_MAX, {1, 7, 60}, {68}},  /* everything is */
+    {SIZE_MAX, {1}, {1}},
+};
+
+static bool is_in_place(struct world *w, const void *ptr) {
+    for (int64_t i = 0; i < w->num_blobs; i++) {
+        const void *bytes;
+        sb_error err;
+        assert_ok(sb_blob_cpu(w->blobs[i], SB_DATA, &bytes, &err));
+        if (bytes == ptr)
+            return true;
+    }
+    return false;
+}
+
+static void check_buckets(const struct sizes *row, const sb_comm_engine *engine, size_t element) {
+    struct world w;
+    sb_error err;
+    int64_t num_sent = 0, num = 0;
+    world_open(&w, engine, false);
+    while (num < MOST && row->blobs[num])
+        num++;
+    for (int64_t i = num; i--;)
+        add(&w, element == 4 ? SB_DTYPE_F32 : SB_DTYPE_F64, row->blobs[i], (double)i,
+            SB_HEAD_AT_CPU);
+    make_reducer(&w, SB_COMM_SUM,
+                 row->bucket_bytes == SIZE_MAX ? SIZE_MAX : row->bucket_bytes * element / 4);
+    for (int64_t i = num; i--;)
+        assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+    assert_ok(sb_reducer_wait(w.reducer, &err));
+    while (num_sent < MOST && row->sent[num_sent])
+        num_sent++;
+    assert_int_equal(w.mirror.num_sent, num_sent);
+    for (int64_t i = 0; i < num_sent; i++) {
+        const sb_comm_buffer *buffer = &w.mirror.sent[i].buffer;
+        assert_int_equal(is_in_place(&w, buffer->ptr) ? -buffer->count : buffer->count,
+                         row->sent[i]);
+    }
+    for (int64_t i = 0; i < num; i++)
+        assert_true(holds(&w, i, 2.0 * (double)(num - 1 - i), 2));
+    world_close(&w, false);
+}
+
+TEST(a_bucket_is_filled_to_its_limit_and_no_further) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_buckets(&rows[i], &mirror_engine, 4);
+        check_buckets(&rows[i], &mirror_engine_at_once, 4);
+        check_buckets(&rows[i], &mirror_engine, 8);
+    }
+}
+
+TEST(a_bucket_has_one_dtype_and_may_be_empty) {
+    for (int gathers = 0; gathers < 2; gathers++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, false);
+        add(&w, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
+        add(&w, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
+        add(&w, SB_DTYPE_F64, 3, 2, SB_HEAD_AT_CPU);
+        add(&w, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
+        make_reducer(&w, SB_COMM_SUM, gathers ? 1000 : 0);
+        for (int step = 1; step <= 3; step++) {
+            for (int i = 0; i < 4; i++)
+                assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+            assert_ok(sb_reducer_wait(w.reducer, &err));
+            assert_int_equal(w.mirror.num_sent, 2 * step); /* nothing of what is empty */
+            assert_true(holds(&w, 0, 1 << step, 1 << step) && holds(&w, 2, 2 << step, 1 << step));
+        }
+        assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
+        assert_int_equal(w.mirror.sent[1].buffer.dtype, SB_DTYPE_F32);
+        world_close(&w, false);
+    }
+}
+
+/* --- rooms ----------------------------------------------------------------------------------- */
+
+/* Six blobs, each a bucket that is gathered; two fly at once. */
+static void world_of_rooms(struct world *w, bool tests_are_done) {
+    world_open(w, &mirror_engine, false);
+    w->mirror.tests_are_done = tests_are_done;
+    for (int i = 0; i < MOST; i++)
+        add(w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_CPU);
+    make_reducer(w, SB_COMM_SUM, 16);
+}
+
+TEST(no_more_buckets_fly_than_there_are_rooms) {
+    for (int done = 0; done < 2; done++) {
+        struct world w;
+        sb_error err;
+        world_of_rooms(&w, done);
+        for (int step = 1; step <= 4; step++) {
+            for (int i = MOST; i--;) {
+                assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+                assert_true(w.mirror.flying <= 2);
+            }
+            assert_int_equal(w.mirror.num_sent, (step - 1) * MOST + (done ? MOST : 2));
+            assert_ok(sb_reducer_wait(w.reducer, &err));
+            assert_int_equal(w.mirror.num_sent, step * MOST);
+            assert_int_equal(w.mirror.most_flying, done ? 1 : 2);
+            assert_int_equal(w.mirror.second, done ? 0 : step * (MOST - 1)); /* all but the first */
+            for (int i = 0; i < MOST; i++)
+                assert_true(holds(&w, i, 100 * i * (1 << step), 1 << step));
+        }
+        world_close(&w, false);
+    }
+}
+
+/* --- failures of the engine ------------------------------------------------------------------ */
+
+/* The n-th start has no memory: nobody is told by `ready`, `wait` says so once, the step goes on,
+   and so do later steps. */
+TEST(a_step_goes_on_where_the_engine_had_no_memory) {
+    static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
+    for (int f = 0; f < 2; f++) {
+        for (int64_t nth = 1; nth <= MOST; nth++) {
+            struct world w;
+            sb_error err;
+            world_of_rooms(&w, false);
+            for (int step = 1; step <= 3; step++) {
+                const int64_t sent = w.mirror.num_sent;
+                w.mirror.begins = 0;
+                w.mirror.fail_begin = nth;
+                w.mirror.failure = failures[f];
+                for (int i = MOST; i--;)
+                    assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+                /* Those that `ready` can start are the first two. */
+                sb_status st = sb_reducer_wait(w.reducer, NULL);
+                assert_int_equal(st, nth > 2 ? failures[f] : SB_OK);
+                w.mirror.fail_begin = 0;
+                if (nth > 2)
+                    assert_ok(sb_reducer_wait(w.reducer, &err));
+                assert_int_equal(w.mirror.num_sent, sent + MOST);
+                for (int i = 0; i < MOST; i++)
+                    assert_true(holds(&w, i, 100 * i * (1 << step), 1 << step));
+            }
+            world_close(&w, false);
+        }
+    }
+}
+
+enum slot { BEGIN, TEST, WAIT };
+
+/* The n-th call of a slot fails for good. What had ended is reduced, what is gathered is as it was.
+ */
+static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth, bool has_err) {
+    struct world w;
+    sb_error err, *told = has_err ? &err : NULL;
+    sb_status st = SB_OK;
+    world_open(&w, engine, false);
+    for (int i = 0; i < MOST; i++)
+        add(&w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_CPU);
+    make_reducer(&w, SB_COMM_SUM, 16);
+    w.mirror.failure = SB_ERR_IO;
+    *(slot == BEGIN  ? &w.mirror.fail_begin
+      : slot == TEST ? &w.mirror.fail_test
+                     : &w.mirror.fail_end) = nth;
+    support_poison_error(&err);
+    for (int i = MOST; i-- && st == SB_OK;)
+        st = sb_reducer_ready(w.reducer, w.blobs[i], told);
+    if (st == SB_OK)
+        st = sb_reducer_wait(w.reducer, told);
+    assert_int_equal(st, SB_ERR_COMM_FAILURE);
+    if (has_err) {
+        assert_string_equal(err.message, mirror_story);
+        assert_int_equal(err.code, SB_ERR_COMM_FAILURE);
+        assert_int_equal(err.device_code, 7);
+        assert_int_equal(err.offset, -1);
+    }
+    assert_int_equal(w.mirror.flying, 0);
+    int64_t reduced = 0;
+    for (int i = 0; i < MOST; i++) {
+        assert_true(holds(&w, i, 200 * i, 2) || holds(&w, i, 100 * i, 1));
+        reduced += holds(&w, i, 200 * i, 2);
+    }
+    assert_int_equal(reduced, w.mirror.num_sent - w.mirror.abandoned);
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(w.reducer, w.blobs[0], &err));
+    assert_string_equal(err.message, "the communicator is of no use after an earlier failure");
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w.reducer, &err));
+    for (int i = 0; i < MOST; i++) { /* the blobs are the caller's again */
+        const int64_t longer = 60;
+        assert_ok(sb_blob_reshape(w.blobs[i], &longer, 1, NULL, &err));
+        put(&w, i, i, SB_HEAD_AT_GPU);
+        assert_true(holds(&w, i, i, 1));
+    }
+    world_close(&w, true);
+}
+
+TEST(a_step_ends_where_the_engine_fails) {
+    for (int has_err = 0; has_err < 2; has_err++) {
+        for (int64_t nth = 1; nth <= MOST; nth++) {
+            fail_step(&mirror_engine, BEGIN, nth, has_err);
+            fail_step(&mirror_engine, WAIT, nth, has_err);
+            fail_step(&mirror_engine_at_once, BEGIN, nth, has_err);
+        }
+        for (int64_t nth = 1; nth <= 2; nth++)
+            fail_step(&mirror_engine, TEST, nth, has_err);
+    }
+}
+
+/* A blob that is reduced in place, of which both sides were current, has the other side then. */
+TEST(one_side_stays_of_a_blob_in_place) {
+    for (int takes = 0; takes < 2; takes++) {
+        for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
+            struct world w;
+            sb_error err;
+            world_open(&w, &mirror_engine, takes);
+            add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
+            make_reducer(&w, SB_COMM_SUM, 0);
+            w.mirror.failure = SB_ERR_COMM_FAILURE;
+            *(slot == BEGIN ? &w.mirror.fail_begin : &w.mirror.fail_end) = 1;
+            sb_status st = sb_reducer_ready(w.reducer, w.blobs[0], &err);
+            if (st == SB_OK)
+                st = sb_reducer_wait(w.reducer, &err);
+            assert_int_equal(st, SB_ERR_COMM_FAILURE);
+            assert_int_equal(sb_mem_head(data_of(w.blobs[0])),
+                             takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
+            assert_true(holds(&w, 0, 1, 1));
+            world_close(&w, true);
+        }
+    }
+}
+
+TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
+    for (int fails = 0; fails < 2; fails++) {
+        struct world w;
+        sb_error err;
+        world_of_rooms(&w, false);
+        for (int i = MOST; i-- > 2;)
+            assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+        w.mirror.failure = SB_ERR_COMM_FAILURE;
+        w.mirror.fail_end = fails;
+        sb_reducer_destroy(w.reducer);
+        w.reducer = NULL;
+        assert_int_equal(w.mirror.ends, fails ? 1 : 2);
+        assert_int_equal(w.mirror.abandoned, fails ? 2 : 0);
+        assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(w.comm, &err));
+        for (int i = 0; i < MOST; i++)
+            assert_true(holds(&w, i, 100 * i, 1)); /* they are gathered */
+        world_close(&w, true);
+    }
+}
+
+/* --- a device that fails while it scales ----------------------------------------------------- */
+
+/* Scaling blob `scale` of three fails, and the engine at blob `engine`; 0: none does. In the step
+   the host's bytes are current, so that it goes on without the device. */
+static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
+    struct world w;
+    sb_error err;
+    sb_status st = SB_OK;
+    world_open(&w, &mirror_engine_at_once, true);
+    for (int i = 0; i < 3; i++)
+        add(&w, SB_DTYPE_F32, 3, 100 * i, in_step ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+    if (in_step)
+        make_reducer(&w, SB_COMM_MEAN, 0);
+    w.mirror.failure = SB_ERR_COMM_FAILURE;
+    w.mirror.fail_begin = engine;
+    device_fail(w.rig.context, SB_SIM_SCALE, scale, SB_SIM_FAIL_NOW);
+    support_poison_error(&err);
+    for (int i = 3; in_step && i-- && st == SB_OK;)
+        st = sb_reducer_ready(w.reducer, w.blobs[i], &err);
+    if (in_step && st == SB_OK)
+        st = sb_reducer_wait(w.reducer, &err);
+    if (!in_step)
+        st = sb_comm_all_reduce_blobs(w.comm, w.blobs, 3, SB_DATA, SB_COMM_MEAN, &err);
+    const bool lost_first = scale && (!engine || scale < engine);
+    const sb_status expected = lost_first && !(in_step && engine) ? SB_ERR_DEVICE_LOST
+                               : engine                           ? SB_ERR_COMM_FAILURE
+                                                                  : SB_OK;
+    assert_int_equal(st, expected);
+    if (st != SB_OK) {
+        assert_int_equal(err.code, expected);
+        assert_int_equal(strcmp(err.message, mirror_story) == 0, expected == SB_ERR_COMM_FAILURE);
+    }
+    assert_int_equal(w.mirror.num_sent, engine ? engine - 1 : 3); /* the others do not wait */
+    assert_int_equal(sb_comm_barrier(w.comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
+    int num_lost = 0;                        /* what the device was scaling */
+    for (int i = 0; i < 3 && in_step; i++) { /* a mean of equals, or what the host has kept */
+        const int32_t head = sb_mem_head(data_of(w.blobs[i]));
+        num_lost += head == SB_HEAD_LOST;
+        assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU || holds(&w, i, 100 * i, 1));
+    }
+    assert_int_equal(num_lost, in_step && lost_first);
+    for (int i = 3; in_step && scale && !engine && i--;) { /* the next one has no failure */
+        void *out;
+        assert_ok(sb_blob_overwrite_cpu(w.blobs[i], SB_DATA, &out, &err));
+        fill_values(SB_DTYPE_F32, 3, 5, 1, out);
+        assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+        if (i == 0)
+            assert_ok(sb_reducer_wait(w.reducer, &err));
+    }
+    world_close(&w, engine);
+}
+
+TEST(others_do_not_wait_for_a_rank_whose_device_fails) {
+    for (int in_step = 0; in_step < 2; in_step++)
+        for (int64_t scale = 0; scale <= 3; scale++)
+            for (int64_t engine = 0; engine <= 3; engine++)
+                fail_scaling(in_step, scale, engine);
+}
+
+/* All fly when the device fails: it does so for the first, and is lost for the others. */
+TEST(the_first_failure_of_a_step_is_told) {
+    char first[sizeof((sb_error *)0)->message] = "";
+    for (int num = 1; num <= 3; num += 2) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, true);
+        for (int i = 0; i < num; i++)
+            add(&w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
+        make_reducer(&w, SB_COMM_MEAN, 0);
+        device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+        for (int i = num; i--;)
+            assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+        assert_int_equal(w.mirror.flying, num);
+        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
+        if (num == 1)
+            memcpy(first, err.message, sizeof first);
+        assert_string_equal(err.message, first);
+        world_close(&w, false);
+    }
+}
+
+/* Its device is lost; the host's bytes are current or not. */
+static void step_without_device(sb_comm_op op, bool is_synced) {
+    struct world w;
+    sb_error err;
+    world_open(&w, &mirror_engine, true);
+    add(&w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+    make_reducer(&w, op, 0);
+    device_fail(w.rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(w.rig.context, &err));
+    assert_ok(sb_reducer_ready(w.reducer, w.blobs[0], &err));
+    for (int again = 0; again < 2 && !is_synced; again++) {
+        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w.comm, &err));
+    }
+    if (is_synced) {
+        assert_ok(sb_reducer_wait(w.reducer, &err));
+        assert_int_equal(sb_mem_head(data_of(w.blobs[0])), SB_HEAD_AT_CPU);
+        assert_true(holds(&w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, 0, &err));
+        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, op, &err));
+    }
+    sb_reducer_destroy(w.reducer);
+    w.reducer = NULL;
+    assert_int_equal(sb_comm_barrier(w.comm, NULL), is_synced ? SB_OK : SB_ERR_COMM_FAILURE);
+    world_close(&w, !is_synced);
+}
+
+TEST(a_lost_device_is_a_failure_where_it_is_needed) {
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
+        for (int is_synced = 0; is_synced < 2; is_synced++)
+            step_without_device(op, is_synced);
+}
+
+TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, true);
+        add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
+        device_fail(w.rig.context, SB_SIM_PREPARE_ARITHMETIC, 1, SB_SIM_FAIL_NOW);
+        const int64_t before = rig_tally(&w.rig).calls[SB_SIM_PREPARE_ARITHMETIC];
+        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, op, &err));
+        const bool is_mean = op == SB_COMM_MEAN;
+        assert_int_equal(rig_tally(&w.rig).calls[SB_SIM_PREPARE_ARITHMETIC] - before, is_mean);
+        assert_int_equal(w.mirror.sent[0].buffer.context == NULL, is_mean);
+        assert_true(holds(&w, 0, is_mean ? 1 : 2, is_mean ? 1 : 2));
+        world_close(&w, false);
+    }
+}
+
+/* --- what is sent ---------------------------------------------------------------------------- */
+
+TEST(blobs_are_broadcast_as_bytes) {
+    for (int32_t root = 0; root < 2; root++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, false);
+        w.mirror.fill = 0x11;
+        add(&w, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, root, &err));
+        assert_int_equal(w.mirror.num_sent, 1);
+        assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
+        assert_int_equal(w.mirror.sent[0].buffer.count, 3 * sizeof(double));
+        const void *bytes;
+        assert_ok(sb_blob_cpu(w.blobs[0], SB_DATA, &bytes, &err));
+        assert_int_equal(bytes_are(bytes, 3 * sizeof(double), 0x11), root);
+        world_close(&w, false);
+    }
+}
+
+/* What a blob has beyond its count is kept; where it has nothing more, old bytes are not fetched.
+ */
+TEST(what_is_received_replaces_the_blob_s_bytes_alone) {
+    const int64_t six = 6, four = 4;
+    for (int whole = 0; whole < 2; whole++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, false);
+        w.mirror.fill = 0;
+        add(&w, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_GPU);
+        if (!whole)
+            assert_ok(sb_blob_reshape(w.blobs[0], &four, 1, NULL, &err));
+        const struct tally before = rig_tally(&w.rig);
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, 1, &err));
+        assert_int_equal(rig_since(&w.rig, &before).downloads, !whole);
+        assert_ok(sb_blob_reshape(w.blobs[0], &six, 1, NULL, &err));
+        const float after[] = {0, 0, 0, 0, whole ? 0.f : 5.f, whole ? 0.f : 6.f};
+        assert_true(mem_holds(data_of(w.blobs[0]), after, sizeof after));
+        world_close(&w, false);
+    }
+}
+
+struct kernel {
+    sb_context *context;
+    void *ptr;
+};
+
+static void write_sevens(void *user) {
+    const struct kernel *kernel = user;
+    float *values = sb_sim_address(kernel->context, kernel->ptr, 3 * sizeof *values);
+    for (int i = 0; i < 3 && values; i++)
+        values[i] = 7;
+}
+
+/* The engine knows no streams. */
+TEST(work_that_is_queued_is_done_before_it_is_sent) {
+    for (int how = 0; how < 3; how++) {
+        const bool own = how > 0, fails = how > 1;
+        struct world w;
+        sb_error err;
+        struct kernel kernel;
+        world_open(&w, &mirror_engine, true);
+        add(&w, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
+        rig_schedule(&w.rig, SB_SIM_LAZY, 0);
+        kernel.context = w.rig.context;
+        assert_ok(sb_blob_mutable_gpu(w.blobs[0], SB_DATA, &kernel.ptr, &err));
+        if (fails)
+            device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+        if (own)
+            assert_ok(sb_blob_scale(w.blobs[0], SB_DATA, 3, &err));
+        else
+            assert_ok(sb_sim_launch(w.rig.context, NULL, write_sevens, &kernel, &err));
+        assert_status(fails ? SB_ERR_DEVICE_LOST : SB_OK,
+                      sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, SB_COMM_SUM, &err));
+        assert_int_equal(w.mirror.num_sent, !fails);
+        if (!fails) {
+            assert_non_null(w.mirror.sent[0].buffer.context);
+            assert_true(holds(&w, 0, own ? 42 : 14, own ? 6 : 0));
+        }
+        world_close(&w, false);
+    }
+}
+
+/* --- host memory of the caller's ------------------------------------------------------------- */
+
+TEST(values_and_bytes_reach_the_engine_as_they_are) {
+    struct world w;
+    sb_error err;
+    char byte = 3;
+    float values[] = {1, 2};
+    sb_comm_engine engine = mirror_engine_at_once;
+    world_open(&w, &engine, false);
+    assert_ok(sb_comm_barrier(w.comm, &err)); /* by a reduction */
+    assert_int_equal(w.mirror.sent[0].buffer.count, 1);
+    assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
+    assert_int_equal(w.mirror.sent[0].op, SB_COMM_SUM);
+    assert_ok(sb_comm_broadcast(w.comm, 0, &byte, PTRDIFF_MAX, &err));
+    assert_int_equal(w.mirror.sent[1].buffer.count, PTRDIFF_MAX);
+    assert_ok(sb_comm_all_reduce(w.comm, SB_COMM_SUM, SB_DTYPE_F32, 2, values, &err));
+    assert_true(values[0] == 2 && values[1] == 4);
+    assert_ok(sb_comm_all_reduce(w.comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
+    assert_true(values[0] == 2 && values[1] == 4);
+    assert_int_equal(w.mirror.sent[3].op, SB_COMM_SUM);
+    assert_ok(sb_comm_all_reduce(w.comm, SB_COMM_MAX, SB_DTYPE_F32, 2, values, &err));
+    assert_int_equal(w.mirror.sent[4].op, SB_COMM_MAX);
+    assert_int_equal(w.mirror.num_sent, 5);
+    w.mirror.failure = SB_ERR_OUT_OF_MEMORY;
+    w.mirror.fail_begin = 6;
+    assert_status(SB_ERR_OUT_OF_MEMORY,
+                  sb_comm_all_reduce(w.comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
+    assert_int_equal(err.offset, -1);
+    assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
+    world_close(&w, false);
+}
+
+TEST(every_required_slot_is_asked_for) {
+    struct mirror mirror = {.takes_device = false};
+    sb_comm *comm = NULL;
+    sb_error err;
+    for (int i = 0; i < 5; i++) {
+        sb_comm_engine table = mirror_engine;
+        const char *what = i == 0 ? "name" : i < 3 ? "life" : "collectives";
+        char text[80];
+        (void)snprintf(text, sizeof text, "the engine's table lacks its %s", what);
+        if (i == 0)
+            table.name = NULL;
+        if (i == 1)
+            table.open = NULL;
+        if (i == 2)
+            table.close = NULL;
+        if (i == 3)
+            table.all_reduce = NULL;
+        if (i == 4)
+            table.broadcast = NULL;
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &mirror, &comm, &err));
+        assert_string_equal(err.message, text);
+    }
+    assert_null(comm);
+}
+
+TEST(a_blob_that_is_missing_is_named) {
+    struct world w;
+    sb_error err;
+    world_open(&w, &mirror_engine, false);
+    add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+    add(&w, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
+    for (int i = 0; i < 3; i++) {
+        sb_blob *list[3] = {w.blobs[0], w.blobs[0], w.blobs[0]};
+        char text[40];
+        list[i] = NULL;
+        (void)snprintf(text, sizeof text, "blob %d is NULL", i);
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_comm_all_reduce_blobs(w.comm, list, 3, SB_DATA, SB_COMM_SUM, &err));
+        assert_string_equal(err.message, text);
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_reducer_create(w.comm, list, 3, NULL, &w.reducer, &err));
+        assert_string_equal(err.message, text);
+    }
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_comm_all_reduce_blobs(w.comm, &w.blobs[1], 1, SB_DATA, SB_COMM_SUM, &err));
+    assert_string_equal(err.message, "i32 is not reduced");
+    world_close(&w, false);
+}
+
+/* Wherever strangers lie among those that are registered. */
+TEST(a_stranger_is_not_taken_for_its_neighbour) {
+    for (int odd = 0; odd < 2; odd++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, false);
+        for (int i = 0; i < MOST; i++)
+            add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+        sb_blob *registered[] = {w.blobs[odd], w.blobs[2 + odd], w.blobs[4 + odd]};
+        assert_ok(sb_reducer_create(w.comm, registered, 3, NULL, &w.reducer, &err));
+        for (int i = 0; i < MOST; i++) {
+            const bool is_known = i % 2 == odd;
+            assert_status(is_known ? SB_OK : SB_ERR_INVALID_ARGUMENT,
+                          sb_reducer_ready(w.reducer, w.blobs[i], &err));
+            if (!is_known)
+                assert_string_equal(err.message, "the blob was not registered");
+        }
+        assert_ok(sb_reducer_wait(w.reducer, &err));
+        world_close(&w, false);
+    }
+}

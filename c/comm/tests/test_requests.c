@@ -1,0 +1,347 @@
+/* A reducer on engines of one rank: one without requests, one whose requests never end and cannot
+   be called back, so that the memory that they may still write is kept. */
+#include "blobs.h"
+
+#include "context/context.h"
+
+#include "../src/reducer.h"
+
+#include <syncblob/comm_engine.h>
+
+#define COUNT 6
+#define BLOBS 3
+
+static sb_status one_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                          sb_error *err) {
+    (void)err;
+    *out = user;
+    *out_rank = 0;
+    *out_size = 1;
+    return SB_OK;
+}
+
+static void one_close(void *comm, int32_t failed) {
+    (void)comm;
+    (void)failed;
+}
+
+static int reductions;
+static int64_t reduced[8]; /* elements of each */
+
+static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    (void)comm;
+    (void)op;
+    (void)err;
+    if (buffer->dtype == SB_DTYPE_F32) { /* not what ranks compare before the first step */
+        reduced[reductions++] = buffer->count;
+        for (int64_t i = 0; i < buffer->count; i++)
+            ((float *)buffer->ptr)[i] += 100;
+    }
+    return SB_OK;
+}
+
+static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                               sb_error *err) {
+    (void)comm;
+    (void)root;
+    (void)buffer;
+    (void)err;
+    return SB_OK;
+}
+
+/* What the engine "still writes", the last of it. */
+static void *stuck_with;
+static int abandoned;
+
+static sb_status stuck_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                             sb_error *err) {
+    (void)comm;
+    (void)op;
+    (void)err;
+    stuck_with = buffer->ptr;
+    *out = &stuck_with;
+    return SB_OK;
+}
+
+static sb_status stuck_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
+    (void)comm;
+    (void)request;
+    (void)err;
+    *out_done = 0;
+    return SB_OK;
+}
+
+static sb_status stuck_wait(void *comm, void *request, sb_error *err) {
+    (void)comm;
+    (void)request;
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "the other ranks are gone");
+}
+
+static int32_t stuck_abandon(void *comm, void *request) {
+    (void)comm;
+    (void)request;
+    abandoned++;
+    return 0;
+}
+
+static const sb_comm_engine without_requests = {
+    .struct_size = offsetof(sb_comm_engine, barrier),
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "one",
+    .open = one_open,
+    .close = one_close,
+    .all_reduce = one_all_reduce,
+    .broadcast = one_broadcast,
+};
+
+static const sb_comm_engine stuck_engine = {
+    .struct_size = sizeof stuck_engine,
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "stuck",
+    .open = one_open,
+    .close = one_close,
+    .all_reduce = one_all_reduce,
+    .broadcast = one_broadcast,
+    .start = stuck_start,
+    .test = stuck_test,
+    .wait = stuck_wait,
+    .abandon = stuck_abandon,
+};
+
+struct world {
+    struct rig rig;
+    sb_comm *comm;
+    sb_blob *blobs[BLOBS];
+    sb_reducer *reducer;
+};
+
+static void world_open(struct world *w, const sb_comm_engine *engine, size_t bucket_bytes) {
+    sb_error err;
+    float values[COUNT];
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    rig_open(&w->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_comm_create(w->rig.context, engine, NULL, &w->comm, &err));
+    for (int i = 0; i < BLOBS; i++) {
+        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
+        mem_place(diff_of(w->blobs[i]), SB_HEAD_AT_CPU, values, sizeof values);
+    }
+    options.bucket_bytes = bucket_bytes;
+    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
+}
+
+static void world_end(struct world *w) {
+    sb_reducer_destroy(w->reducer);
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(w->blobs[i]);
+    sb_comm_destroy(w->comm);
+}
+
+static void all_ready(struct world *w) {
+    sb_error err;
+    for (int i = 0; i < BLOBS; i++)
+        assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
+}
+
+static bool holds(struct world *w, double start) {
+    float values[COUNT];
+    for (int i = 0; i < BLOBS; i++) {
+        fill_values(SB_DTYPE_F32, COUNT, start + i, 1, values);
+        if (!mem_holds(diff_of(w->blobs[i]), values, sizeof values))
+            return false;
+    }
+    return true;
+}
+
+TEST(an_engine_without_requests_reduces_at_once) {
+    for (int gathers = 0; gathers < 2; gathers++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &without_requests, gathers ? SIZE_MAX : 0);
+        reductions = 0;
+        all_ready(&w);
+        assert_int_equal(reductions, gathers ? 1 : BLOBS);
+        assert_ok(sb_reducer_wait(w.reducer, &err));
+        assert_true(holds(&w, 100));
+        assert_ok(sb_comm_barrier(w.comm, &err)); /* by a reduction */
+        world_end(&w);
+        rig_close(&w.rig);
+    }
+}
+
+/* Gathering them would take longer than a message of their own; the bucket of the small ones stays
+   open meanwhile, and does not hold them back. */
+TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
+    enum { LARGE = (128 << 10) / sizeof(float) };
+    static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
+    static const int64_t expected[] = {LARGE + 1, LARGE, 7 + LARGE - 1 + 5 + 3};
+    sb_blob *blobs[6];
+    sb_reducer *reducer;
+    sb_comm *comm;
+    sb_error err;
+    assert_ok(sb_comm_create(NULL, &without_requests, NULL, &comm, &err));
+    for (int i = 0; i < 6; i++)
+        blobs[i] = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
+    assert_ok(sb_reducer_create(comm, blobs, 6, NULL, &reducer, &err));
+    reductions = 0;
+    for (int i = 5; i >= 0; i--) {
+        assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
+        assert_int_equal(reductions, i == 5 ? 0 : i > 1 ? 1 : i == 1 ? 2 : 3);
+    }
+    assert_ok(sb_reducer_wait(reducer, &err));
+    assert_memory_equal(reduced, expected, sizeof expected);
+    for (int i = 0; i < 6; i++) {
+        const float *diff;
+        assert_ok(sb_blob_cpu_f32(blobs[i], SB_DIFF, &diff, &err));
+        assert_true(diff[0] == 100 && diff[counts[i] - 1] == 100);
+        sb_blob_destroy(blobs[i]);
+    }
+    sb_reducer_destroy(reducer);
+    sb_comm_destroy(comm);
+}
+
+/* `destroys`: in the step, without a wait before. */
+static void stop_in_step(struct world *w, bool destroys) {
+    sb_error err;
+    all_ready(w);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
+    if (destroys)
+        return;
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
+    assert_string_equal(err.message, "the other ranks are gone");
+    assert_true(holds(w, 0)); /* nothing was written by this engine */
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
+}
+
+TEST(what_an_engine_may_still_write_is_kept) {
+    sb_mem *kept[BLOBS];
+    for (int how = 0; how < 4; how++) {
+        const bool gathers = how & 1;
+        struct world w;
+        abandoned = 0;
+        world_open(&w, &stuck_engine, gathers ? SIZE_MAX : 0);
+        for (int i = 0; i < BLOBS; i++)
+            kept[i] = diff_of(w.blobs[i]);
+        sb_mem *const rooms[] = {w.reducer->rooms[0].mem, w.reducer->rooms[1].mem};
+        void *const first = w.reducer->rooms[0].ptr;
+        stop_in_step(&w, how & 2);
+        world_end(&w);
+        assert_int_equal(abandoned, gathers ? 1 : BLOBS);
+        assert_int_equal(w.rig.counting.live_buffers, gathers ? 1 : BLOBS);
+        for (int i = 0; i < BLOBS && !gathers; i++) {
+            assert_true(sb_mem_is_unique(kept[i]));
+            sb_mem_release(kept[i]); /* here and below so that this program leaks nothing */
+        }
+        if (gathers)
+            sb_mem_release(rooms[stuck_with != first]);
+        rig_close(&w.rig);
+    }
+}
+
+/* Storage that is lent to be read is replaced by the first that writes: what the engine has then is
+   not the blob's yet. */
+TEST(what_is_lent_stays_where_the_engine_may_still_write) {
+    struct rig rig;
+    sb_comm *comm;
+    sb_reducer *reducer;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_error err;
+    rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
+                              &lent, &err));
+    assert_ok(sb_comm_create(rig.context, &stuck_engine, NULL, &comm, &err));
+    options.part = SB_DATA;
+    options.bucket_bytes = 0;
+    abandoned = 0;
+    assert_ok(sb_reducer_create(comm, &blob, 1, &options, &reducer, &err));
+    assert_ok(sb_reducer_ready(reducer, blob, &err));
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(reducer, &err));
+    assert_int_equal(abandoned, 1);
+    assert_ptr_not_equal(stuck_with, lent.ptr);
+    sb_mem *kept = data_of(blob);
+    const void *bytes;
+    assert_ok(sb_mem_cpu(kept, &bytes, &err));
+    assert_ptr_equal(bytes, lent.ptr);
+    sb_reducer_destroy(reducer);
+    sb_blob_destroy(blob);
+    sb_comm_destroy(comm);
+    assert_int_equal(lent.deleted, 0); /* the memory is kept, too */
+    assert_true(sb_mem_is_unique(kept));
+    sb_mem_release(kept); /* here and below so that this program leaks nothing */
+    assert_int_equal(lent.deleted, 1);
+    assert_int_equal(rig.counting.live_buffers, 1);
+    sb__host_free(rig.context, stuck_with, COUNT * sizeof(float), false);
+    rig_close(&rig);
+    lent_free(&lent);
+}
+
+/* --- requests that scribble ---------------------------------------------------------------- */
+
+static int64_t scribble_at; /* the request of so many elements fails */
+static sb_comm_buffer sent[BLOBS];
+static int num_sent;
+
+static sb_status late_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                            sb_error *err) {
+    (void)comm;
+    (void)op;
+    (void)err;
+    sent[num_sent] = *buffer;
+    *out = &sent[num_sent++];
+    return SB_OK;
+}
+
+static sb_status late_wait(void *comm, void *request, sb_error *err) {
+    const sb_comm_buffer *buffer = request;
+    (void)comm;
+    fill_values(SB_DTYPE_F32, buffer->count, -777, 0, buffer->ptr);
+    return buffer->count == scribble_at ? sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "cut") : SB_OK;
+}
+
+static int32_t late_abandon(void *comm, void *request) {
+    (void)comm;
+    (void)request;
+    return 1;
+}
+
+/* Blobs of 100, 3 and 101 floats, buckets of 64 bytes: the small one is alone in its bucket. */
+TEST(a_small_blob_is_gathered_though_it_is_alone) {
+    static const int64_t counts[BLOBS] = {100, 3, 101};
+    sb_comm_engine engine = stuck_engine;
+    engine.start = late_start;
+    engine.wait = late_wait;
+    engine.abandon = late_abandon;
+    for (int fails = 0; fails < 2; fails++) {
+        struct rig rig;
+        sb_comm *comm;
+        sb_reducer *reducer;
+        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        sb_blob *blobs[BLOBS];
+        float values[101];
+        sb_error err;
+        rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        assert_ok(sb_comm_create(rig.context, &engine, NULL, &comm, &err));
+        fill_values(SB_DTYPE_F32, 101, 8, 1, values);
+        for (int i = 0; i < BLOBS; i++) {
+            blobs[i] = blob_of_count(rig.context, SB_DTYPE_F32, counts[i]);
+            mem_place(diff_of(blobs[i]), SB_HEAD_AT_CPU, values, (size_t)counts[i] * 4);
+        }
+        options.bucket_bytes = 64;
+        num_sent = 0;
+        scribble_at = fails ? 3 : 0;
+        assert_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
+        for (int i = BLOBS; i--;)
+            assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
+        assert_status(fails ? SB_ERR_COMM_FAILURE : SB_OK, sb_reducer_wait(reducer, &err));
+        fill_values(SB_DTYPE_F32, 101, fails ? 8 : -777, fails, values);
+        assert_true(mem_holds(diff_of(blobs[1]), values, 3 * sizeof *values));
+        sb_reducer_destroy(reducer);
+        for (int i = 0; i < BLOBS; i++)
+            sb_blob_destroy(blobs[i]);
+        sb_comm_destroy(comm);
+        rig_close(&rig);
+    }
+}
