@@ -20,8 +20,7 @@ pub type sb_parallel_for = ::core::option::Option<
 pub type sb_head = i32;
 pub type sb_side = i32;
 pub type sb_storage = i32;
-pub type sb_comm_op = i32;
-pub type sb_sim_comm_failure = i32;
+pub type sb_write_outcome = i32;
 pub type sb_sim_schedule = i32;
 pub type sb_sim_op = i32;
 pub type sb_sim_failure = i32;
@@ -357,100 +356,13 @@ pub struct sb_mem {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct sb_blob {
+pub struct sb_write {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct sb_comm {
+pub struct sb_blob {
     _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct sb_comm_buffer {
-    pub ptr: *mut ::core::ffi::c_void,
-    pub count: i64,
-    pub dtype: sb_dtype,
-    pub reserved: i32,
-    pub context: *mut sb_context,
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct sb_comm_engine {
-    pub struct_size: usize,
-    pub abi_version: u32,
-    pub flags: u32,
-    pub name: *const ::core::ffi::c_char,
-    pub open: ::core::option::Option<
-        unsafe extern "C" fn(
-            user: *mut ::core::ffi::c_void,
-            out: *mut *mut ::core::ffi::c_void,
-            out_rank: *mut i32,
-            out_size: *mut i32,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub close: ::core::option::Option<
-        unsafe extern "C" fn(comm: *mut ::core::ffi::c_void, failed: i32),
-    >,
-    pub all_reduce: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            op: sb_comm_op,
-            buffer: *const sb_comm_buffer,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub broadcast: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            root: i32,
-            buffer: *const sb_comm_buffer,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub barrier: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub takes: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            context: *mut sb_context,
-        ) -> i32,
-    >,
-    pub start: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            op: sb_comm_op,
-            buffer: *const sb_comm_buffer,
-            out: *mut *mut ::core::ffi::c_void,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub test: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            request: *mut ::core::ffi::c_void,
-            out_done: *mut i32,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub wait: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            request: *mut ::core::ffi::c_void,
-            err: *mut sb_error,
-        ) -> sb_status,
-    >,
-    pub abandon: ::core::option::Option<
-        unsafe extern "C" fn(
-            comm: *mut ::core::ffi::c_void,
-            request: *mut ::core::ffi::c_void,
-        ) -> i32,
-    >,
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -499,27 +411,6 @@ pub struct sb_dl_managed {
     pub dl_tensor: sb_dl_tensor,
     pub manager_ctx: *mut ::core::ffi::c_void,
     pub deleter: ::core::option::Option<unsafe extern "C" fn(self_: *mut sb_dl_managed)>,
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct sb_reducer {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
-pub struct sb_reducer_options {
-    pub struct_size: usize,
-    pub flags: u32,
-    pub op: sb_comm_op,
-    pub bucket_bytes: usize,
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
-pub struct sb_sim_comm_options {
-    pub struct_size: usize,
-    pub seed: u64,
-    pub delay_microseconds: u32,
-    pub limit_milliseconds: u32,
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -733,11 +624,8 @@ pub const SB_VERSION_PATCH: u32 = 0;
 pub const SB_VERSION_NUMBER: u32 = 1000;
 pub const SB_BACKEND_ABI_VERSION: u32 = 1;
 pub const SB_MAX_AXES: u32 = 32;
-pub const SB_COMM_ENGINE_ABI_VERSION: u32 = 1;
 pub const SB_DL_MAJOR_VERSION: u32 = 1;
 pub const SB_DL_MINOR_VERSION: u32 = 3;
-pub const SB_NCCL_ID_BYTES: u32 = 128;
-pub const SB_SIM_COMM_MAX: u32 = 4096;
 pub const SB_SIM_DEVICE: &[u8; 14] = b"sb_sim_device\0";
 pub const SB_NO_LAYER: i32 = -1;
 pub const SB_DTYPE_F32: i32 = 1;
@@ -1073,82 +961,14 @@ pub const SB_STORAGE_PINNED: i32 = 2;
 pub const SB_STORAGE_BORROWED: i32 = 3;
 pub const SB_STORAGE_BORROWED_READ_ONLY: i32 = 4;
 pub const SB_READ_ONLY: u32 = 1;
+pub const SB_WRITE_OVERWRITE: u32 = 2048;
+pub const SB_WRITE_QUEUED: u32 = 4096;
+pub const SB_WRITE_DONE: u32 = 0;
+pub const SB_WRITE_SPOILED: u32 = 1;
+pub const SB_WRITE_ABANDONED: u32 = 2;
 pub const SB_REALLOCATED_DATA: u32 = 1;
 pub const SB_REALLOCATED_DIFF: u32 = 2;
 pub const SB_COPY_RESHAPE: u32 = 2;
-pub const SB_COMM_SUM: i32 = 0;
-pub const SB_COMM_MEAN: i32 = 1;
-pub const SB_COMM_MIN: i32 = 2;
-pub const SB_COMM_MAX: i32 = 3;
-pub const SB_COMM_DIFF: u32 = 2048;
-pub const SB_COMM_ENGINE_HALF: u32 = 1;
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of sb_comm_buffer"][::core::mem::size_of::<sb_comm_buffer>() - 32usize];
-    ["Alignment of sb_comm_buffer"][::core::mem::align_of::<sb_comm_buffer>() - 8usize];
-    [
-        "Offset of field: sb_comm_buffer::ptr",
-    ][::core::mem::offset_of!(sb_comm_buffer, ptr) - 0usize];
-    [
-        "Offset of field: sb_comm_buffer::count",
-    ][::core::mem::offset_of!(sb_comm_buffer, count) - 8usize];
-    [
-        "Offset of field: sb_comm_buffer::dtype",
-    ][::core::mem::offset_of!(sb_comm_buffer, dtype) - 16usize];
-    [
-        "Offset of field: sb_comm_buffer::reserved",
-    ][::core::mem::offset_of!(sb_comm_buffer, reserved) - 20usize];
-    [
-        "Offset of field: sb_comm_buffer::context",
-    ][::core::mem::offset_of!(sb_comm_buffer, context) - 24usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of sb_comm_engine"][::core::mem::size_of::<sb_comm_engine>() - 104usize];
-    ["Alignment of sb_comm_engine"][::core::mem::align_of::<sb_comm_engine>() - 8usize];
-    [
-        "Offset of field: sb_comm_engine::struct_size",
-    ][::core::mem::offset_of!(sb_comm_engine, struct_size) - 0usize];
-    [
-        "Offset of field: sb_comm_engine::abi_version",
-    ][::core::mem::offset_of!(sb_comm_engine, abi_version) - 8usize];
-    [
-        "Offset of field: sb_comm_engine::flags",
-    ][::core::mem::offset_of!(sb_comm_engine, flags) - 12usize];
-    [
-        "Offset of field: sb_comm_engine::name",
-    ][::core::mem::offset_of!(sb_comm_engine, name) - 16usize];
-    [
-        "Offset of field: sb_comm_engine::open",
-    ][::core::mem::offset_of!(sb_comm_engine, open) - 24usize];
-    [
-        "Offset of field: sb_comm_engine::close",
-    ][::core::mem::offset_of!(sb_comm_engine, close) - 32usize];
-    [
-        "Offset of field: sb_comm_engine::all_reduce",
-    ][::core::mem::offset_of!(sb_comm_engine, all_reduce) - 40usize];
-    [
-        "Offset of field: sb_comm_engine::broadcast",
-    ][::core::mem::offset_of!(sb_comm_engine, broadcast) - 48usize];
-    [
-        "Offset of field: sb_comm_engine::barrier",
-    ][::core::mem::offset_of!(sb_comm_engine, barrier) - 56usize];
-    [
-        "Offset of field: sb_comm_engine::takes",
-    ][::core::mem::offset_of!(sb_comm_engine, takes) - 64usize];
-    [
-        "Offset of field: sb_comm_engine::start",
-    ][::core::mem::offset_of!(sb_comm_engine, start) - 72usize];
-    [
-        "Offset of field: sb_comm_engine::test",
-    ][::core::mem::offset_of!(sb_comm_engine, test) - 80usize];
-    [
-        "Offset of field: sb_comm_engine::wait",
-    ][::core::mem::offset_of!(sb_comm_engine, wait) - 88usize];
-    [
-        "Offset of field: sb_comm_engine::abandon",
-    ][::core::mem::offset_of!(sb_comm_engine, abandon) - 96usize];
-};
 pub const SB_DL_DEVICE_CPU: i32 = 1;
 pub const SB_DL_DEVICE_CUDA: i32 = 2;
 pub const SB_DL_DEVICE_CUDA_HOST: i32 = 3;
@@ -1263,50 +1083,6 @@ const _: () = {
     ][::core::mem::offset_of!(sb_dl_managed, deleter) - 56usize];
 };
 pub const SB_DLPACK_RESHAPE: u32 = 64;
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of sb_reducer_options",
-    ][::core::mem::size_of::<sb_reducer_options>() - 24usize];
-    [
-        "Alignment of sb_reducer_options",
-    ][::core::mem::align_of::<sb_reducer_options>() - 8usize];
-    [
-        "Offset of field: sb_reducer_options::struct_size",
-    ][::core::mem::offset_of!(sb_reducer_options, struct_size) - 0usize];
-    [
-        "Offset of field: sb_reducer_options::flags",
-    ][::core::mem::offset_of!(sb_reducer_options, flags) - 8usize];
-    [
-        "Offset of field: sb_reducer_options::op",
-    ][::core::mem::offset_of!(sb_reducer_options, op) - 12usize];
-    [
-        "Offset of field: sb_reducer_options::bucket_bytes",
-    ][::core::mem::offset_of!(sb_reducer_options, bucket_bytes) - 16usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of sb_sim_comm_options",
-    ][::core::mem::size_of::<sb_sim_comm_options>() - 24usize];
-    [
-        "Alignment of sb_sim_comm_options",
-    ][::core::mem::align_of::<sb_sim_comm_options>() - 8usize];
-    [
-        "Offset of field: sb_sim_comm_options::struct_size",
-    ][::core::mem::offset_of!(sb_sim_comm_options, struct_size) - 0usize];
-    [
-        "Offset of field: sb_sim_comm_options::seed",
-    ][::core::mem::offset_of!(sb_sim_comm_options, seed) - 8usize];
-    [
-        "Offset of field: sb_sim_comm_options::delay_microseconds",
-    ][::core::mem::offset_of!(sb_sim_comm_options, delay_microseconds) - 16usize];
-    [
-        "Offset of field: sb_sim_comm_options::limit_milliseconds",
-    ][::core::mem::offset_of!(sb_sim_comm_options, limit_milliseconds) - 20usize];
-};
-pub const SB_SIM_COMM_FAIL_NOW: i32 = 0;
-pub const SB_SIM_COMM_STOP: i32 = 1;
 pub const SB_SIM_EAGER: i32 = 0;
 pub const SB_SIM_LAZY: i32 = 1;
 pub const SB_SIM_RANDOM: i32 = 2;
@@ -1641,24 +1417,6 @@ impl Default for sb_backend {
         }
     }
 }
-impl Default for sb_comm_buffer {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-impl Default for sb_comm_engine {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
 impl Default for sb_dl_tensor {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
@@ -1786,6 +1544,10 @@ unsafe extern "C" {
         out_device: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
+    pub fn sb_context_prepare_arithmetic(
+        context: *mut sb_context,
+        err: *mut sb_error,
+    ) -> sb_status;
     pub fn sb_context_synchronize(
         context: *mut sb_context,
         err: *mut sb_error,
@@ -1904,6 +1666,20 @@ unsafe extern "C" {
     pub fn sb_mem_evict_cpu(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     pub fn sb_mem_evict_gpu(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     pub fn sb_mem_clear(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
+    pub fn sb_write_begin(
+        mem: *mut sb_mem,
+        side: sb_side,
+        flags: u32,
+        out_ptr: *mut *mut ::core::ffi::c_void,
+        out: *mut *mut sb_write,
+        err: *mut sb_error,
+    ) -> sb_status;
+    pub fn sb_write_end(
+        write: *mut sb_write,
+        outcome: sb_write_outcome,
+        err: *mut sb_error,
+    ) -> sb_status;
+    pub fn sb_write_destroy(write: *mut sb_write);
     pub fn sb_blob_create(
         context: *mut sb_context,
         dtype: sb_dtype,
@@ -2156,48 +1932,6 @@ unsafe extern "C" {
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    pub fn sb_comm_destroy(comm: *mut sb_comm);
-    pub fn sb_comm_rank(comm: *const sb_comm) -> i32;
-    pub fn sb_comm_size(comm: *const sb_comm) -> i32;
-    pub fn sb_comm_all_reduce(
-        comm: *mut sb_comm,
-        op: sb_comm_op,
-        dtype: sb_dtype,
-        count: i64,
-        values: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_comm_broadcast(
-        comm: *mut sb_comm,
-        root: i32,
-        bytes: *mut ::core::ffi::c_void,
-        size: usize,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_comm_barrier(comm: *mut sb_comm, err: *mut sb_error) -> sb_status;
-    pub fn sb_comm_all_reduce_blobs(
-        comm: *mut sb_comm,
-        blobs: *const *mut sb_blob,
-        num_blobs: i64,
-        flags: u32,
-        op: sb_comm_op,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_comm_broadcast_blobs(
-        comm: *mut sb_comm,
-        blobs: *const *mut sb_blob,
-        num_blobs: i64,
-        flags: u32,
-        root: i32,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_comm_create(
-        context: *mut sb_context,
-        engine: *const sb_comm_engine,
-        user: *mut ::core::ffi::c_void,
-        out: *mut *mut sb_comm,
-        err: *mut sb_error,
-    ) -> sb_status;
     pub fn sb_blob_to_dlpack(
         blob: *const sb_blob,
         part: sb_part,
@@ -2243,58 +1977,6 @@ unsafe extern "C" {
         context: *mut sb_context,
         tensor: *mut sb_dl_managed,
         out: *mut *mut sb_blob,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_nccl_id_create(out: *mut u8, err: *mut sb_error) -> sb_status;
-    pub fn sb_nccl_comm_create(
-        context: *mut sb_context,
-        id: *const u8,
-        rank: i32,
-        size: i32,
-        limit_milliseconds: u32,
-        out: *mut *mut sb_comm,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_nccl_comm_create_over(
-        context: *mut sb_context,
-        other: *mut sb_comm,
-        limit_milliseconds: u32,
-        out: *mut *mut sb_comm,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_nccl_comm_create_all(
-        contexts: *const *mut sb_context,
-        size: i32,
-        limit_milliseconds: u32,
-        out: *mut *mut sb_comm,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_reducer_create(
-        comm: *mut sb_comm,
-        blobs: *const *mut sb_blob,
-        num_blobs: i64,
-        options: *const sb_reducer_options,
-        out: *mut *mut sb_reducer,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_reducer_destroy(reducer: *mut sb_reducer);
-    pub fn sb_reducer_ready(
-        reducer: *mut sb_reducer,
-        blob: *mut sb_blob,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_reducer_wait(reducer: *mut sb_reducer, err: *mut sb_error) -> sb_status;
-    pub fn sb_sim_comm_create(
-        context: *mut sb_context,
-        size: i32,
-        options: *const sb_sim_comm_options,
-        out: *mut *mut sb_comm,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_sim_comm_fail(
-        comm: *mut sb_comm,
-        nth: i64,
-        mode: sb_sim_comm_failure,
         err: *mut sb_error,
     ) -> sb_status;
     pub fn sb_filler_init(filler: *mut sb_filler, struct_size: usize);

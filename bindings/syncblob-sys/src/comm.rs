@@ -2,49 +2,28 @@
 
 use crate::*;
 
-///How values of all ranks become one, SB_COMM_SUM to SB_COMM_MAX.
 pub type sb_comm_op = i32;
-///How a chosen operation goes wrong, SB_SIM_COMM_*.
 pub type sb_sim_comm_failure = i32;
-///A rank's end of a communicator.
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_comm {
     _unused: [u8; 0],
 }
-///Elements to reduce or to send.
 #[repr(C)]
 pub struct sb_comm_buffer {
-    ///`count` elements
     pub ptr: *mut ::core::ffi::c_void,
-    ///above 0
     pub count: i64,
-    /**SB_DTYPE_F32 or SB_DTYPE_F64, SB_DTYPE_F16 or SB_DTYPE_BF16 with
-SB_COMM_ENGINE_HALF; of `broadcast` SB_DTYPE_U8*/
     pub dtype: sb_dtype,
-    ///0
     pub reserved: i32,
-    /**\[borrowed, nullable\] NULL: host memory, page-locked or not. Else memory of this
-context's device, with which no work of the library's is under way, unless `takes` gave
-2.*/
     pub context: *mut sb_context,
 }
-/**The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot
-is refused.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_comm_engine {
-    ///sizeof(sb_comm_engine) of the implementer
     pub struct_size: usize,
-    ///SB_COMM_ENGINE_ABI_VERSION
     pub abi_version: u32,
-    ///0 or SB_COMM_ENGINE_HALF
     pub flags: u32,
-    ///"mpi"; letters and digits
     pub name: *const ::core::ffi::c_char,
-    /**Opens the caller's end; `*out` is the first argument of all other slots. `user` is
-what sb_comm_create was given. On failure nothing stays open. What is no
-rank of its size is COMM_FAILURE, and closed.*/
     pub open: ::core::option::Option<
         unsafe extern "C" fn(
             user: *mut ::core::ffi::c_void,
@@ -54,14 +33,9 @@ rank of its size is COMM_FAILURE, and closed.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**Ends it. Every request is over or abandoned. Does not wait for other ranks, which may be
-gone: must not fail. `failed`: the ranks no longer agree on what is next, since a slot has
-failed at this rank, or a reducer ended within its step.*/
     pub close: ::core::option::Option<
         unsafe extern "C" fn(comm: *mut ::core::ffi::c_void, failed: i32),
     >,
-    /**Combines every rank's elements, in place. `op` is SB_COMM_SUM, SB_COMM_MIN or
-SB_COMM_MAX.*/
     pub all_reduce: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -70,7 +44,6 @@ SB_COMM_MAX.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Sends the root's elements to all.
     pub broadcast: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -79,24 +52,18 @@ SB_COMM_MAX.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Waits for all ranks; missing: the library reduces one element.
     pub barrier: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**1 if the context's device memory may be given in a buffer; 2 if, beside that, the device
-comes to it after what is queued on the context's stream and on the default ones, so that
-the host need not wait for these; missing: host memory alone. Host memory is always taken.*/
     pub takes: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
             context: *mut sb_context,
         ) -> i32,
     >,
-    /**Begins what `all_reduce` does. The elements are the engine's until the request is over;
-the struct is not. On failure it touches them no more.*/
     pub start: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -106,9 +73,6 @@ the struct is not. On failure it touches them no more.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**Whether the request is done, without waiting; it is over then, and asked no more. Called
-often, but of the oldest request alone: it is how an engine without threads of its own gets
-on with all of them.*/
     pub test: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -117,7 +81,6 @@ on with all of them.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Waits for the request, which is over then.
     pub wait: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -125,9 +88,6 @@ on with all of them.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**Gives up a request after a failure, its own or another's; it is asked no more. 1: the engine
-touches its elements no more. 0: that cannot be told; the library keeps the memory for ever
-then.*/
     pub abandon: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -135,53 +95,33 @@ then.*/
         ) -> i32,
     >,
 }
-///A reducer of one rank.
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_reducer {
     _unused: [u8; 0],
 }
-///What is reduced, and how. Equal at all ranks.
 #[repr(C)]
 pub struct sb_reducer_options {
-    ///sizeof(sb_reducer_options) of the caller
     pub struct_size: usize,
-    ///SB_DATA or SB_DIFF
     pub part: sb_part,
-    ///SB_COMM_SUM to SB_COMM_MAX
     pub op: sb_comm_op,
-    ///a bucket's bytes at most; 0: no blob is gathered
     pub bucket_bytes: usize,
 }
-///How the ranks are.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_sim_comm_options {
-    ///sizeof(sb_sim_comm_options) of the caller
     pub struct_size: usize,
-    ///of the delays
     pub seed: u64,
-    /**each rank learns that an operation is done up to so much
-later, drawn anew each time; 0: at once*/
     pub delay_microseconds: u32,
-    /**a rank that waits longer than this for the others gets
-COMM_FAILURE; 0: 10 seconds*/
     pub limit_milliseconds: u32,
 }
 pub const SB_COMM_ENGINE_ABI_VERSION: u32 = 1;
 pub const SB_NCCL_ID_BYTES: u32 = 128;
 pub const SB_SIM_COMM_MAX: u32 = 4096;
-///their sum
 pub const SB_COMM_SUM: i32 = 0;
-///their sum, times 1 / size
 pub const SB_COMM_MEAN: i32 = 1;
-/**the least; with a NaN, and of zeros of both signs, unspecified: over MPI
-ranks may differ in it*/
 pub const SB_COMM_MIN: i32 = 2;
-///the greatest; the same
 pub const SB_COMM_MAX: i32 = 3;
-/**it reduces SB_DTYPE_F16 and SB_DTYPE_BF16, too, in all memory that
-it takes*/
 pub const SB_COMM_ENGINE_HALF: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -292,10 +232,7 @@ const _: () = {
         "Offset of field: sb_sim_comm_options::limit_milliseconds",
     ][::core::mem::offset_of!(sb_sim_comm_options, limit_milliseconds) - 20usize];
 };
-///the rank gets COMM_FAILURE, and the others wait for it
 pub const SB_SIM_COMM_FAIL_NOW: i32 = 0;
-/**the rank answers no more: it and the others wait until the
-limit*/
 pub const SB_SIM_COMM_STOP: i32 = 1;
 impl Default for sb_comm_buffer {
     fn default() -> Self {
@@ -325,23 +262,9 @@ impl Default for sb_reducer_options {
     }
 }
 unsafe extern "C" {
-    /**Ends a rank's communicator; its reducers were destroyed before. It is not collective
-and does not wait for ranks that are gone. * comm \[owned, nullable\]*/
     pub fn sb_comm_destroy(comm: *mut sb_comm);
-    ///The caller's rank, 0 to size - 1; -1 for NULL.
     pub fn sb_comm_rank(comm: *const sb_comm) -> i32;
-    ///How many ranks there are; 0 for NULL.
     pub fn sb_comm_size(comm: *const sb_comm) -> i32;
-    /**Collective: every rank gets the values of all ranks, combined element by element.
-* op SB_COMM_SUM to SB_COMM_MAX
-* dtype SB_DTYPE_F32 or SB_DTYPE_F64; SB_DTYPE_F16 or SB_DTYPE_BF16 where the engine
-reduces them, as those of the library do
-* count of values, 0 or more; 0 sends nothing
-* values \[borrowed, nullable when count is 0\] in and out
-
-Errors: INVALID_ARGUMENT (no op, a negative count, a reducer's step is under way),
-UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY,
-COMM_FAILURE, FORKED.*/
     pub fn sb_comm_all_reduce(
         comm: *mut sb_comm,
         op: sb_comm_op,
@@ -350,13 +273,6 @@ COMM_FAILURE, FORKED.*/
         values: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Collective: every rank gets the bytes of rank `root`.
-* root 0 to size - 1
-* bytes \[borrowed, nullable when size is 0\] in at the root, out elsewhere
-* size of `bytes`; 0 sends nothing
-
-Errors: INVALID_ARGUMENT (no such rank, a reducer's step is under way), UNSUPPORTED (the
-engine), OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
     pub fn sb_comm_broadcast(
         comm: *mut sb_comm,
         root: i32,
@@ -364,26 +280,7 @@ engine), OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
         size: usize,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Collective: returns when all ranks have called it.
-
-Errors: INVALID_ARGUMENT (a reducer's step is under way), UNSUPPORTED (the engine),
-OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
     pub fn sb_comm_barrier(comm: *mut sb_comm, err: *mut sb_error) -> sb_status;
-    /**Collective: every rank's blobs get the values of all ranks, combined element by element,
-in place: on the device if the head is there and the engine takes its memory, else on the
-host. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; one
-that was never written counts as zeros. After COMM_FAILURE the blobs before the one that
-failed are reduced; that one's bytes are unspecified, unless both sides were current: then
-the other side keeps them and is the head.
-* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, or F16 or BF16 as
-sb_comm_all_reduce, of any contexts, no two with the same memory
-* num_blobs 0 or more
-* part SB_DATA or SB_DIFF
-* op SB_COMM_SUM to SB_COMM_MAX
-
-Errors: INVALID_ARGUMENT (no op, a negative number, no part, a reducer's step is under
-way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
-sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_comm_all_reduce_blobs(
         comm: *mut sb_comm,
         blobs: *const *mut sb_blob,
@@ -392,18 +289,6 @@ sb_blob_mutable_cpu, COMM_FAILURE.*/
         op: sb_comm_op,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Collective: the blobs of every rank get the values of those of rank `root`: weights at the
-start, a model as one rank has opened it. The root reads its blobs where their heads are;
-the others write theirs, which have shapes and dtypes equal to the root's. After
-COMM_FAILURE as sb_comm_all_reduce_blobs.
-* blobs \[borrowed, nullable when num_blobs is 0\] of any dtype and context, no two with
-the same memory
-* num_blobs 0 or more
-* part SB_DATA or SB_DIFF
-* root 0 to size - 1
-
-Errors: INVALID_ARGUMENT (no such rank, a negative number, no part, a reducer's step is
-under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_comm_broadcast_blobs(
         comm: *mut sb_comm,
         blobs: *const *mut sb_blob,
@@ -412,15 +297,6 @@ under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAI
         root: i32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes a communicator of an engine. Whether ranks wait for each other here is the engine's.
-* context \[borrowed, nullable\] retained; for a reducer's buckets
-* engine \[borrowed\] outlives the communicator
-* user passed to `open`
-* out \[owned\] sb_comm_destroy
-
-Errors: INVALID_ARGUMENT (a table that lacks slots, a name of other characters), UNSUPPORTED
-(flags, unknown tail that is not zero), ABI_MISMATCH (a table of another version, or one that
-ends within a slot), OUT_OF_MEMORY, COMM_FAILURE.*/
     pub fn sb_comm_create(
         context: *mut sb_context,
         engine: *const sb_comm_engine,
@@ -428,23 +304,7 @@ ends within a slot), OUT_OF_MEMORY, COMM_FAILURE.*/
         out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes an id. One rank calls it and hands the bytes to all, by any means.
-* out \[borrowed\] SB_NCCL_ID_BYTES bytes
-
-Errors: UNSUPPORTED (NCCL cannot be opened, or is too old),
-OUT_OF_MEMORY, COMM_FAILURE.*/
     pub fn sb_nccl_id_create(out: *mut u8, err: *mut sb_error) -> sb_status;
-    /**Collective: makes a rank's communicator.
-* context \[borrowed\] a context on "cuda:N", which no other rank has; retained
-* id \[borrowed\] SB_NCCL_ID_BYTES bytes, the same at all ranks; each id serves once
-* rank 0 to size - 1
-* size how many ranks there are
-* limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
-* out \[owned\] sb_comm_destroy
-
-Errors: INVALID_ARGUMENT (no such rank), NO_DEVICE (a context on another device), UNSUPPORTED
-(NCCL cannot be opened, or is too old; the driver), OUT_OF_MEMORY,
-COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_nccl_comm_create(
         context: *mut sb_context,
         id: *const u8,
@@ -454,14 +314,6 @@ COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
         out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Collective: the same with the ranks of another communicator, MPI's for example, which hands the
-id round. If a rank cannot take part, all are told.
-* context \[borrowed\] a context on "cuda:N", which no other rank has; retained
-* other \[borrowed\] is not used afterwards
-* limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
-* out \[owned\] sb_comm_destroy
-
-Errors: as sb_nccl_comm_create, as sb_comm_all_reduce.*/
     pub fn sb_nccl_comm_create_over(
         context: *mut sb_context,
         other: *mut sb_comm,
@@ -469,14 +321,6 @@ Errors: as sb_nccl_comm_create, as sb_comm_all_reduce.*/
         out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes the communicators of all ranks, which are devices of this process. It is called once, by
-one thread; afterwards each rank needs a thread of its own, for sb_comm_destroy, too.
-* contexts \[borrowed\] `size` of them, by rank, each on another "cuda:N"; retained
-* size 1 or more
-* limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
-* out \[owned\] `size` of them, by rank; sb_comm_destroy
-
-Errors: as sb_nccl_comm_create.*/
     pub fn sb_nccl_comm_create_all(
         contexts: *const *mut sb_context,
         size: i32,
@@ -484,27 +328,6 @@ Errors: as sb_nccl_comm_create.*/
         out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Collective: registers blobs. Ranks compare the options, and the number, order, dtypes and
-shapes of the blobs. A difference is a status at every rank, and the message names both sides.
-What fails at one rank before it sends, for lack of memory or by a wrong argument, is a status
-at every rank, too, told by that rank. After these statuses the communicator is as before.
-A rank whose engine cannot begin the first reduction (its OUT_OF_MEMORY or UNSUPPORTED) can tell
-nobody: the others wait until it calls again, or ends. If an engine cannot go on later, that is
-COMM_FAILURE at its rank, and at the others what their engine gives for a rank that has ended.
-* comm \[borrowed\] outlives the reducer
-* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, or F16 or BF16 where the
-engine reduces them, of any contexts, no two with the same memory, now or in a
-step: sums would be of sums. Later sharing is not looked for, nor are lent bytes that
-overlap
-* num_blobs 0 or more
-* options \[borrowed, nullable\] NULL: SB_REDUCER_OPTIONS_INIT
-* out \[owned\] sb_reducer_destroy
-
-Errors: INVALID_ARGUMENT (no part, no op, a negative number; options that differ from another
-rank's; a reducer's step is under way), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
-(a dtype that is not reduced, unknown tail that is not zero), SHARED (two blobs have
-one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY,
-CAP_REACHED, COMM_FAILURE, FORKED.*/
     pub fn sb_reducer_create(
         comm: *mut sb_comm,
         blobs: *const *mut sb_blob,
@@ -513,46 +336,13 @@ CAP_REACHED, COMM_FAILURE, FORKED.*/
         out: *mut *mut sb_reducer,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Ends the reducer. In a step it waits for the buckets that have started; the blobs' bytes are
-unspecified then, and the communicator is of no use, since other ranks may be at another
-bucket. * reducer \[owned, nullable\]*/
     pub fn sb_reducer_destroy(reducer: *mut sb_reducer);
-    /**The blob's values are final in this step. Starts what can start, and gets on with what has
-started; it waits for no other rank, unless the engine has no requests. What cannot start for
-lack of memory or for a device's failure is tried again by later calls.
-* blob \[borrowed\] one of those registered, in the shape that it had then
-
-Errors: INVALID_ARGUMENT (not registered; ready already; another reducer's step is under way),
-DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than when it was registered),
-COMM_FAILURE, FORKED.*/
     pub fn sb_reducer_ready(
         reducer: *mut sb_reducer,
         blob: *mut sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Collective: ends the step. Every blob holds the values of all ranks, combined. If a bucket
-cannot start for lack of memory or for a device's failure, the step goes on, and the call may
-be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
-end of the step. As long as bytes are needed that are on a lost device alone, the step does not
-end: destroy the reducer, and the others get what their engine gives for a rank that has ended.
-The same holds for a blob whose bytes were to be written by queued work that failed:
-UNINITIALIZED, until somebody overwrites it.
-A device that is lost and not needed is no failure of the step: current bytes of the host are
-reduced there. A blob that lies on it says so when it is touched.
-
-Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
-reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
-sb_blob_mutable_cpu, COMM_FAILURE.*/
     pub fn sb_reducer_wait(reducer: *mut sb_reducer, err: *mut sb_error) -> sb_status;
-    /**Makes the communicators of all ranks. They may be destroyed in any order; what waits for a
-rank that has ended gets COMM_FAILURE at once.
-* context \[borrowed, nullable\] retained; for reducers' buckets
-* size 1 to SB_SIM_COMM_MAX
-* options \[borrowed, nullable\] NULL: the defaults
-* out \[owned\] `size` of them, by rank; sb_comm_destroy
-
-Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
-(unknown tail that is not zero), OUT_OF_MEMORY.*/
     pub fn sb_sim_comm_create(
         context: *mut sb_context,
         size: i32,
@@ -560,12 +350,6 @@ Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (struct_size is no version's), UNS
         out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes the `nth` operation of this rank from now on (1 is the next) go wrong, once; nth 0
-takes it back. Operations are the engine's: one a blob or a bucket, at least.
-* mode SB_SIM_COMM_*
-
-Errors: INVALID_ARGUMENT (nth below 0, no mode), UNSUPPORTED (another engine's
-communicator).*/
     pub fn sb_sim_comm_fail(
         comm: *mut sb_comm,
         nth: i64,

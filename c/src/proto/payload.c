@@ -121,12 +121,12 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
     if (fit == count)
         return SB_OK;
     const size_t copied = (size_t)(copy->dst - copy->begin) / copy->size + fit;
+    const int64_t element = copy->first + (int64_t)copied;
     const int digits = copy->wire_size == sizeof(double) ? 17 : 10;
     return sb__wire_fail(copy->path, copy->payload->field, SB_ERR_DATA_OVERFLOW,
                          offset + (uint32_t)(fit * copy->wire_size), copy->err,
-                         "element %lld is %.*g, which %s does not hold",
-                         (long long)(copy->first + (int64_t)copied), digits, wide[fit],
-                         sb_dtype_name(copy->dtype));
+                         "element %lld is %.*g, which %s does not hold", (long long)element, digits,
+                         wide[fit], sb_dtype_name(copy->dtype));
 }
 
 /* In one pass where the bytes are at hand, and in their order: false where they are not. */
