@@ -102,7 +102,7 @@ static void reduce_block(const struct sb__sim_operation *operation, int32_t size
                          int64_t count) {
     const sb_dtype dtype = operation->parts[0].buffer.dtype;
     double sums[BLOCK] = {0};
-    union block block;
+    union block block = {.f64 = {0}};
     for (int32_t rank = 0; rank < size; rank++) {
         get(&operation->parts[rank].buffer, first, count, &block);
         for (int64_t i = 0; i < count; i++) {
@@ -118,7 +118,7 @@ static void reduce_block(const struct sb__sim_operation *operation, int32_t size
 
 static void spread_block(const struct sb__sim_operation *operation, int32_t size, int64_t first,
                          int64_t count) {
-    union block block;
+    union block block = {.f64 = {0}};
     get(&operation->parts[operation->root].buffer, first, count, &block);
     for (int32_t rank = 0; rank < size; rank++)
         if (rank != operation->root)
