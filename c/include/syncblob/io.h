@@ -107,7 +107,7 @@ enum {
  *  it neither uses nor moves. Its size is that of now, its version the file's
  *  modification time and size. Where the library itself asks for the version, it
  *  compares the time of the last change (ctime) too, as for a file that it opened
- *  (proto.h).
+ *  (proto.h). For programs that are handed descriptors instead of paths (a sandbox, an archive).
  *  @param descriptor stays open as long as the source is used. On Windows a handle (HANDLE, whose
  *      value has 32 bits), whose offset is moved
  *  @param flags 0 or SB_SOURCE_CLOSES
@@ -127,7 +127,8 @@ typedef struct sb_span {
 
 /** A source of bytes that are held in pieces, as a message that arrived is: they need not
  *  be joined first. The values of a blob are copied once, from the pieces to the blob. A
- *  read finds its piece in steps that grow with the logarithm of their number.
+ *  read finds its piece in steps that grow with the logarithm of their number. For programs that
+ *  receive files over a network.
  *  @param context [borrowed, nullable] where the list of pieces is kept; retained
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; what
  *      they point to must stay as it is as long as the source is used
