@@ -240,7 +240,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     assert_ok(sb_model_read_values(model, 7, 0, SB_DATA, VALUES - 10, 10, SB_DTYPE_F32, values,
                                    sizeof values, &err));
     assert_true(values[0] == 7 + VALUES - 10 && values[9] == 7 + VALUES - 1);
-    assert_true(counted.bytes <= 8 * 4096);
+    assert_true(counted.bytes <= (size_t)8 * 4096);
     sb_model_destroy(model);
     wire_free(&net);
 }
@@ -426,9 +426,9 @@ TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct test_source source = {.reads = 0};
     sb_error err;
     sb_model *model;
-    float *floats = calloc(2 * VALUES, sizeof *floats), value;
+    float *floats = calloc((size_t)2 * VALUES, sizeof *floats), value;
     assert_non_null(floats);
-    wire_numbers(&shape, 1, (int64_t[]){2 * VALUES}, 1);
+    wire_numbers(&shape, 1, (int64_t[]){(int64_t)2 * VALUES}, 1);
     wire_message(&blob, 7, &shape);
     floats[VALUES + 7] = 0.5F;
     wire_floats(&blob, 5, floats, VALUES);
