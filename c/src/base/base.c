@@ -34,7 +34,8 @@ static const struct {
 };
 
 static bool is_dtype(sb_dtype dtype) {
-    return dtype > 0 && (size_t)dtype < sizeof dtypes / sizeof *dtypes && dtypes[dtype].size > 0;
+    const uint32_t place = (uint32_t)dtype; /* negative ones lie beyond */
+    return place < sizeof dtypes / sizeof *dtypes && dtypes[place].size > 0;
 }
 
 size_t sb_dtype_size(sb_dtype dtype) {
