@@ -123,9 +123,11 @@ static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
     return st;
 }
 
-/* Arrays of one a blob. */
+/* Arrays of one a blob. No allocator is asked for what no memory has. */
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
     const size_t count = reducer->num_entries ? (size_t)reducer->num_entries : 1;
+    if (count > SIZE_MAX / 2 / sizeof *reducer->entries)
+        return sb__comm_fail_memory(err);
     reducer->entries = calloc(count, sizeof *reducer->entries);
     reducer->buckets = calloc(count, sizeof *reducer->buckets);
     reducer->by_blob = calloc(count, sizeof *reducer->by_blob);

@@ -1,4 +1,4 @@
-use syncblob::{Blob, BlobAny};
+use syncblob::{Blob, BlobAny, Part};
 
 // Element types are those of the library, and a blob has one.
 

@@ -1,4 +1,4 @@
-use syncblob::Blob;
+use syncblob::{Blob, Part};
 
 // Each function holds a slice across a call that may free or move what it points to.
 
