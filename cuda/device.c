@@ -135,7 +135,7 @@ void sb__cuda_release(const struct sb__cuda_device *device) {
     bool relaxed = false;
     for (int tries = 0; tries < SB__CUDA_TRIES && !relaxed; tries++)
         relaxed = relax(device, &visit) == SB__CUDA_SUCCESS;
-    SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    SB__CUDA_RELEASE(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
     if (relaxed)
         restore_mode(device, &visit);
 }
@@ -255,20 +255,20 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
 /* It takes along what it keeps, after the work that still uses that. */
 static void destroy_pool(struct sb__cuda_device *device) {
     if (device->pool)
-        SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
+        SB__CUDA_RELEASE(device->cu->cuMemPoolDestroy(device->pool));
 }
 
 static void destroy_in_context(struct sb__cuda_device *device) {
     if (device->stream) {
-        SB__CUDA_GIVE_BACK(sb__cuda_wait(device, device->stream));
-        SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
+        SB__CUDA_RELEASE(sb__cuda_wait(device, device->stream));
+        SB__CUDA_RELEASE(device->cu->cuStreamDestroy_v2(device->stream));
     }
     while (device->events.count) {
         sb__cu_event event = device->events.spare[--device->events.count];
-        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(event));
+        SB__CUDA_RELEASE(device->cu->cuEventDestroy_v2(event));
     }
     if (device->legacy)
-        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(device->legacy));
+        SB__CUDA_RELEASE(device->cu->cuEventDestroy_v2(device->legacy));
     destroy_pool(device);
 }
 

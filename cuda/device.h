@@ -142,7 +142,7 @@ static inline bool sb__cuda_is_over(sb__cu_result wait) {
 #define SB__CUDA_TRIES 3
 
 /* A call that frees something is retried, but not where that may be gone with the context. */
-#define SB__CUDA_GIVE_BACK(call)                                                                   \
+#define SB__CUDA_RELEASE(call)                                                                     \
     do {                                                                                           \
         sb__cu_result given = call;                                                                \
         for (int tries = 1;                                                                        \

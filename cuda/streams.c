@@ -119,7 +119,7 @@ static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream
         return result;
     result = sb__cuda_named(visit, device->cu->cuEventRecord(*event, stream), "cuEventRecord");
     if (result != SB__CUDA_SUCCESS && !keep_spare(&device->events, *event))
-        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(*event));
+        SB__CUDA_RELEASE(device->cu->cuEventDestroy_v2(*event));
     return result;
 }
 
@@ -182,6 +182,6 @@ void sb__cuda_event_destroy(void *opened, void *event) {
         return;
     if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(event));
+    SB__CUDA_RELEASE(device->cu->cuEventDestroy_v2(event));
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }

@@ -32,7 +32,7 @@ void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb_
     struct sb__cuda_visit visit;
     if (!blas->module || sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    SB__CUDA_GIVE_BACK(device->cu->cuModuleUnload(blas->module));
+    SB__CUDA_RELEASE(device->cu->cuModuleUnload(blas->module));
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 

@@ -89,20 +89,20 @@ TEST(a_failure_of_the_system_ends_with_its_reason) {
 
 TEST(what_somebody_told_is_passed_on) {
     sb_error err, told = {.code = -77, .device_code = 5, .offset = 6};
-    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_string_equal(err.message, "the source failed and did not say why");
     assert_int_equal(err.offset, 12);
     memset(told.message, 'x', sizeof told.message); /* without an end */
-    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     assert_int_equal(err.device_code, 5);
     assert_int_equal(err.offset, 12);
     told.message[1] = '\0';
-    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_string_equal(err.message, "x");
     (void)strcpy(told.message, "");
     told.message[1] = 'y';
-    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_string_equal(err.message, "the source failed and did not say why");
 }
 

@@ -55,8 +55,8 @@ sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code, co
     return status;
 }
 
-sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *reported,
-                        const char *who) {
+sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
+                            const sb_error *reported, const char *who) {
     if (!reported->message[0])
         return sb__fail_at(err, status, offset, "%s failed and did not say why", who);
     if (err) {

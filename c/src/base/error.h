@@ -15,8 +15,8 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
 /* The error that a callback has reported, from a message of "", as ours; `who` failed. */
-sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *reported,
-                        const char *who);
+sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
+                            const sb_error *reported, const char *who);
 
 /* The statuses that every function with pointers returns. */
 sb_status sb__fail_null(sb_error *err, const char *what);

@@ -76,7 +76,8 @@ static sb_status known_status(sb_context *context, sb_status st) {
 
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err) {
-    return sb__fail_told(err, known_status(context, status), -1, slot_err, context->device_name);
+    return sb__fail_reported(err, known_status(context, status), -1, slot_err,
+                             context->device_name);
 }
 
 /* Checks, then evaluates CALL, in which `slot_err` is what the slot writes. */

@@ -9,7 +9,7 @@ sb_status sb__callback_failed(sb_status status, const sb_error *reported, const 
                               int64_t offset, sb_error *err) {
     if (status != SB_ERR_OUT_OF_MEMORY && status != SB_ERR_CANCELLED)
         status = SB_ERR_IO;
-    return sb__fail_told(err, status, offset, reported, who);
+    return sb__fail_reported(err, status, offset, reported, who);
 }
 
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err) {
