@@ -30,7 +30,6 @@ template <class Message> std::string packed_by_google() {
 std::string through_syncblob(const std::string &bytes) {
     sb_blob *blob = nullptr;
     const float *data = nullptr;
-    void *packed = nullptr;
     std::size_t size = 0;
     CHECK(sb_blob_create(nullptr, SB_DTYPE_F32, &blob, nullptr) == SB_OK);
     CHECK(sb_blob_from_proto(blob, bytes.data(), bytes.size(), SB_PROTO_RESHAPE, nullptr,

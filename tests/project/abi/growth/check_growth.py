@@ -20,9 +20,8 @@ sys.path.insert(0, str(HERE.parent))
 import declarations  # noqa: E402 (its folder is the one above)
 from changed_library import ROOT, ChangedLibrary, run  # noqa: E402
 
-GROWING = {"sb_backend", "sb_blob_info", "sb_comm_engine", "sb_context_options", "sb_filler",
-           "sb_layer_info", "sb_limits", "sb_progress", "sb_reducer_options",
-           "sb_sim_comm_options", "sb_sim_device", "sb_sink", "sb_solver_info", "sb_source", "sb_stats"}
+GROWING = {"sb_backend", "sb_blob_info", "sb_context_options", "sb_filler",
+           "sb_layer_info", "sb_limits", "sb_progress", "sb_sim_device", "sb_sink", "sb_solver_info", "sb_source", "sb_stats"}
 LATER = ["-DSB_LATER"]
 
 

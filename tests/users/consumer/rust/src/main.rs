@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use syncblob::{Blob, Format, Model, Payload};
+use syncblob::{Blob, Format, Model, Part, Payload};
 
 extern "C" {
     fn consumer_version() -> u32;
@@ -38,7 +38,7 @@ fn show(path: &Path) -> syncblob::Result<()> {
     let mut sum = 0.0;
     for layer in model.layers() {
         for stored in layer.blobs() {
-            sum += stored?.load::<f32>()?.asum_data()?;
+            sum += stored?.load::<f32>()?.asum(Part::Data)?;
         }
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
