@@ -164,3 +164,29 @@ TEST(sides_flags_and_outcomes_are_checked) {
     sb_mem_release(mem);
     rig_close(&rig);
 }
+
+/* The write's own side stays until the write has ended, or done would be a head without storage. */
+TEST(no_side_is_evicted_while_a_write_is_open) {
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        for (int how = 0; how < 3; how++) {
+            struct rig rig;
+            sb_error err;
+            sb_mem *mem;
+            sb_write *write;
+            void *out;
+            rig_open(&rig, "sim:0", 0);
+            assert_ok(sb_mem_create(rig.context, 64, &mem, &err));
+            assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
+            assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));
+            assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
+            if (how < 2) /* else it has written nothing */
+                assert_ok(sb_write_end(write, how ? SB_WRITE_SPOILED : SB_WRITE_DONE, &err));
+            sb_write_destroy(write);
+            assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);
+            assert_ok(sb_mem_cpu(mem, (const void **)&out, &err));
+            assert_non_null(out);
+            assert_ok(sb_mem_evict_gpu(mem, &err)); /* as nobody writes */
+            sb_mem_release(mem);
+            rig_close(&rig);
+        }
+}

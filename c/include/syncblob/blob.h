@@ -163,7 +163,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
 /* --- bytes of data and of diff --------------------------------------------- */
 /* The calls of mem.h on the memory of one part of the blob, which is made on the way if need
    be. A pointer covers at least sb_blob_count elements. A `part` that
-   is neither SB_DATA nor SB_DIFF is INVALID_ARGUMENT. */
+   is neither SB_DATA nor SB_DIFF is INVALID_ARGUMENT, unless something else is wrong, too. */
 
 /** The memory itself, for reading (Blob::data, Blob::diff).
  *  @param part SB_DATA or SB_DIFF

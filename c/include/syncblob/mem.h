@@ -259,7 +259,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Gives the host side up (freed, or its deleter run).
- *  Errors: INVALID_ARGUMENT (it holds the only current bytes), UNINITIALIZED,
+ *  Errors: INVALID_ARGUMENT (it holds the only current bytes; a write is open), UNINITIALIZED,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
@@ -283,9 +283,9 @@ typedef struct sb_write sb_write;
 /** Flags of sb_write_begin. */
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< every byte will be written: what was there need not move */
-    SB_WRITE_QUEUED = 1 << 12     /**< of the device's side: the caller's work comes after what is
-                                       queued on the context's stream (sb_context_stream) and on the
-                                       default ones, so that the host need not wait for these */
+    SB_WRITE_QUEUED = 1 << 12 /**< of the device's side, else ignored: the caller's work comes after
+                                 what is queued on the context's stream (sb_context_stream) and on
+                                 the default ones, so that the host need not wait for these */
 };
 
 /** How a write ends, SB_WRITE_*. */
@@ -294,9 +294,10 @@ typedef int32_t sb_write_outcome;
 /** How a write ends. One that is destroyed without it has written nothing. */
 enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
-    SB_WRITE_SPOILED = 1,  /**< some may be written: if both sides were current, the other one is
-                                the head; else the head stays, and bytes that were overwritten in
-                                place are unspecified */
+    SB_WRITE_SPOILED = 1,  /**< some may be written. Those that were overwritten in place are
+                                unspecified: if both sides were current, the other one is the head,
+                                else the head stays. Where the write had storage of its own (the
+                                side was lent SB_READ_ONLY), nothing has changed */
     SB_WRITE_ABANDONED = 2 /**< the same, and somebody may go on writing them, nobody can tell how
                                 long: the memory, or what would have taken its storage's place, is
                                 kept for ever, and counts as live */
@@ -307,9 +308,9 @@ enum {
  *  caller's work on them is over before the write is ended.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
- *  @param out_ptr [borrowed] the bytes to write, until sb_write_destroy; as of sb_mem_mutable_cpu
- *      if the write is done
- *  @param out [owned] sb_write_destroy; keeps the memory
+ *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or, without one,
+ *      sb_write_destroy; if the write is done, as of sb_mem_mutable_cpu
+ *  @param out [owned] sb_write_destroy; an owner of the memory
  *  Errors: INVALID_ARGUMENT (no side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,
                                               void **out_ptr, sb_write **out, sb_error *err);

@@ -199,7 +199,7 @@ typedef int32_t sb_encoding;
 
 /** How the values of a blob are stored. */
 enum {
-    SB_ENCODING_NONE = 0, /**< there are none */
+    SB_ENCODING_NONE = 0, /**< there are none, or not yet (an announced blob) */
     SB_ENCODING_LITTLE_ENDIAN =
         1,                     /**< one after the other, little-endian: may be copied as they are */
     SB_ENCODING_SCATTERED = 2, /**< in several pieces, between other bytes */
@@ -263,15 +263,15 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first the first value, by its linear index
- *  @param count values; 0 is fine
+ *  @param count values; 0 is fine where the part has values
  *  @param dtype a float or an integer, or SB_DTYPE_F16 where halves are stored
  *  @param buffer [borrowed, nullable when count is 0] `count` values of `dtype`; unspecified
  *      after a failure
  *  @param capacity bytes of `buffer`
  *  Errors: INVALID_ARGUMENT (no part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
  *  BUFFER_TOO_SMALL, UNSUPPORTED (another dtype; an announced blob), DTYPE_MISMATCH (as in
- *  sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, IO,
- *  OUT_OF_MEMORY, CANCELLED (both a source's). */
+ *  sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (a part without values, too), BAD_SHAPE,
+ * DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY, CANCELLED (both a source's). */
 SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
                                                     int64_t index, sb_part part, int64_t first,
                                                     int64_t count, sb_dtype dtype, void *buffer,

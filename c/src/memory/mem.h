@@ -34,17 +34,18 @@ struct sb_mem {
     size_t bytes;
     struct sb__storage side[2];
 
-    sb__mutex lock;             /* guards what follows, and every change of the above: sb__lock */
-    _Atomic uint64_t locked_in; /* the process, by sb__fork_generation, that last took the lock */
-    int32_t own_work;           /* SB__OWN_*: of the library's own stream on the device side */
-    int32_t writer;             /* slot of the stream that last wrote the device side, or -1 */
-    int32_t pending;            /* side that a queued transfer or zero fill writes, or -1 */
-    int32_t pending_slot;       /* of the stream of that transfer */
-    int32_t fallback;           /* the head when it fails */
-    struct sb__event *event;    /* of it; NULL, or made beforehand, where nothing is pending */
-    struct sb__events made_by;  /* of queued work that the device's bytes come of, and that may fail
-                                   yet: none where the host has bytes that are not pending */
-    sb_mem *next_retired;       /* of those without owners, in a list of sb__retired */
+    sb__mutex lock;              /* guards what follows, and every change of the above: sb__lock */
+    _Atomic uint64_t locked_in;  /* the process, by sb__fork_generation, that last took the lock */
+    int32_t own_work;            /* SB__OWN_*: of the library's own stream on the device side */
+    int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
+    int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
+    int32_t pending_slot;        /* of the stream of that transfer */
+    int32_t fallback;            /* the head when it fails */
+    _Atomic int32_t open_writes; /* that callers have begun and not ended */
+    struct sb__event *event;     /* of it; NULL, or made beforehand, where nothing is pending */
+    struct sb__events made_by; /* of queued work that the device's bytes come of, and that may fail
+                                  yet: none where the host has bytes that are not pending */
+    sb_mem *next_retired;      /* of those without owners, in a list of sb__retired */
 };
 
 /* What the library's own stream may still be doing to a side, since nobody has waited. */

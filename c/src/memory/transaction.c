@@ -51,6 +51,7 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
         return st;
     }
     write->mem = sb_mem_retain(mem);
+    (void)atomic_fetch_add(&mem->open_writes, 1);
     write->fork_generation = sb__counter_read(&sb__fork_generation);
     *out_ptr = write->write.ptr;
     *out = write;
@@ -82,6 +83,7 @@ sb_status sb_write_end(sb_write *write, sb_write_outcome outcome, sb_error *err)
         sb__write_half_done(&write->write);
     else
         keep(write);
+    (void)atomic_fetch_sub(&write->mem->open_writes, 1);
     write->has_ended = true;
     return SB_OK;
 }
@@ -91,8 +93,10 @@ void sb_write_destroy(sb_write *write) {
         return;
     sb_mem *mem = write->mem;
     struct sb__retired retired = write->retired;
-    if (!write->has_ended && is_ours(write))
+    if (!write->has_ended && is_ours(write)) {
         sb__write_cancel(&write->write);
+        (void)atomic_fetch_sub(&mem->open_writes, 1);
+    }
     const bool is_kept = write->is_kept || !is_ours(write);
     sb__object_free(mem->context, write, sizeof *write);
     if (!is_kept)
