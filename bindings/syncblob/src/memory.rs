@@ -594,15 +594,16 @@ impl Pending<'_> {
     /// first call that waits for the bytes fails if the copy has. For double buffering.
     ///
     /// ```
-    /// use syncblob::{Blob, Context, Part};
+    /// use syncblob::{Blob, Context, Part, Side};
     /// # fn main() -> syncblob::Result<()> {
     /// let context = Context::builder().device("sim:0").build()?;
+    /// let stream = context.stream()?;
     /// let mut batches =
     ///     [1.0, 2.0].map(|x| Blob::<f32>::in_context(&context).full([100], x).unwrap());
     /// for batch in 0..6 {
     ///     let next = (batch + 1) % 2;
-    ///     batches[next].memory(Part::Data)?.push(context.stream()?)?.detach();
-    ///     batches[batch % 2].scale_on(Part::Data, 0.5, context.stream()?)?;
+    ///     batches[next].memory(Part::Data)?.prefetch(Side::Device, stream)?.detach();
+    ///     batches[batch % 2].scale_on(Part::Data, 0.5, stream)?;
     /// }
     /// assert_eq!(batches[0].data()?[0], 0.125);
     /// # Ok(())
