@@ -26,6 +26,32 @@ macro_rules! blob_any {
         }
 
         impl BlobAny {
+            /// An empty blob in a context; see [`Blob::new`].
+            ///
+            /// ```
+            /// use syncblob::{BlobAny, Context, Dtype};
+            /// # fn main() -> syncblob::Result<()> {
+            /// let mut blob = BlobAny::new(&Context::host(), Dtype::I32)?;
+            /// blob.reshape([2, 3])?;
+            /// assert_eq!((blob.dtype(), blob.count()), (Dtype::I32, 6));
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// As [`Blob::new`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16`
+            /// without the feature `half`.
+            pub fn new(context: &Context, dtype: Dtype) -> Result<Self> {
+                match dtype {
+                    $(
+                        #[cfg($when)]
+                        Dtype::$name => Ok(Self::$name(Blob::in_context(context).empty()?)),
+                    )*
+                    #[cfg(not(feature = "half"))]
+                    other => Err(unknown(Some(other), other.code())),
+                }
+            }
+
             /// A blob that the library gave; see `from_raw`.
             ///
             /// # Safety
@@ -100,32 +126,7 @@ fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
     T::DTYPE
 }
 
-/// Making, for an element type that is known at run time.
 impl BlobAny {
-    /// An empty blob in a context; see [`Blob::new`].
-    ///
-    /// ```
-    /// use syncblob::{BlobAny, Context, Dtype};
-    /// # fn main() -> syncblob::Result<()> {
-    /// let mut blob = BlobAny::new(&Context::host(), Dtype::I32)?;
-    /// blob.reshape([2, 3])?;
-    /// assert_eq!((blob.dtype(), blob.count()), (Dtype::I32, 6));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Blob::new`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16`
-    /// without the feature `half`.
-    pub fn new(context: &Context, dtype: Dtype) -> Result<Self> {
-        // SAFETY: the context is live; the blob retains it.
-        let raw = get(|out, err| unsafe {
-            sys::sb_blob_create(context.as_ptr(), dtype.code(), out, err)
-        })?;
-        // SAFETY: nobody else knows the blob yet.
-        unsafe { Self::own(raw) }
-    }
-
     /// Changes the shape; see [`Blob::reshape`].
     ///
     /// # Errors

@@ -33,9 +33,9 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// Whether others may have a share of a memory, or the C handle, by which they get one: only
-    /// then writers have to ask the library.
-    is_exposed: AtomicBool,
+    /// Whether a share of a memory was ever made, or the C handle is known, by which C makes one:
+    /// only then writers have to ask the library.
+    may_share: AtomicBool,
     /// Whether it may be written although others own its memories.
     writes_shared: bool,
     elements: PhantomData<T>,
@@ -225,7 +225,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Takes over a blob of the element type `T` that nobody else ever knew.
-    fn fresh(raw: *mut sys::sb_blob) -> Self {
+    pub(crate) fn fresh(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, false)
     }
 
@@ -234,10 +234,10 @@ impl<T: Element> Blob<T> {
         Self::with(raw, true)
     }
 
-    fn with(raw: *mut sys::sb_blob, is_exposed: bool) -> Self {
+    fn with(raw: *mut sys::sb_blob, may_share: bool) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no blob and no error");
-        let is_exposed = AtomicBool::new(is_exposed);
-        Self { raw, is_exposed, writes_shared: false, elements: PhantomData }
+        let may_share = AtomicBool::new(may_share);
+        Self { raw, may_share, writes_shared: false, elements: PhantomData }
     }
 
     /// Takes over a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
@@ -258,9 +258,14 @@ impl<T: Element> Blob<T> {
     /// The C handle, for code that calls the C library too. Lives as long as
     /// `self`; what is done to it must keep the promises of this crate.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
-        // A writer comes after this: it has the blob by `&mut`.
-        self.is_exposed.store(true, Ordering::Relaxed);
+        self.note_share();
         self.raw()
+    }
+
+    /// From now on writers ask the library whether they are alone.
+    pub(crate) fn note_share(&self) {
+        // A writer comes after this: it has the blob by `&mut`.
+        self.may_share.store(true, Ordering::Relaxed);
     }
 
     /// The C handle for calls that give nobody a share of a memory.

@@ -90,6 +90,8 @@
 //! count of one. While it lives nobody can add an owner: every share is made from
 //! an owner, and the only owner is mutably borrowed. All other writers have the
 //! same two needs. So a count of one and `&mut` is the right to write, as in `Arc`.
+//! A blob that never made a share, and whose C handle is in no other hands, does not
+//! look at the count; a memory that [`Blob::memory`] lends makes none.
 //! Const calls of the library never change bytes that are current: they allocate,
 //! or fill the side that is stale. You may trust the count across threads: a share
 //! ends with a release, and the count is read with acquire. Whoever finds it to be

@@ -181,28 +181,27 @@ impl SyncedMemory {
         ptr::slice_from_raw_parts_mut(raw.cast::<()>(), 0) as *mut Self
     }
 
-    /// The C handle, for code that calls the C library too; what is done to it
-    /// must keep the promises of this crate.
-    pub fn as_ptr(&self) -> *mut sys::sb_mem {
+    /// The C handle for calls that give nobody a share.
+    fn raw(&self) -> *mut sys::sb_mem {
         ptr::from_ref(self).cast_mut().cast()
     }
 
     /// The number of bytes.
     pub fn size(&self) -> usize {
         // SAFETY: the memory is live.
-        unsafe { sys::sb_mem_size(self.as_ptr()) }
+        unsafe { sys::sb_mem_size(self.raw()) }
     }
 
     /// Where the newest bytes are. Never waits.
     pub fn head(&self) -> Head {
         // SAFETY: the memory is live.
-        Head::from_code(unsafe { sys::sb_mem_head(self.as_ptr()) })
+        Head::from_code(unsafe { sys::sb_mem_head(self.raw()) })
     }
 
     /// What a side is stored in.
     pub fn storage(&self, side: Side) -> Storage {
         // SAFETY: the memory is live.
-        match unsafe { sys::sb_mem_storage(self.as_ptr(), side.code()) } {
+        match unsafe { sys::sb_mem_storage(self.raw(), side.code()) } {
             sys::SB_STORAGE_OWNED => Storage::Owned,
             sys::SB_STORAGE_PINNED => Storage::Pinned,
             sys::SB_STORAGE_BORROWED => Storage::Borrowed,
@@ -215,21 +214,20 @@ impl SyncedMemory {
     /// The context that the memory was made in.
     pub fn context(&self) -> Context {
         // SAFETY: the memory keeps its context alive.
-        unsafe { Context::retain(sys::sb_mem_context(self.as_ptr())) }
+        unsafe { Context::retain(sys::sb_mem_context(self.raw())) }
     }
 
-    /// One more owner of the memory. While there are two, nobody can write it.
-    #[doc(alias = "sb_mem_retain")]
-    pub fn handle(&self) -> MemoryHandle {
+    /// One more owner. Not public: of a blob's memory the blob has to know (`Blob::handle`).
+    pub(crate) fn retain(&self) -> MemoryHandle {
         // SAFETY: the memory is live.
-        let raw = unsafe { sys::sb_mem_retain(self.as_ptr()) };
+        let raw = unsafe { sys::sb_mem_retain(self.raw()) };
         MemoryHandle { raw: NonNull::new(raw).expect("a live memory is not null") }
     }
 
     /// Whether there is one owner, so that the memory may be written.
     pub fn is_unique(&self) -> bool {
         // SAFETY: the memory is live.
-        unsafe { sys::sb_mem_is_unique(self.as_ptr()) != 0 }
+        unsafe { sys::sb_mem_is_unique(self.raw()) != 0 }
     }
 
     fn need_unique(&mut self) -> Result<()> {
@@ -304,8 +302,7 @@ impl SyncedMemory {
     pub fn gpu_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
-        let pointer =
-            get(|out, err| unsafe { sys::sb_mem_gpu_on(self.as_ptr(), stream, out, err) })?;
+        let pointer = get(|out, err| unsafe { sys::sb_mem_gpu_on(self.raw(), stream, out, err) })?;
         Ok(pointer.cast())
     }
 
@@ -331,7 +328,7 @@ impl SyncedMemory {
         let stream = self.stream(stream)?;
         // SAFETY: the memory, which has one owner, and the stream are live.
         let pointer =
-            get(|out, err| unsafe { sys::sb_mem_mutable_gpu_on(self.as_ptr(), stream, out, err) })?;
+            get(|out, err| unsafe { sys::sb_mem_mutable_gpu_on(self.raw(), stream, out, err) })?;
         Ok(pointer.cast())
     }
 
@@ -350,9 +347,8 @@ impl SyncedMemory {
         self.need_unique()?;
         let stream = self.stream(stream)?;
         // SAFETY: the memory, which has one owner, and the stream are live.
-        let pointer = get(|out, err| unsafe {
-            sys::sb_mem_overwrite_gpu_on(self.as_ptr(), stream, out, err)
-        })?;
+        let pointer =
+            get(|out, err| unsafe { sys::sb_mem_overwrite_gpu_on(self.raw(), stream, out, err) })?;
         Ok(pointer.cast())
     }
 
@@ -363,7 +359,7 @@ impl SyncedMemory {
 
     fn read(&self, call: ConstAccess) -> Result<*const u8> {
         // SAFETY: `call` is an access of the library, and the memory is live.
-        let pointer = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        let pointer = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(pointer.cast())
     }
 
@@ -371,7 +367,7 @@ impl SyncedMemory {
         self.need_unique()?;
         // SAFETY: `call` is an access of the library; the memory is live, has
         // one owner and is mutably borrowed.
-        let pointer = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        let pointer = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(pointer.cast())
     }
 }
@@ -394,7 +390,7 @@ impl SyncedMemory {
         lend(owner, |deleter, user| {
             // SAFETY: `start` is valid for `bytes` until the deleter drops its owner.
             check(|err| unsafe {
-                sys::sb_mem_set_cpu(self.as_ptr(), start.cast(), bytes, 0, deleter, user, err)
+                sys::sb_mem_set_cpu(self.raw(), start.cast(), bytes, 0, deleter, user, err)
             })
         })
     }
@@ -417,7 +413,7 @@ impl SyncedMemory {
             // and the flag says that they are not written.
             check(|err| unsafe {
                 let flags = sys::SB_READ_ONLY;
-                sys::sb_mem_set_cpu(self.as_ptr(), start.cast(), size, flags, deleter, user, err)
+                sys::sb_mem_set_cpu(self.raw(), start.cast(), size, flags, deleter, user, err)
             })
         })
     }
@@ -451,7 +447,7 @@ impl SyncedMemory {
             let flags = access.flags();
             // SAFETY: the caller's promise.
             check(|err| unsafe {
-                sys::sb_mem_set_gpu(self.as_ptr(), ptr, bytes, flags, deleter, user, err)
+                sys::sb_mem_set_gpu(self.raw(), ptr, bytes, flags, deleter, user, err)
             })
         })
     }
@@ -468,8 +464,8 @@ impl SyncedMemory {
         // SAFETY: the memory is live and has one owner, which is mutably borrowed.
         check(|err| unsafe {
             match side {
-                Side::Host => sys::sb_mem_evict_cpu(self.as_ptr(), err),
-                Side::Device => sys::sb_mem_evict_gpu(self.as_ptr(), err),
+                Side::Host => sys::sb_mem_evict_cpu(self.raw(), err),
+                Side::Device => sys::sb_mem_evict_gpu(self.raw(), err),
             }
         })
     }
@@ -481,7 +477,7 @@ impl SyncedMemory {
     pub fn clear(&mut self) -> Result<()> {
         self.need_unique()?;
         // SAFETY: the memory is live and has one owner, which is mutably borrowed.
-        check(|err| unsafe { sys::sb_mem_clear(self.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_mem_clear(self.raw(), err) })
     }
 }
 
@@ -550,7 +546,7 @@ impl SyncedMemory {
     fn queue(&self, stream: Stream<'_>, call: QueuedCall) -> Result<Pending<'_>> {
         let stream = self.stream(stream)?;
         // SAFETY: `call` queues a copy of the library; memory and stream are live.
-        check(|err| unsafe { call(self.as_ptr(), stream, err) })?;
+        check(|err| unsafe { call(self.raw(), stream, err) })?;
         Ok(Pending { memory: self })
     }
 
@@ -560,7 +556,7 @@ impl SyncedMemory {
     /// Those of the copy: then the head is where it was before.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the memory is live.
-        check(|err| unsafe { sys::sb_mem_synchronize(self.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_mem_synchronize(self.raw(), err) })
     }
 }
 
@@ -696,6 +692,12 @@ impl MemoryHandle {
         Self { raw }
     }
 
+    /// The C handle, for code that calls the C library too. Lives as long as `self`; what is done
+    /// to it must keep the promises of this crate.
+    pub fn as_ptr(&self) -> *mut sys::sb_mem {
+        self.raw.as_ptr()
+    }
+
     /// Gives the share to C code, which is to end it by `sb_mem_release`.
     pub fn into_raw(self) -> NonNull<sys::sb_mem> {
         ManuallyDrop::new(self).raw
@@ -718,10 +720,10 @@ impl DerefMut for MemoryHandle {
     }
 }
 
-/// One more owner of the same memory.
+/// One more owner of the same memory. While there are two, nobody can write it.
 impl Clone for MemoryHandle {
     fn clone(&self) -> Self {
-        self.handle()
+        self.retain()
     }
 }
 

@@ -62,4 +62,11 @@ fn noalias() {
     taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
+// A writer does not look for shares that the blob cannot know of.
+fn shared_behind_the_blob(blob: Blob<f32>) {
+    let memory = blob.memory(Part::Data).unwrap();
+    memory.handle(); //~ E0599
+    memory.as_ptr(); //~ E0599
+}
+
 fn main() {}

@@ -87,9 +87,8 @@ impl<T: Element> Blob<T> {
     /// sharer of the memory, on any thread.
     pub unsafe fn shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
         // SAFETY: the blob is live, and the caller has the memory to itself.
-        let elements = get(|out, err| unsafe {
-            sys::sb_blob_mutable_cpu(self.as_ptr(), part.code(), out, err)
-        })?;
+        let elements =
+            get(|out, err| unsafe { sys::sb_blob_mutable_cpu(self.raw(), part.code(), out, err) })?;
         // SAFETY: as in `host_mut`, but that the caller promises what uniqueness would show.
         Ok(unsafe { slice::from_raw_parts_mut(elements.cast(), self.count()) })
     }
@@ -152,7 +151,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// Out of memory, a cap that is reached: for the memory's own handle.
     pub fn head(&self, part: Part) -> Result<Head> {
-        Ok(self.peek(part)?.head())
+        Ok(self.memory(part)?.head())
     }
 }
 
@@ -164,17 +163,9 @@ impl<T: Element> Blob<T> {
     /// Out of memory, a cap that is reached: for the memory's own handle.
     #[doc(alias("data", "diff", "SyncedMemory"))]
     pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
-        let raw = self.raw_memory(self.as_ptr(), part)?;
+        let raw = self.raw_memory(part)?;
         // SAFETY: the memory lives until the blob replaces it, which needs
         // `&mut self`.
-        Ok(unsafe { SyncedMemory::from_ptr(raw) })
-    }
-
-    /// The same for questions; no share of it is made.
-    #[inline]
-    pub(super) fn peek(&self, part: Part) -> Result<&SyncedMemory> {
-        let raw = self.raw_memory(self.raw(), part)?;
-        // SAFETY: as in `memory`.
         Ok(unsafe { SyncedMemory::from_ptr(raw) })
     }
 
@@ -195,7 +186,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`memory`](Blob::memory).
     pub fn memory_mut(&mut self, part: Part) -> Result<&mut SyncedMemory> {
-        let raw = self.raw_memory(self.as_ptr(), part)?;
+        let raw = self.raw_memory(part)?;
         // SAFETY: as in `memory`; the blob is mutably borrowed.
         Ok(unsafe { SyncedMemory::from_ptr_mut(raw) })
     }
@@ -206,13 +197,15 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`memory`](Blob::memory).
     pub fn handle(&self, part: Part) -> Result<MemoryHandle> {
-        Ok(self.memory(part)?.handle())
+        let memory = self.memory(part)?;
+        self.note_share();
+        Ok(memory.retain())
     }
 
     #[inline]
-    fn raw_memory(&self, blob: *mut sys::sb_blob, part: Part) -> Result<*mut sys::sb_mem> {
+    fn raw_memory(&self, part: Part) -> Result<*mut sys::sb_mem> {
         // SAFETY: the blob is live; the call itself is one that may run beside const ones.
-        get(|out, err| unsafe { sys::sb_blob_mutable_mem(blob, part.code(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_mutable_mem(self.raw(), part.code(), out, err) })
     }
 }
 

@@ -130,7 +130,7 @@ impl<T: Element> Blob<T> {
         let owner = unsafe {
             reclaim(|deleter| {
                 get(|out, err| {
-                    sys::sb_blob_reclaim_cpu(self.as_ptr(), sys::SB_DATA, deleter, out, err)
+                    sys::sb_blob_reclaim_cpu(self.raw(), sys::SB_DATA, deleter, out, err)
                 })
             })
         };
@@ -177,16 +177,7 @@ impl<T: Element> Blob<T> {
         let (start, bytes) = (values.cast::<c_void>().cast_mut(), values.len() * size_of::<T>());
         // SAFETY: the caller's promise.
         check(|err| unsafe {
-            sys::sb_blob_set_cpu(
-                self.as_ptr(),
-                part.code(),
-                start,
-                bytes,
-                flags,
-                deleter,
-                user,
-                err,
-            )
+            sys::sb_blob_set_cpu(self.raw(), part.code(), start, bytes, flags, deleter, user, err)
         })
     }
 
@@ -220,16 +211,7 @@ impl<T: Element> Blob<T> {
             let (ptr, flags) = (ptr.cast(), access.flags());
             // SAFETY: the caller's promise.
             check(|err| unsafe {
-                sys::sb_blob_set_gpu(
-                    self.as_ptr(),
-                    part.code(),
-                    ptr,
-                    bytes,
-                    flags,
-                    deleter,
-                    user,
-                    err,
-                )
+                sys::sb_blob_set_gpu(self.raw(), part.code(), ptr, bytes, flags, deleter, user, err)
             })
         })
     }

@@ -76,7 +76,7 @@ impl<T: Element> Blob<T> {
     /// ```
     pub fn release(&mut self, part: Part) {
         // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
-        unsafe { sys::sb_blob_drop(self.as_ptr(), part.code()) }
+        unsafe { sys::sb_blob_drop(self.raw(), part.code()) }
     }
 
     /// Whether a memory is this blob's alone, so that it may be written. Where
@@ -85,7 +85,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`memory`](Blob::memory).
     pub fn is_unique(&self, part: Part) -> Result<bool> {
-        Ok(self.peek(part)?.is_unique())
+        Ok(self.memory(part)?.is_unique())
     }
 
     /// Makes a memory this blob's alone: a shared one is copied, where its head
@@ -133,7 +133,7 @@ impl<T: Element> Blob<T> {
     /// What every writer asks first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
-        if *self.is_exposed.get_mut() {
+        if *self.may_share.get_mut() {
             self.ask_unique(part)
         } else {
             Ok(())

@@ -17,7 +17,7 @@ pub trait AnyBlob: sealed::Sealed {}
 
 impl<T: Float> sealed::Sealed for Blob<T> {
     fn handle(&self) -> *mut sys::sb_blob {
-        self.as_ptr()
+        self.raw()
     }
 }
 
@@ -25,7 +25,7 @@ impl<T: Float> AnyBlob for Blob<T> {}
 
 impl sealed::Sealed for BlobAny {
     fn handle(&self) -> *mut sys::sb_blob {
-        self.as_ptr()
+        self.raw()
     }
 }
 
@@ -86,9 +86,7 @@ impl Model {
         let like = Blob::<T>::in_context(&self.context).zeros(shape)?;
         let layer = layer_code(layer.into());
         // SAFETY: model and blob are live.
-        check(|err| unsafe {
-            sys::sb_model_announce_blob(self.as_ptr(), layer, like.as_ptr(), err)
-        })
+        check(|err| unsafe { sys::sb_model_announce_blob(self.as_ptr(), layer, like.raw(), err) })
     }
 
     /// Adds a layer without blobs at the end; returns its index.
