@@ -199,7 +199,7 @@ fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;
     let universe = mpi::initialize().expect("MPI is initialised once");
     let world = universe.world();
-    match Comm::from_mpi(&world).and_then(|comm| train(&comm, run)) {
+    match Comm::from_mpi(&syncblob::Context::host(), &world).and_then(|comm| train(&comm, run)) {
         Ok(losses) if world.rank() == 0 => print(run, &losses),
         Ok(_) => (),
         Err(error) => {

@@ -97,9 +97,10 @@ impl Op {
 }
 
 /// A rank's end of a communicator. One thread at a time uses it; it may move to another.
-#[repr(transparent)]
 pub struct Comm {
     raw: NonNull<sys::sb_comm>,
+    rank: usize,
+    size: usize,
     one_thread: PhantomData<Cell<()>>,
 }
 
@@ -114,7 +115,18 @@ impl Comm {
     /// `raw` is a live communicator, which nobody else has, and its engine keeps the promises of
     /// the C header `comm_engine.h`.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_comm>) -> Self {
-        Self { raw, one_thread: PhantomData }
+        // SAFETY: the communicator is live.
+        let (rank, size) =
+            unsafe { (sys::sb_comm_rank(raw.as_ptr()), sys::sb_comm_size(raw.as_ptr())) };
+        let known = |number| usize::try_from(number).expect("a live communicator has a rank");
+        Self { raw, rank: known(rank), size: known(size), one_thread: PhantomData }
+    }
+
+    /// Takes over a communicator that the library has just made.
+    fn own(raw: *mut sys::sb_comm) -> Self {
+        let raw = NonNull::new(raw).expect("the library gave no communicator and no error");
+        // SAFETY: nobody else has it.
+        unsafe { Self::from_raw(raw) }
     }
 
     /// The C handle, for code that calls the C library too. Lives as long as `self`.
@@ -124,14 +136,12 @@ impl Comm {
 
     /// This rank, 0 to [`size`](Comm::size) - 1.
     pub fn rank(&self) -> usize {
-        // SAFETY: the communicator is live.
-        usize::try_from(unsafe { sys::sb_comm_rank(self.as_ptr()) }).unwrap_or(0)
+        self.rank
     }
 
     /// How many ranks there are.
     pub fn size(&self) -> usize {
-        // SAFETY: the communicator is live.
-        usize::try_from(unsafe { sys::sb_comm_size(self.as_ptr()) }).unwrap_or(0)
+        self.size
     }
 
     /// Collective: every rank gets the values of all ranks, combined element by element.

@@ -1,7 +1,7 @@
 //! Communicators over MPI, by any number of ranks; `tests/mpi/run.sh` runs it with mpirun.
 
 use syncblob::comm::{Comm, Op, Reducer};
-use syncblob::{Blob, Error, ErrorKind, Part};
+use syncblob::{Blob, Context, Error, ErrorKind, Part};
 
 fn every_call_agrees_with_the_number_of_ranks(comm: &Comm) {
     let (rank, size) = (comm.rank(), comm.size());
@@ -40,7 +40,7 @@ fn a_step_gives_the_mean(comm: &Comm) {
 
 fn main() {
     let universe = mpi::initialize().unwrap();
-    let comm = Comm::from_mpi(&universe.world()).unwrap();
+    let comm = Comm::from_mpi(&Context::host(), &universe.world()).unwrap();
     every_call_agrees_with_the_number_of_ranks(&comm);
     a_step_gives_the_mean(&comm);
     drop(universe); // MPI is finalised

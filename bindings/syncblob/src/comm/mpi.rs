@@ -1,5 +1,3 @@
-use std::ptr::NonNull;
-
 use mpi::environment::threading_support;
 use mpi::ffi::MPI_Comm;
 use mpi::traits::{AsRaw, Communicator};
@@ -11,15 +9,17 @@ use crate::ffi::get;
 use crate::{Context, Error, ErrorKind, Result};
 
 impl Comm {
-    /// Collective: a communicator over a duplicate of MPI's, in the built-in context. Drop it
-    /// before the crate's `Universe`, which finalises MPI; after that its methods fail.
+    /// Collective: a communicator over a duplicate of MPI's, with handles and reducers' buckets of a
+    /// context. Drop it before the crate's `Universe`, which finalises MPI; after that its methods
+    /// fail.
     ///
     /// ```no_run
     /// use syncblob::comm::{Comm, Op};
+    /// use syncblob::Context;
     ///
     /// # fn main() -> syncblob::Result<()> {
     /// let universe = mpi::initialize().expect("MPI is initialised once");
-    /// let comm = Comm::from_mpi(&universe.world())?;
+    /// let comm = Comm::from_mpi(&Context::host(), &universe.world())?;
     /// let mut ones = [1.0_f32];
     /// comm.all_reduce(Op::Sum, &mut ones)?;
     /// assert_eq!(ones[0] as usize, comm.size());
@@ -33,18 +33,7 @@ impl Comm {
     /// out of MPI (take `Funneled` or `Multiple`).
     /// [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or it is an
     /// intercommunicator; out of memory; [`CommFailure`](ErrorKind::CommFailure).
-    pub fn from_mpi<C>(comm: &C) -> Result<Self>
-    where
-        C: Communicator + AsRaw<Raw = MPI_Comm>,
-    {
-        Self::from_mpi_in(&Context::host(), comm)
-    }
-
-    /// The same, with handles and reducers' buckets of a context.
-    ///
-    /// # Errors
-    /// As [`from_mpi`](Comm::from_mpi).
-    pub fn from_mpi_in<C>(context: &Context, comm: &C) -> Result<Self>
+    pub fn from_mpi<C>(context: &Context, comm: &C) -> Result<Self>
     where
         C: Communicator + AsRaw<Raw = MPI_Comm>,
     {
@@ -57,8 +46,6 @@ impl Comm {
         let raw = get(|out, err| unsafe {
             sys::sb_mpi_comm_create(context.as_ptr(), comm.as_raw(), out, err)
         })?;
-        let raw = NonNull::new(raw).expect("the library gave no communicator and no error");
-        // SAFETY: it was just made.
-        Ok(unsafe { Self::from_raw(raw) })
+        Ok(Self::own(raw))
     }
 }

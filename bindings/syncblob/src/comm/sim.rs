@@ -1,3 +1,4 @@
+use std::ptr;
 use std::time::Duration;
 
 use syncblob_sys as sys;
@@ -70,15 +71,13 @@ impl SimOptions {
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) unless there are 1 to 4096; out of memory.
     pub fn ranks(&self, size: usize) -> Result<Vec<Comm>> {
         let options = self.to_c();
-        let mut ranks = Vec::<Comm>::with_capacity(size.min(sys::SB_SIM_COMM_MAX as usize));
-        // SAFETY: there is room for as many pointers, which `Comm`s are, as the library takes; the context is live.
+        let mut ranks = vec![ptr::null_mut(); size.min(sys::SB_SIM_COMM_MAX as usize)];
+        // SAFETY: there is room for as many pointers as the library takes; the context is live.
         check(|err| unsafe {
-            let (context, out) = (self.context.as_ptr(), ranks.as_mut_ptr().cast());
+            let (context, out) = (self.context.as_ptr(), ranks.as_mut_ptr());
             sys::sb_sim_comm_create(context, count_to_c(size), &options, out, err)
         })?;
-        // SAFETY: the library has written them all; none is NULL.
-        unsafe { ranks.set_len(size) };
-        Ok(ranks)
+        Ok(ranks.into_iter().map(Comm::own).collect())
     }
 
     fn to_c(&self) -> sys::sb_sim_comm_options {
