@@ -77,7 +77,7 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     })
 }
 
-/// Counts and dimensions of C are never negative.
+/// Counts and dimensions of C are never negative. To panic for one costs `data_mut` a third more.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }

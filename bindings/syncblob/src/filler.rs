@@ -139,7 +139,8 @@ impl Filler {
         // SAFETY: `bytes` is valid for its length, `raw` says its size.
         check(|err| unsafe { sys::sb_filler_parse(start, len, &mut raw, err) })?;
         Self::from_raw(&raw).ok_or_else(|| {
-            let message = format!("filler {} of a newer library", raw.type_);
+            let (kind, variance) = (raw.type_, raw.variance_norm);
+            let message = format!("a newer library's filler {kind} or variance_norm {variance}");
             Error::new(ErrorKind::Unsupported, message)
         })
     }
@@ -168,7 +169,10 @@ impl Filler {
             sys::SB_FILLER_CONSTANT => Self::Constant { value: raw.value },
             sys::SB_FILLER_UNIFORM => Self::Uniform { min: raw.min, max: raw.max },
             sys::SB_FILLER_GAUSSIAN => {
-                let sparse = u32::try_from(raw.sparse).ok(); // -1: none
+                let sparse = match raw.sparse {
+                    -1 => None,
+                    sparse => Some(u32::try_from(sparse).ok()?),
+                };
                 Self::Gaussian { mean: raw.mean, std: raw.std, sparse }
             }
             sys::SB_FILLER_POSITIVE_UNITBALL => Self::PositiveUnitball,
@@ -283,10 +287,14 @@ mod tests {
 
     #[test]
     fn unknown_numbers_of_c_are_no_filler() {
-        let unknown = sys::sb_filler { type_: 7, ..defaults() };
-        assert_eq!(Filler::from_raw(&unknown), None);
-        let unknown = sys::sb_filler { variance_norm: 3, ..defaults() };
-        assert_eq!(Filler::from_raw(&unknown), None);
+        let gaussian = sys::sb_filler { type_: sys::SB_FILLER_GAUSSIAN, ..defaults() };
+        for unknown in [
+            sys::sb_filler { type_: 7, ..defaults() },
+            sys::sb_filler { variance_norm: 3, ..defaults() },
+            sys::sb_filler { sparse: -2, ..gaussian },
+        ] {
+            assert_eq!(Filler::from_raw(&unknown), None);
+        }
     }
 
     #[test]

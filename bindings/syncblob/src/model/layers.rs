@@ -18,8 +18,9 @@ pub struct Layers<'m> {
 }
 
 impl<'m> Layers<'m> {
-    fn get(&self, index: usize) -> Layer<'m> {
-        self.model.layer(index).expect("the index is below the number of layers")
+    /// A layer that the model has.
+    pub(super) fn get(model: &'m Model, index: usize) -> Layer<'m> {
+        model.layer(index).expect("the index is below the number of layers")
     }
 }
 
@@ -27,11 +28,11 @@ impl<'m> Iterator for Layers<'m> {
     type Item = Layer<'m>;
 
     fn next(&mut self) -> Option<Layer<'m>> {
-        self.left.next().map(|index| self.get(index))
+        self.left.next().map(|index| Self::get(self.model, index))
     }
 
     fn nth(&mut self, n: usize) -> Option<Layer<'m>> {
-        self.left.nth(n).map(|index| self.get(index))
+        self.left.nth(n).map(|index| Self::get(self.model, index))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -41,7 +42,7 @@ impl<'m> Iterator for Layers<'m> {
 
 impl DoubleEndedIterator for Layers<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.left.next_back().map(|index| self.get(index))
+        self.left.next_back().map(|index| Self::get(self.model, index))
     }
 }
 
@@ -118,7 +119,7 @@ impl<'m> Layer<'m> {
 
     /// Its blobs; see [`Model::blobs`].
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'m>>> {
-        stored_blobs(self.model, Some(self.index))
+        stored_blobs(self.model, Some(self.index), self.num_blobs())
     }
 
     /// Its message, Caffe's `LayerParameter` (of another [`generation`](Layer::generation)

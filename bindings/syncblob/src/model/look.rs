@@ -26,10 +26,10 @@ impl Model {
 
     /// The net's name as the file has it.
     pub fn name_bytes(&self) -> &[u8] {
-        // SAFETY: the model is live, and a name there to be given.
+        // SAFETY: the model is live.
         let name = get(|out, err| unsafe { sys::sb_model_name(self.as_ptr(), out, err) });
         // SAFETY: the text stays until `set_name`, which needs `&mut self`.
-        name.map_or(&[], |text| unsafe { text_bytes(text) })
+        unsafe { text_bytes(name.expect("every model has a name, if an empty one")) }
     }
 
     /// The number of layers, those without blobs included.
@@ -86,7 +86,7 @@ impl Model {
     /// file. An item is an error when the file can no longer be read, or is not
     /// what it was.
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
-        stored_blobs(self, None)
+        stored_blobs(self, None, self.num_loose_blobs())
     }
 
     /// A blob by its place.
@@ -168,12 +168,13 @@ impl Model {
         }
     }
 
-    pub(super) fn num_blobs(&self, layer: Option<usize>) -> usize {
+    /// How many blobs are of no layer.
+    pub(super) fn num_loose_blobs(&self) -> usize {
         // SAFETY: the model is live.
         let blobs = get(|out, err| unsafe {
-            sys::sb_model_num_blobs(self.as_ptr(), layer_code(layer), out, err)
+            sys::sb_model_num_blobs(self.as_ptr(), layer_code(None), out, err)
         });
-        blobs.map_or(0, to_usize)
+        to_usize(blobs.expect("every model has blobs of no layer, if none"))
     }
 
     /// The iteration that a solver state was saved at.

@@ -4,7 +4,7 @@ use std::slice;
 
 use syncblob_sys as sys;
 
-use super::Model;
+use super::{Layers, Model};
 use crate::any::unknown;
 use crate::ffi::{as_given, check, to_i64, to_usize, MAX_I64};
 use crate::io::with_callbacks;
@@ -73,7 +73,7 @@ impl StoredBlob<'_> {
 
     /// The name of its layer, empty for a blob of no layer; see [`Layer::name`](super::Layer::name).
     pub fn layer_name(&self) -> Cow<'_, str> {
-        let layer = self.at.layer.and_then(|layer| self.model.layer(layer).ok());
+        let layer = self.at.layer.map(|layer| Layers::get(self.model, layer));
         layer.map_or_else(Cow::default, |layer| layer.name())
     }
 
@@ -272,11 +272,13 @@ impl fmt::Debug for BlobInfo {
     }
 }
 
+/// Blobs of one place, of which there are `count`.
 pub(super) fn stored_blobs(
     model: &Model,
     layer: Option<usize>,
+    count: usize,
 ) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
-    (0..model.num_blobs(layer)).map(move |index| model.blob(BlobAt { layer, index }))
+    (0..count).map(move |index| model.blob(BlobAt { layer, index }))
 }
 
 /// All blobs.
@@ -312,11 +314,11 @@ impl Model {
     /// # }
     /// ```
     pub fn into_blobs<T: Readable>(self) -> impl Iterator<Item = Result<LoadedBlob<T>>> {
-        let layers = (0..self.num_layers()).map(Some).chain([None]);
-        let blobs = |model: &Self, layer| (0..model.num_blobs(layer)).map(move |i| (layer, i));
-        let places: Vec<_> = layers.flat_map(|layer| blobs(&self, layer)).collect();
-        places.into_iter().map(move |(layer, index)| {
-            let at = BlobAt { layer, index };
+        let layers = self.layers().map(|layer| (Some(layer.index), layer.num_blobs()));
+        let counts = layers.chain([(None, self.num_loose_blobs())]);
+        let at = |(layer, count)| (0..count).map(move |index| BlobAt { layer, index });
+        let places: Vec<_> = counts.flat_map(at).collect();
+        places.into_iter().map(move |at| {
             let stored = self.blob(at)?;
             let layer_name = stored.layer_name().into_owned();
             Ok(LoadedBlob { at, layer_name, blob: stored.load()? })
