@@ -154,15 +154,8 @@ impl Blob {
         })
     }
 
-    fn head(&self, py: Python<'_>, part: Part) -> PyResult<&'static str> {
-        let head = self.read(py, |blob| Ok(blob.memory(part)?.head()))?;
-        Ok(match head {
-            Head::Uninitialized => "UNINITIALIZED",
-            Head::AtCpu => "HEAD_AT_CPU",
-            Head::AtGpu => "HEAD_AT_GPU",
-            Head::Synced => "SYNCED",
-            _ => "LOST",
-        })
+    fn head(&self, py: Python<'_>, part: Part) -> PyResult<String> {
+        self.read(py, |blob| Ok(blob.memory(part)?.head().to_string()))
     }
 }
 
@@ -243,13 +236,13 @@ impl Blob {
     /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` with a device, or with queued work,
     /// that failed.
     #[getter]
-    fn data_head(&self, py: Python<'_>) -> PyResult<&'static str> {
+    fn data_head(&self, py: Python<'_>) -> PyResult<String> {
         self.head(py, Part::Data)
     }
 
     /// Where the newest diff is.
     #[getter]
-    fn diff_head(&self, py: Python<'_>) -> PyResult<&'static str> {
+    fn diff_head(&self, py: Python<'_>) -> PyResult<String> {
         self.head(py, Part::Diff)
     }
 

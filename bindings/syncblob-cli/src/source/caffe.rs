@@ -120,12 +120,15 @@ fn tensor(name: String, place: Place, stored: &StoredBlob) -> Tensor {
 }
 
 fn notes(model: &Model) -> Result<Notes> {
-    let solver = match model.format() {
-        Format::Solverstate => Some(model.solver_info()?),
+    let format = model.format();
+    let kind = Kind::of(format)
+        .ok_or_else(|| Failure::Unsupported(format!("the format is not known: {format:?}")))?;
+    let solver = match kind {
+        Kind::Solverstate => Some(model.solver_info()?),
         _ => None,
     };
     Ok(Notes {
-        kind: Some(Kind::of(model.format())),
+        kind: Some(kind),
         name: model.name().into_owned(),
         layers: layers(model),
         solver: solver.map(|info| Solver {

@@ -29,12 +29,14 @@ impl Kind {
         }
     }
 
-    pub fn of(format: Format) -> Self {
+    /// None: a format of a newer library.
+    pub fn of(format: Format) -> Option<Self> {
         match format {
-            Format::Solverstate => Self::Solverstate,
-            Format::Blob => Self::Blob,
-            Format::BlobVector => Self::BlobVector,
-            _ => Self::Caffemodel,
+            Format::Caffemodel => Some(Self::Caffemodel),
+            Format::Solverstate => Some(Self::Solverstate),
+            Format::Blob => Some(Self::Blob),
+            Format::BlobVector => Some(Self::BlobVector),
+            _ => None,
         }
     }
 }
@@ -158,5 +160,18 @@ impl Notes {
             notes.layers.push(Layer { name, layer_type, scale_applied: layer.scale_applied });
         }
         Some((notes, places))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_of_a_newer_library_is_no_kind() {
+        for known in [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector] {
+            assert_eq!(Kind::of(known).map(Kind::name), Some(known.name()));
+        }
+        assert_eq!(Kind::of(Format::Other(9)), None);
     }
 }
