@@ -5,7 +5,6 @@ use std::slice;
 use syncblob_sys as sys;
 
 use crate::dtypes::for_each_dtype;
-use crate::ffi::{check, get};
 use crate::{
     Blob, Context, Dtype, Element, Error, ErrorKind, Part, Reallocated, Result, Shape, SyncedMemory,
 };
@@ -108,7 +107,22 @@ macro_rules! each {
     };
 }
 
+#[cfg(any(feature = "safetensors", feature = "serde"))]
 pub(crate) use each;
+
+/// Methods written once, for a [`Blob`] of elements that can do what they need and for [`BlobAny`],
+/// of which the library refuses the others.
+macro_rules! both {
+    ($(#[$doc:meta])* impl $can:ident { $($methods:tt)* }) => {
+        $(#[$doc])*
+        impl<T: $crate::$can> $crate::Blob<T> { $($methods)* }
+
+        $(#[$doc])*
+        impl $crate::BlobAny { $($methods)* }
+    };
+}
+
+pub(crate) use both;
 
 /// The bytes of plain numbers.
 pub(crate) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
@@ -172,6 +186,10 @@ impl BlobAny {
         each!(self, blob => blob.raw())
     }
 
+    pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
+        each!(self, blob => blob.need_unique(part))
+    }
+
     /// The element type.
     pub fn dtype(&self) -> Dtype {
         each!(self, blob => dtype_of(blob))
@@ -218,80 +236,6 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of_mut(blob.host_mut(part)?)))
     }
 
-    /// The sum of the absolute values of data or diff; see [`Blob::asum`].
-    ///
-    /// # Errors
-    /// As for [`scale`](BlobAny::scale).
-    pub fn asum(&self, part: Part) -> Result<f64> {
-        // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), part.code(), out, err) })
-    }
-
-    /// The sum of the squares of data or diff; see [`Blob::sumsq`].
-    ///
-    /// # Errors
-    /// As for [`scale`](BlobAny::scale).
-    pub fn sumsq(&self, part: Part) -> Result<f64> {
-        // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), part.code(), out, err) })
-    }
-
-    /// Multiplies data or diff by a factor; see [`Blob::scale`].
-    ///
-    /// ```
-    /// use syncblob::{Blob, BlobAny, ErrorKind, Part};
-    /// # fn main() -> syncblob::Result<()> {
-    /// let mut blob = BlobAny::from(Blob::<f32>::full([3], 1.5)?);
-    /// blob.scale(Part::Data, -2.0)?;
-    /// assert_eq!(blob.asum(Part::Data)?, 9.0);
-    /// let mut integers = BlobAny::from(Blob::<i64>::zeros([3])?);
-    /// assert_eq!(integers.update().unwrap_err().kind(), ErrorKind::Unsupported);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) when the elements are neither `f32` nor `f64`;
-    /// else as there.
-    pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
-        each!(self, blob => blob.need_unique(part)?);
-        // SAFETY: the blob is live, what is written unique.
-        check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
-    }
-
-    /// `data -= diff`; see [`Blob::update`].
-    ///
-    /// # Errors
-    /// As for [`scale`](BlobAny::scale).
-    pub fn update(&mut self) -> Result<()> {
-        each!(self, blob => blob.need_unique(Part::Data)?);
-        // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
-    }
-
-    /// Takes the shape and the elements of a blob of the same type; see
-    /// [`Blob::copy_from_reshape`].
-    ///
-    /// # Errors
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch); else as there.
-    pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
-        each!(self, blob => blob.need_unique(part)?);
-        let flags = sys::SB_COPY_RESHAPE;
-        // SAFETY: both blobs are live; what is written is unique.
-        check(|err| unsafe {
-            sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
-        })
-    }
-
-    /// Uses the memory of a blob of the same type from now on; see [`Blob::share`].
-    ///
-    /// # Errors
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch); else as there.
-    pub fn share(&mut self, part: Part, other: &Self) -> Result<()> {
-        // SAFETY: both blobs are live.
-        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), part.code(), other.as_ptr(), err) })
-    }
-
     /// See [`Blob::allow_shared_writes`].
     ///
     /// # Safety
@@ -299,19 +243,6 @@ impl BlobAny {
     pub unsafe fn allow_shared_writes(&mut self) {
         // SAFETY: the caller's promise.
         each!(self, blob => unsafe { blob.allow_shared_writes() });
-    }
-
-    /// Releases a memory; see [`Blob::release`].
-    pub fn release(&mut self, part: Part) {
-        each!(self, blob => blob.release(part));
-    }
-
-    /// Whether a memory is this blob's alone; see [`Blob::is_unique`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn is_unique(&self, part: Part) -> Result<bool> {
-        each!(self, blob => blob.is_unique(part))
     }
 
     /// Makes a memory this blob's alone; see [`Blob::make_unique`].

@@ -2,8 +2,11 @@ mod text;
 
 use syncblob_sys as sys;
 
+use crate::any::both;
 use crate::ffi::{check, static_text};
-use crate::{Blob, BlobAny, Element, Error, ErrorKind, Float, Part, Result};
+#[cfg(doc)]
+use crate::Blob;
+use crate::{Error, ErrorKind, Part, Result};
 
 /// What the `n` of [`Filler::Xavier`] and [`Filler::Msra`] is. A shape
 /// `[d0, d1, …]` has `count / d0` inputs of an output and `count / d1` outputs of
@@ -216,44 +219,30 @@ fn defaults() -> sys::sb_filler {
     }
 }
 
-impl<T: Float> Blob<T> {
-    /// Gives the data its first values, on the host, without bringing old ones
-    /// there. An element depends on the seed, its index and `T` alone
-    /// ([`PositiveUnitball`](Filler::PositiveUnitball): on its row, too): the same
-    /// on every machine and for any number of threads. Equal seeds give equal
-    /// numbers, so give each blob one of its own. A blob without elements stays as it
-    /// is: the filler's numbers are checked, but not against its shape.
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or
-    /// (but for a constant) infinite, `min > max`, `std < 0`, and a `sparse` above the
-    /// first dimension; [`ShapeMismatch`](ErrorKind::ShapeMismatch) when `Bilinear`
-    /// does not find four axes, the last two equal, or `PositiveUnitball`, `Xavier` and
-    /// `Msra` no axis; [`Shared`](ErrorKind::Shared); out of memory.
-    #[doc(alias("Fill", "sb_blob_fill"))]
-    pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
-        self.initialize_if_float(filler, seed)
-    }
-}
-
-impl<T: Element> Blob<T> {
-    /// The library itself refuses what holds no floats.
-    fn initialize_if_float(&mut self, filler: &Filler, seed: u64) -> Result<()> {
-        self.need_unique(Part::Data)?;
-        let raw = filler.to_raw()?;
-        // SAFETY: the blob is live, its data unique; `raw` lives long enough.
-        check(|err| unsafe { sys::sb_blob_fill(self.raw(), &raw, seed, err) })
-    }
-}
-
-impl BlobAny {
-    /// Gives the data its first values; see [`Blob::initialize`].
-    ///
-    /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) when the elements are neither `f32`
-    /// nor `f64`; else as there.
-    pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
-        crate::any::each!(self, blob => blob.initialize_if_float(filler, seed))
+both! {
+    impl Float {
+        /// Gives the data its first values, on the host, without bringing old ones
+        /// there. An element depends on the seed, its index and `T` alone
+        /// ([`PositiveUnitball`](Filler::PositiveUnitball): on its row, too): the same
+        /// on every machine and for any number of threads. Equal seeds give equal
+        /// numbers, so give each blob one of its own. A blob without elements stays as it
+        /// is: the filler's numbers are checked, but not against its shape.
+        ///
+        /// # Errors
+        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or
+        /// (but for a constant) infinite, `min > max`, `std < 0`, and a `sparse` above the
+        /// first dimension; [`ShapeMismatch`](ErrorKind::ShapeMismatch) when `Bilinear`
+        /// does not find four axes, the last two equal, or `PositiveUnitball`, `Xavier` and
+        /// `Msra` no axis; [`Unsupported`](ErrorKind::Unsupported) for a
+        /// [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64`;
+        /// [`Shared`](ErrorKind::Shared); out of memory.
+        #[doc(alias("Fill", "sb_blob_fill"))]
+        pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+            self.need_unique(Part::Data)?;
+            let raw = filler.to_raw()?;
+            // SAFETY: the blob is live, its data unique; `raw` lives long enough.
+            check(|err| unsafe { sys::sb_blob_fill(self.raw(), &raw, seed, err) })
+        }
     }
 }
 

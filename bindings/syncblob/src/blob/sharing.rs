@@ -1,93 +1,101 @@
 use syncblob_sys as sys;
 
 use super::{Blob, Part};
+use crate::any::both;
 use crate::ffi::check;
 use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
-/// Sharing; see the crate's section on it.
+both! {
+    /// Sharing; see the crate's section on it.
+    impl Element {
+        /// Uses the memory of `other` for data or diff from now on. It lives as long as either.
+        ///
+        /// ```
+        /// use syncblob::{Blob, ErrorKind, Part};
+        /// # fn main() -> syncblob::Result<()> {
+        /// let a = Blob::<f32>::full([4], 1.0)?;
+        /// let mut b = Blob::<f32>::zeros([2, 2])?;
+        /// b.share(Part::Data, &a)?;
+        /// assert_eq!(b.data()?.as_ptr(), a.data()?.as_ptr());
+        /// assert_eq!(b.data_mut().unwrap_err().kind(), ErrorKind::Shared);
+        /// drop(a);
+        /// b.data_mut()?[0] = 2.0; // alone again
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// # Errors
+        /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the counts differ,
+        /// [`WrongDevice`](ErrorKind::WrongDevice) for a blob of another context.
+        #[doc(alias("ShareData", "ShareDiff"))]
+        pub fn share(&mut self, part: Part, other: &Self) -> Result<()> {
+            // SAFETY: both blobs are live.
+            check(|err| unsafe {
+                sys::sb_blob_share(self.as_ptr(), part.code(), other.as_ptr(), err)
+            })
+        }
+
+        /// Uses a memory that was there before as data or diff from now on: one that was
+        /// made apart, or another blob's. What it has room for beyond the count is
+        /// capacity. It may be shared by blobs of other shapes and element types.
+        ///
+        /// ```
+        /// use syncblob::{Blob, MemoryHandle, Part};
+        /// # fn main() -> syncblob::Result<()> {
+        /// let scratch = MemoryHandle::new(4096)?;
+        /// let mut columns = Blob::<f32>::zeros([3, 100])?;
+        /// let mut buffer = Blob::<f64>::zeros([512])?;
+        /// columns.set_memory(Part::Data, scratch.clone())?;
+        /// buffer.set_memory(Part::Data, scratch)?;
+        /// assert_eq!(columns.capacity(Part::Data), 1024);
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// # Errors
+        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small,
+        /// or whose lent bytes are not aligned for `T`;
+        /// [`WrongDevice`](ErrorKind::WrongDevice) for one of another context.
+        #[doc(alias = "sb_blob_set_mem")]
+        pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
+            // SAFETY: blob and memory are live; the blob becomes one more owner. The library
+            // checks that the bytes are enough, and aligned for the blob's elements.
+            check(|err| unsafe {
+                sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
+            })
+        }
+
+        /// Releases a memory, such as the diff's of a net that is no longer trained; those who
+        /// share it keep it. What is asked for later is zeros.
+        ///
+        /// ```
+        /// use syncblob::{Blob, Part};
+        /// # fn main() -> syncblob::Result<()> {
+        /// let mut blob = Blob::<f32>::full([4], 1.0)?;
+        /// blob.diff_mut()?.fill(2.0);
+        /// blob.release(Part::Diff);
+        /// assert_eq!((blob.capacity(Part::Diff), blob.diff()?), (0, &[0.0; 4][..]));
+        /// # Ok(())
+        /// # }
+        /// ```
+        pub fn release(&mut self, part: Part) {
+            // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
+            unsafe { sys::sb_blob_drop(self.raw(), part.code()) }
+        }
+
+        /// Whether a memory is this blob's alone, so that it may be written. Where
+        /// it was never needed yet, it is.
+        ///
+        /// # Errors
+        /// As [`memory`](Blob::memory).
+        pub fn is_unique(&self, part: Part) -> Result<bool> {
+            Ok(self.memory(part)?.is_unique())
+        }
+    }
+}
+
+/// Getting alone, and doing without.
 impl<T: Element> Blob<T> {
-    /// Uses the memory of `other` for data or diff from now on. It lives as long as either.
-    ///
-    /// ```
-    /// use syncblob::{Blob, ErrorKind, Part};
-    /// # fn main() -> syncblob::Result<()> {
-    /// let a = Blob::<f32>::full([4], 1.0)?;
-    /// let mut b = Blob::<f32>::zeros([2, 2])?;
-    /// b.share(Part::Data, &a)?;
-    /// assert_eq!(b.data()?.as_ptr(), a.data()?.as_ptr());
-    /// assert_eq!(b.data_mut().unwrap_err().kind(), ErrorKind::Shared);
-    /// drop(a);
-    /// b.data_mut()?[0] = 2.0; // alone again
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the counts differ,
-    /// [`WrongDevice`](ErrorKind::WrongDevice) for a blob of another context.
-    #[doc(alias("ShareData", "ShareDiff"))]
-    pub fn share(&mut self, part: Part, other: &Self) -> Result<()> {
-        // SAFETY: both blobs are live.
-        check(|err| unsafe { sys::sb_blob_share(self.as_ptr(), part.code(), other.as_ptr(), err) })
-    }
-
-    /// Uses a memory that was there before as data or diff from now on: one that was
-    /// made apart, or another blob's. What it has room for beyond the count is
-    /// capacity. It may be shared by blobs of other shapes and element types.
-    ///
-    /// ```
-    /// use syncblob::{Blob, MemoryHandle, Part};
-    /// # fn main() -> syncblob::Result<()> {
-    /// let scratch = MemoryHandle::new(4096)?;
-    /// let mut columns = Blob::<f32>::zeros([3, 100])?;
-    /// let mut buffer = Blob::<f64>::zeros([512])?;
-    /// columns.set_memory(Part::Data, scratch.clone())?;
-    /// buffer.set_memory(Part::Data, scratch)?;
-    /// assert_eq!(columns.capacity(Part::Data), 1024);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small,
-    /// or whose lent bytes are not aligned for `T`;
-    /// [`WrongDevice`](ErrorKind::WrongDevice) for one of another context.
-    #[doc(alias = "sb_blob_set_mem")]
-    pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
-        // SAFETY: blob and memory are live; the blob becomes one more owner. The library
-        // checks that the bytes are enough, and aligned for the blob's elements.
-        check(|err| unsafe {
-            sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
-        })
-    }
-
-    /// Releases a memory, such as the diff's of a net that is no longer trained; those who
-    /// share it keep it. What is asked for later is zeros.
-    ///
-    /// ```
-    /// use syncblob::{Blob, Part};
-    /// # fn main() -> syncblob::Result<()> {
-    /// let mut blob = Blob::<f32>::full([4], 1.0)?;
-    /// blob.diff_mut()?.fill(2.0);
-    /// blob.release(Part::Diff);
-    /// assert_eq!((blob.capacity(Part::Diff), blob.diff()?), (0, &[0.0; 4][..]));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn release(&mut self, part: Part) {
-        // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
-        unsafe { sys::sb_blob_drop(self.raw(), part.code()) }
-    }
-
-    /// Whether a memory is this blob's alone, so that it may be written. Where
-    /// it was never needed yet, it is.
-    ///
-    /// # Errors
-    /// As [`memory`](Blob::memory).
-    pub fn is_unique(&self, part: Part) -> Result<bool> {
-        Ok(self.memory(part)?.is_unique())
-    }
-
     /// Makes a memory this blob's alone: a shared one is copied, where its head
     /// is, and let go of. The copy is of as many elements as the shape has; what the shared
     /// memory keeps beyond them stays with the others.

@@ -4,51 +4,91 @@ use syncblob_sys as sys;
 
 use super::elements::MutAccess;
 use super::{Blob, Part};
+use crate::any::both;
 use crate::ffi::{check, get};
-use crate::{Element, Float, Result, Stream};
+use crate::{Element, Result, Stream};
 
-/// Whole-blob operations, done where the head is.
+both! {
+    /// Whole-blob operations, done where the head is. Of [`BlobAny`](crate::BlobAny)s, two that
+    /// hold other types are a [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
+    impl Element {
+        /// Sets data or diff to zeros.
+        ///
+        /// # Errors
+        /// [`Shared`](crate::ErrorKind::Shared); a device that fails.
+        pub fn clear(&mut self, part: Part) -> Result<()> {
+            self.need_unique(part)?;
+            // SAFETY: the blob is live, what is written unique.
+            check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
+        }
+
+        /// Copies data or diff of a blob of the same shape, through the host if its
+        /// context is another. Of what was never written it writes the zeros, so that
+        /// [`update`](Blob::update) works.
+        ///
+        /// # Errors
+        /// [`Shared`](crate::ErrorKind::Shared);
+        /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch); out of memory, a device
+        /// that fails.
+        #[doc(alias = "CopyFrom")]
+        pub fn copy_from(&mut self, part: Part, source: &Self) -> Result<()> {
+            self.copy(source, part, 0)
+        }
+
+        /// The same, taking the source's shape first.
+        ///
+        /// # Errors
+        /// As [`copy_from`](Blob::copy_from), without the mismatch.
+        #[doc(alias = "CopyFrom")]
+        pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
+            self.copy(source, part, sys::SB_COPY_RESHAPE)
+        }
+
+        fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
+            self.need_unique(part)?;
+            // SAFETY: both blobs are live; what is written is unique.
+            check(|err| unsafe {
+                sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
+            })
+        }
+
+        /// Brings data or diff to the device, queued on `stream`, and makes the stream wait for the
+        /// bytes: work that is queued there from now on finds them, and arithmetic `_on` the stream
+        /// runs on the device.
+        ///
+        /// ```
+        /// use syncblob::{Blob, Context, Head, Part};
+        /// # fn main() -> syncblob::Result<()> {
+        /// let context = Context::builder().device("sim:0").build()?;
+        /// let mut blob = Blob::<f32>::in_context(&context).full([1000], 1.0)?;
+        /// let stream = context.stream()?;
+        /// blob.to_device(Part::Data, stream)?;
+        /// blob.scale_on(Part::Data, 2.0, stream)?;
+        /// assert_eq!(blob.head(Part::Data)?, Head::AtGpu);
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// # Errors
+        /// [`Shared`](crate::ErrorKind::Shared); [`NoDevice`](crate::ErrorKind::NoDevice) in a
+        /// host-only context; [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's
+        /// stream, [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured;
+        /// out of memory; a device that fails.
+        #[doc(alias = "sb_blob_mutable_gpu_on")]
+        pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
+            self.need_unique(part)?;
+            let stream = stream.for_use_in(&self.context())?;
+            // SAFETY: the blob and the stream are live, what moves its head unique.
+            get(|out, err| unsafe {
+                sys::sb_blob_mutable_gpu_on(self.raw(), part.code(), stream, out, err)
+            })
+            .map(drop)
+        }
+    }
+}
+
+/// Values from the host, for every element.
 impl<T: Element> Blob<T> {
-    /// Sets data or diff to zeros.
-    ///
-    /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared); a device that fails.
-    pub fn clear(&mut self, part: Part) -> Result<()> {
-        self.need_unique(part)?;
-        // SAFETY: the blob is live, what is written unique.
-        check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
-    }
-
-    /// Copies data or diff of a blob of the same shape, through the host if its
-    /// context is another. Of what was never written it writes the zeros, so that
-    /// [`update`](Blob::update) works.
-    ///
-    /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared);
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch); out of memory, a device
-    /// that fails.
-    #[doc(alias = "CopyFrom")]
-    pub fn copy_from(&mut self, part: Part, source: &Self) -> Result<()> {
-        self.copy(source, part, 0)
-    }
-
-    /// The same, taking the source's shape first.
-    ///
-    /// # Errors
-    /// As [`copy_from`](Blob::copy_from), without the mismatch.
-    #[doc(alias = "CopyFrom")]
-    pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
-        self.copy(source, part, sys::SB_COPY_RESHAPE)
-    }
-
-    fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
-        self.need_unique(part)?;
-        // SAFETY: both blobs are live; what is written is unique.
-        check(|err| unsafe {
-            sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
-        })
-    }
-
     /// Sets every element of data or diff on the host, without bringing old ones there.
     /// [`initialize`](Blob::initialize) is for Caffe's fillers.
     ///
@@ -87,112 +127,98 @@ impl<T: Element> Blob<T> {
             if is_whole { sys::sb_blob_overwrite_cpu } else { sys::sb_blob_mutable_cpu };
         self.pointer_mut(part, call)
     }
-
-    /// Brings data or diff to the device, queued on `stream`, and makes the stream wait for the
-    /// bytes: work that is queued there from now on finds them, and arithmetic `_on` the stream
-    /// runs on the device.
-    ///
-    /// ```
-    /// use syncblob::{Blob, Context, Head, Part};
-    /// # fn main() -> syncblob::Result<()> {
-    /// let context = Context::builder().device("sim:0").build()?;
-    /// let mut blob = Blob::<f32>::in_context(&context).full([1000], 1.0)?;
-    /// let stream = context.stream()?;
-    /// blob.to_device(Part::Data, stream)?;
-    /// blob.scale_on(Part::Data, 2.0, stream)?;
-    /// assert_eq!(blob.head(Part::Data)?, Head::AtGpu);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared); [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only
-    /// context; [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; out of
-    /// memory; a device that fails.
-    #[doc(alias = "sb_blob_mutable_gpu_on")]
-    pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
-        self.need_unique(part)?;
-        let stream = stream.for_use_in(&self.context())?;
-        // SAFETY: the blob and the stream are live, what moves its head unique.
-        get(|out, err| unsafe {
-            sys::sb_blob_mutable_gpu_on(self.raw(), part.code(), stream, out, err)
-        })
-        .map(drop)
-    }
 }
 
-/// Arithmetic, done where the head is; sums are `f64` for every type.
-impl<T: Float> Blob<T> {
-    /// The sum of the absolute values of data or diff.
-    ///
-    /// # Errors
-    /// Out of memory, a device that fails.
-    pub fn asum(&self, part: Part) -> Result<f64> {
-        // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), part.code(), out, err) })
-    }
+both! {
+    /// Arithmetic, done where the head is; sums are `f64` for every type. A
+    /// [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64` is
+    /// [`Unsupported`](crate::ErrorKind::Unsupported).
+    impl Float {
+        /// The sum of the absolute values of data or diff.
+        ///
+        /// # Errors
+        /// Out of memory, a device that fails.
+        pub fn asum(&self, part: Part) -> Result<f64> {
+            // SAFETY: the blob is live.
+            get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), part.code(), out, err) })
+        }
 
-    /// The sum of the squares of data or diff.
-    ///
-    /// # Errors
-    /// As [`asum`](Blob::asum).
-    pub fn sumsq(&self, part: Part) -> Result<f64> {
-        // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), part.code(), out, err) })
-    }
+        /// The sum of the squares of data or diff.
+        ///
+        /// # Errors
+        /// As [`asum`](Blob::asum).
+        pub fn sumsq(&self, part: Part) -> Result<f64> {
+            // SAFETY: the blob is live.
+            get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), part.code(), out, err) })
+        }
 
-    /// Multiplies data or diff by a factor.
-    ///
-    /// # Errors
-    /// As [`update`](Blob::update), but memory that was never written is fine.
-    pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
-        self.need_unique(part)?;
-        // SAFETY: the blob is live, what is written unique.
-        check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
-    }
+        /// Multiplies data or diff by a factor.
+        ///
+        /// ```
+        /// use syncblob::{Blob, BlobAny, ErrorKind, Part};
+        /// # fn main() -> syncblob::Result<()> {
+        /// let mut blob = BlobAny::from(Blob::<f32>::full([3], 1.5)?);
+        /// blob.scale(Part::Data, -2.0)?;
+        /// assert_eq!(blob.asum(Part::Data)?, 9.0);
+        /// let mut integers = BlobAny::from(Blob::<i64>::zeros([3])?);
+        /// assert_eq!(integers.update().unwrap_err().kind(), ErrorKind::Unsupported);
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// # Errors
+        /// As [`update`](Blob::update), but memory that was never written is fine.
+        pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
+            self.need_unique(part)?;
+            // SAFETY: the blob is live, what is written unique.
+            check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
+        }
 
-    /// The same; on a device it is queued on `stream`, and what is done later comes after it.
-    ///
-    /// # Errors
-    /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
-    /// [`scale`](Blob::scale).
-    pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
-        self.need_unique(part)?;
-        let stream = stream.for_use_in(&self.context())?;
-        // SAFETY: the blob and the stream are live, what is written unique.
-        check(|err| unsafe { sys::sb_blob_scale_on(self.raw(), part.code(), factor, stream, err) })
-    }
+        /// The same; on a device it is queued on `stream`, and what is done later comes after it.
+        ///
+        /// # Errors
+        /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
+        /// [`scale`](Blob::scale).
+        pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
+            self.need_unique(part)?;
+            let stream = stream.for_use_in(&self.context())?;
+            // SAFETY: the blob and the stream are live, what is written unique.
+            check(|err| unsafe {
+                sys::sb_blob_scale_on(self.raw(), part.code(), factor, stream, err)
+            })
+        }
 
-    /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data
-    /// waits, and is told if it failed.
-    ///
-    /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared);
-    /// [`Uninitialized`](crate::ErrorKind::Uninitialized) when data was never written;
-    /// out of memory; a device that fails.
-    #[doc(alias = "Update")]
-    #[inline]
-    pub fn update(&mut self) -> Result<()> {
-        self.need_unique(Part::Data)?;
-        // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
-    }
+        /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data
+        /// waits, and is told if it failed.
+        ///
+        /// # Errors
+        /// [`Shared`](crate::ErrorKind::Shared);
+        /// [`Uninitialized`](crate::ErrorKind::Uninitialized) when data was never written;
+        /// out of memory; a device that fails.
+        #[doc(alias = "Update")]
+        #[inline]
+        pub fn update(&mut self) -> Result<()> {
+            self.need_unique(Part::Data)?;
+            // SAFETY: the blob is live, its data unique.
+            check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
+        }
 
-    /// The same where the head of data is: on the device it is queued on `stream`, and what is done
-    /// later comes after it. **With the head on the host it runs there, at once**, and the stream is
-    /// not looked at: see [`to_device`](Blob::to_device). If it fails in its turn, the first call that needs the data fails, and the data is
-    /// [`Lost`](crate::Head::Lost).
-    ///
-    /// # Errors
-    /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
-    /// [`update`](Blob::update).
-    pub fn update_on(&mut self, stream: Stream<'_>) -> Result<()> {
-        self.need_unique(Part::Data)?;
-        let stream = stream.for_use_in(&self.context())?;
-        // SAFETY: the blob and the stream are live, its data unique.
-        check(|err| unsafe { sys::sb_blob_update_on(self.raw(), stream, err) })
+        /// The same where the head of data is: on the device it is queued on `stream`, and what is
+        /// done later comes after it. **With the head on the host it runs there, at once**, and
+        /// the stream is not looked at: see [`to_device`](Blob::to_device). If it fails in its
+        /// turn, the first call that needs the data fails, and the data is
+        /// [`Lost`](crate::Head::Lost).
+        ///
+        /// # Errors
+        /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
+        /// [`update`](Blob::update).
+        pub fn update_on(&mut self, stream: Stream<'_>) -> Result<()> {
+            self.need_unique(Part::Data)?;
+            let stream = stream.for_use_in(&self.context())?;
+            // SAFETY: the blob and the stream are live, its data unique.
+            check(|err| unsafe { sys::sb_blob_update_on(self.raw(), stream, err) })
+        }
     }
 }
