@@ -417,3 +417,30 @@ fn errors_have_the_number_that_was_given() {
     assert!(error.message().contains(&most), "{error}");
     assert!(blob.offset([2]).unwrap_err().message().contains('2'));
 }
+
+#[test]
+fn blobs_of_types_known_at_run_time_are_checked_by_the_library() {
+    let mut floats = BlobAny::from(Blob::<f32>::full([3], 2.0).unwrap());
+    let mut integers = BlobAny::from(Blob::<i64>::full([3], 2).unwrap());
+    let kind = |result: syncblob::Result<()>| result.map_err(|error| error.kind());
+    let (mismatch, unsupported) = (Err(ErrorKind::DtypeMismatch), Err(ErrorKind::Unsupported));
+    for part in [Part::Data, Part::Diff] {
+        assert_eq!(kind(floats.copy_from(part, &integers)), mismatch);
+        assert_eq!(kind(floats.copy_from_reshape(part, &integers)), mismatch);
+        assert_eq!(kind(floats.share(part, &integers)), mismatch);
+        assert_eq!(kind(integers.scale(part, 2.0)), unsupported);
+        assert_eq!(kind(integers.asum(part).map(drop)), unsupported);
+        assert_eq!(kind(integers.sumsq(part).map(drop)), unsupported);
+        assert_eq!(kind(integers.clear(part)), Ok(()));
+    }
+    assert_eq!(kind(integers.update()), unsupported);
+    assert_eq!(floats.sumsq(Part::Data).unwrap(), 12.0);
+    assert!(integers.bytes(Part::Data).unwrap().iter().all(|&byte| byte == 0));
+    let sharer = floats.try_clone().and_then(|mut other| {
+        other.share(Part::Data, &floats)?;
+        Ok(other)
+    });
+    assert_eq!(kind(floats.clear(Part::Data)), Err(ErrorKind::Shared));
+    drop(sharer);
+    assert_eq!(kind(floats.clear(Part::Data)), Ok(()));
+}
