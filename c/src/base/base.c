@@ -33,15 +33,11 @@ static const struct {
 #undef ROW
 };
 
-static bool is_dtype(sb_dtype dtype) {
-    const uint32_t place = (uint32_t)dtype; /* negative ones lie beyond */
-    return place < sizeof dtypes / sizeof *dtypes && dtypes[place].size > 0;
-}
-
 size_t sb_dtype_size(sb_dtype dtype) {
-    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+    const uint32_t place = (uint32_t)dtype; /* negative ones lie beyond */
+    return place < sizeof dtypes / sizeof *dtypes ? dtypes[place].size : 0;
 }
 
 const char *sb_dtype_name(sb_dtype dtype) {
-    return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
+    return sb_dtype_size(dtype) ? dtypes[dtype].name : "unknown";
 }

@@ -21,10 +21,6 @@ static sb_status check_operand(const sb_blob *blob, sb_part part, sb_error *err)
     return st != SB_OK || sb__is_part(part) ? st : sb__check_part(part, err);
 }
 
-static int32_t head_of(const sb_mem *mem) {
-    return mem ? sb__head(mem) : SB_HEAD_UNINITIALIZED;
-}
-
 static int32_t side_of(int32_t head) {
     return head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
 }
@@ -56,19 +52,23 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
 }
 
 /* Not inlined, so that the fast path saves no registers for it. */
-__attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const sb_mem *mem,
+__attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, sb_part part,
                                                       enum sum kind, double *out, sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
     const void *x;
     double result = 0;
-    int32_t head = head_of(mem);
+    sb_status st = out ? check_operand(blob, part, err) : sb__fail_null(err, "out");
+    if (st != SB_OK)
+        return st;
+    const sb_mem *mem = sb__blob_memory_or_none(blob, part);
+    int32_t head = sb__head(mem);
     if (blob->shape.count == 0 || head == SB_HEAD_UNINITIALIZED) {
         *out = 0;
         return SB_OK;
     }
     if (head == SB_HEAD_LOST)
         return sb__fail_lost(err);
-    sb_status st = current_bytes(mem, side_of(head), &x, &retired, err);
+    st = current_bytes(mem, side_of(head), &x, &retired, err);
     if (st == SB_OK && side_of(head) == SB_SIDE_GPU)
         st = sum_on_device(blob, kind, x, &result, err);
     else if (st == SB_OK)
@@ -80,12 +80,9 @@ __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const
 }
 
 static sb_status sum(const sb_blob *blob, sb_part part, enum sum kind, double *out, sb_error *err) {
-    sb_status st = out ? check_operand(blob, part, err) : sb__fail_null(err, "out");
-    if (st != SB_OK)
-        return st;
-    const sb_mem *mem = sb__blob_peek(blob, part);
-    if (!mem || !sb__is_at_host(mem))
-        return sum_memory(blob, mem, kind, out, err);
+    const sb_mem *mem = blob && out ? sb__blob_memory_or_none(blob, part) : &sb__no_memory;
+    if (!sb__is_at_host(mem) || !sb__is_float(blob->dtype))
+        return sum_memory(blob, part, kind, out, err);
     *out = sum_on_host(blob, kind, sb__host_bytes(mem));
     return SB_OK;
 }
@@ -180,10 +177,13 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
                            sb_error *err) {
     const void *x;
     sb_mem *diff;
+    sb_status st = check_arithmetic(blob, err);
+    if (st != SB_OK || blob->shape.count == 0)
+        return st;
     sb_mem *data = sb__blob_peek(blob, SB_DATA);
-    if (head_of(data) == SB_HEAD_UNINITIALIZED)
+    if (!data || sb__head(data) == SB_HEAD_UNINITIALIZED)
         return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
-    sb_status st = sb__blob_memory(blob, SB_DIFF, &diff, err);
+    st = sb__blob_memory(blob, SB_DIFF, &diff, err);
     if (st == SB_OK)
         st = begin(work, data, stream, err);
     if (st != SB_OK)
@@ -206,11 +206,11 @@ __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb
 }
 
 static sb_status update(sb_blob *blob, const sb_stream *stream, sb_error *err) {
-    sb_status st = check_arithmetic(blob, err);
-    if (st != SB_OK || blob->shape.count == 0)
-        return st;
-    const sb_mem *data = sb__blob_peek(blob, SB_DATA), *diff = sb__blob_peek(blob, SB_DIFF);
-    if (!data || !diff || !sb__is_written_at_host(data) || !sb__is_at_host(diff))
+    if (!blob)
+        return update_memory(blob, stream, err);
+    const sb_mem *data = sb__blob_memory_or_none(blob, SB_DATA),
+                 *diff = sb__blob_memory_or_none(blob, SB_DIFF);
+    if (!sb__is_written_at_host(data) || !sb__is_at_host(diff) || !sb__is_float(blob->dtype))
         return update_memory(blob, stream, err);
     const void *x = sb__host_bytes(diff);
     void *y = sb__host_bytes(data);
@@ -235,7 +235,7 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part p
     if (st != SB_OK || blob->shape.count == 0)
         return st;
     sb_mem *mem = sb__blob_peek(blob, part);
-    if (head_of(mem) == SB_HEAD_UNINITIALIZED)
+    if (!mem || sb__head(mem) == SB_HEAD_UNINITIALIZED)
         return SB_OK;
     st = begin(&work, mem, stream, err);
     if (st != SB_OK)
@@ -256,8 +256,8 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part p
 
 static sb_status scale(sb_blob *blob, sb_part part, double factor, const sb_stream *stream,
                        sb_error *err) {
-    const sb_mem *mem = blob ? sb__blob_peek(blob, part) : NULL;
-    if (!mem || !sb__is_float(blob->dtype) || !sb__is_written_at_host(mem))
+    const sb_mem *mem = blob ? sb__blob_memory_or_none(blob, part) : &sb__no_memory;
+    if (!sb__is_written_at_host(mem) || !sb__is_float(blob->dtype))
         return scale_memory(blob, part, factor, stream, err);
     sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
                    sb__host_bytes(mem));

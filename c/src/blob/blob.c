@@ -1,14 +1,18 @@
 #include "blob/blob.h"
 
 #include "base/error.h"
+#include "memory/mem.h"
 
 #include <string.h>
+
+const sb_mem sb__no_memory = {.word = SB_HEAD_UNINITIALIZED};
 
 sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_error *err) {
     void *object = NULL;
     if (!out)
         return sb__fail_null(err, "out");
-    if (!sb_dtype_size(dtype))
+    const size_t element_size = sb_dtype_size(dtype);
+    if (!element_size)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no dtype", dtype);
     context = sb__context(context);
     sb_status st = sb__object_alloc(context, sizeof(sb_blob), &object, err);
@@ -17,8 +21,11 @@ sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_
     sb_blob *blob = object;
     blob->context = sb_context_retain(context);
     blob->dtype = dtype;
-    blob->element_size = (uint32_t)sb_dtype_size(dtype);
+    blob->element_size = (uint32_t)element_size;
     blob->shape.num_axes = -1;
+    atomic_init(&blob->memory[SB_DATA], sb__no_mem());
+    atomic_init(&blob->memory[SB_DIFF], sb__no_mem());
+    atomic_init(&blob->gpu_shape, sb__no_mem());
     *out = blob;
     return SB_OK;
 }
@@ -44,9 +51,9 @@ void sb_blob_destroy(sb_blob *blob) {
         return;
     struct sb__retired retired = {NULL, NULL};
     sb_context *context = blob->context;
-    sb__swap(&blob->memory[SB_DATA], NULL, &retired);
-    sb__swap(&blob->memory[SB_DIFF], NULL, &retired);
-    sb__swap(&blob->gpu_shape, NULL, &retired);
+    sb__retire_mem(&retired, sb__peek(&blob->memory[SB_DATA]));
+    sb__retire_mem(&retired, sb__peek(&blob->memory[SB_DIFF]));
+    sb__retire_mem(&retired, sb__peek(&blob->gpu_shape));
     sb__retired_end(&retired);
     sb__object_free(context, blob, sizeof *blob);
     sb_context_release(context);
@@ -77,7 +84,7 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
 
 /* Makes `*slot` point to `made` unless another thread was faster. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
-    sb_mem *first = NULL;
+    sb_mem *first = sb__no_mem();
     if (atomic_compare_exchange_strong_explicit(slot, &first, made, memory_order_acq_rel,
                                                 memory_order_acquire))
         return made;
@@ -99,8 +106,8 @@ sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_er
 }
 
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired) {
-    sb_mem *old = atomic_load_explicit(memory, memory_order_relaxed);
-    atomic_store_explicit(memory, mem, memory_order_relaxed);
+    sb_mem *old = sb__peek(memory);
+    atomic_store_explicit(memory, mem ? mem : sb__no_mem(), memory_order_relaxed);
     sb__retire_mem(retired, old);
 }
 

@@ -11,7 +11,8 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* Made by the first that needs them, which may be a const call: NULL until then. */
+    /* Made by the first call that needs them, which may be a const one: &sb__no_memory until
+       then. */
     _Atomic(sb_mem *) memory[2]; /* by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
 };
@@ -28,22 +29,38 @@ static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* The memory if it was made already, else NULL. */
-static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
-    return atomic_load_explicit(memory, memory_order_acquire);
+/* What stands where no memory was made: never written, of no bytes, and ready for nothing, so that
+   the fast paths ask its word and no more. Read-only. */
+extern const sb_mem sb__no_memory;
+
+static inline sb_mem *sb__no_mem(void) {
+    return (sb_mem *)&sb__no_memory;
 }
 
-/* Branches, which cost less than a computed index; NULL also for a number that is no part. */
-static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
+/* The memory if it was made already, else NULL. */
+static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
+    sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
+    return mem == &sb__no_memory ? NULL : mem;
+}
+
+/* The memory, or sb__no_memory, also for a number that is no part. Branches, which cost less than a
+   computed index. */
+static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
-        return sb__peek(&blob->memory[SB_DATA]);
-    return part == SB_DIFF ? sb__peek(&blob->memory[SB_DIFF]) : NULL;
+        return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
+    return part == SB_DIFF ? atomic_load_explicit(&blob->memory[SB_DIFF], memory_order_acquire)
+                           : &sb__no_memory;
+}
+
+/* The memory; NULL if it was not made yet, and for a number that is no part. */
+static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
+    return sb__is_part(part) ? sb__peek(&blob->memory[part]) : NULL;
 }
 
 /* The memory, made now if need be. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
-/* Puts `mem` (owned, may be NULL) in place of a blob's memory, which goes to `retired`; the caller
+/* Puts `mem` (owned; NULL: none) in place of a blob's memory, which goes to `retired`; the caller
    has the blob alone. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
 /* The same as the last step of a call: deleters run. */

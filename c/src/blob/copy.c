@@ -128,9 +128,10 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, sb_part part, 
 /* The common case: both are on the host, and nothing about the blob, whose shape is the source's,
    changes but its bytes. */
 static bool copy_in_place(const sb_blob *blob, const sb_blob *source, sb_part part) {
-    const sb_mem *to = sb__blob_peek(blob, part), *from = sb__blob_peek(source, part);
+    const sb_mem *to = sb__blob_memory_or_none(blob, part),
+                 *from = sb__blob_memory_or_none(source, part);
     const size_t bytes = sb__blob_bytes(source);
-    if (!to || !sb__is_written_at_host(to) || !from || !sb__is_at_host(from) || bytes == 0 ||
+    if (!sb__is_written_at_host(to) || !sb__is_at_host(from) || bytes == 0 ||
         sb__overlap(sb__host_bytes(to), sb__host_bytes(from), bytes))
         return false;
     sb_context *context = to->context;
@@ -157,9 +158,10 @@ static sb_status copy_memory(sb_blob *blob, const sb_blob *source, sb_part part,
 __attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source, sb_part part,
                                                 sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
-    if (blob == source)
-        return SB_OK;
-    sb_status st = copy_memory(blob, source, part, &retired, err);
+    sb_status st = sb__check_part(part, err);
+    if (st != SB_OK || blob == source)
+        return st;
+    st = copy_memory(blob, source, part, &retired, err);
     sb__retired_end(&retired);
     return st;
 }
@@ -168,8 +170,6 @@ sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, const sb_blob *source, 
                             sb_error *err) {
     if (!blob || !source)
         return sb__fail_null(err, blob ? "source" : "blob");
-    if (!sb__is_part(part))
-        return sb__check_part(part, err);
     if (flags & ~(uint32_t)SB_COPY_RESHAPE)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     if (blob->dtype != source->dtype)

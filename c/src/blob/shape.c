@@ -96,8 +96,8 @@ uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
 }
 
 static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
-    const sb_mem *mem = sb__blob_peek(blob, part);
-    return !mem || mem->bytes >= bytes;
+    const sb_mem *mem = sb__blob_memory_or_none(blob, part);
+    return mem->bytes >= bytes || mem == &sb__no_memory;
 }
 
 /* From the first on: they may be the blob's own. One by one: a caller that has just stored them did

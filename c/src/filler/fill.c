@@ -219,8 +219,8 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     st = sb__filler_check_shape(&own, &blob->shape, err);
     if (st != SB_OK)
         return st;
-    const sb_mem *mem = sb__blob_peek(blob, SB_DATA);
-    if (!mem || !sb__is_written_at_host(mem))
+    const sb_mem *mem = sb__blob_memory_or_none(blob, SB_DATA);
+    if (!sb__is_written_at_host(mem))
         return fill_side(blob, &own, seed, err);
     fill(blob, &own, seed, sb__host_bytes(mem));
     return SB_OK;
@@ -233,15 +233,15 @@ static bool is_constant(const sb_filler *f) {
            f->variance_norm <= SB_VARIANCE_AVERAGE && !isnan(f->value);
 }
 
-/* Few elements that may be written where they are. */
-static bool is_small(const sb_blob *blob, const sb_mem *mem) {
+/* So few elements that one thread sets them. */
+static bool is_small(const sb_blob *blob) {
     const int64_t count = blob->shape.count;
-    return sb__is_float(blob->dtype) && count > 0 && count <= PIECE && sb__is_written_at_host(mem);
+    return count > 0 && count <= PIECE && sb__is_float(blob->dtype);
 }
 
 sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
-    const sb_mem *mem = blob && filler ? sb__blob_peek(blob, SB_DATA) : NULL;
-    if (!mem || !is_small(blob, mem) || !is_constant(filler))
+    const sb_mem *mem = blob && filler ? sb__blob_memory_or_none(blob, SB_DATA) : &sb__no_memory;
+    if (!sb__is_written_at_host(mem) || !is_small(blob) || !is_constant(filler))
         return fill_checked(blob, filler, seed, err);
     sb__loop_set(blob->dtype, sb__host_bytes(mem), blob->shape.count, filler->value);
     return SB_OK;

@@ -23,7 +23,9 @@ enum {
     SB__CPU_NOT_IN_CHILD = 1 << 9, /* the host side may not be mapped in a forked child */
     SB__CPU_KIND = 10,             /* where SB_STORAGE_* of the sides begin, three bits each */
     SB__GPU_KIND = 13,
-    SB__KIND_MASK = 7
+    SB__KIND_MASK = 7,
+    SB__READ_AT_HOST = 1 << 16,   /* what sb__is_read_at_host asks, as one bit */
+    SB__WRITTEN_AT_HOST = 1 << 17 /* what sb__is_written_at_host asks, as one bit */
 };
 
 struct sb_mem {
@@ -112,24 +114,19 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
 
 /* The same of the host's bytes that any process has, which is asked faster. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
-    const uint32_t mask = SB__CPU_READY | SB__CPU_NOT_IN_CHILD;
-    return (atomic_load_explicit(&mem->word, memory_order_acquire) & mask) == SB__CPU_READY;
+    return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
 
-/* The common case of calls that work at the head, or on the host: the host is the head, and may be
-   read, or written, at once. A write begun and committed there would change nothing but the bytes.
+static inline bool sb__is_written_at_host(const sb_mem *mem) {
+    return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__WRITTEN_AT_HOST;
+}
+
+/* The common case of calls that read at the head: the host is the head, and may be read at once.
    Elsewhere the long way comes to the same, also for bytes that a forked child may not have. */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return (word & mask) == (SB_HEAD_AT_CPU | SB__CPU_READY);
-}
-
-static inline bool sb__is_written_at_host(const sb_mem *mem) {
-    const uint32_t set = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
-    const uint32_t clear = SB__CPU_PENDING | SB__GPU_PENDING | SB__CPU_NOT_IN_CHILD;
-    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
-    return (word & (SB__HEAD_MASK | set | clear)) == set;
 }
 
 static inline void *sb__host_bytes(const sb_mem *mem) {

@@ -49,7 +49,7 @@ static void end_storage(struct sb__retiree *place) {
     sb_context_release(context);
 }
 
-void sb__retired_end(struct sb__retired *retired) {
+void sb__retired_release(struct sb__retired *retired) {
     while (retired->storages) {
         struct sb__retiree *place = retired->storages;
         retired->storages = place->next;

@@ -24,7 +24,11 @@ void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, 
 /* One owner of `mem` (may be NULL) less; the last one leaves it to the list. */
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem);
 
-/* Ends all of it. No lock may be held, since deleters run. */
-void sb__retired_end(struct sb__retired *retired);
+/* Ends all of it. No lock may be held, since deleters run. Inline, since most lists are empty. */
+void sb__retired_release(struct sb__retired *retired);
+static inline void sb__retired_end(struct sb__retired *retired) {
+    if (retired->storages || retired->mems)
+        sb__retired_release(retired);
+}
 
 #endif

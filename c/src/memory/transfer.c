@@ -12,6 +12,17 @@ static bool may_write(const sb_mem *mem, int32_t side) {
            (side == SB_SIDE_GPU || !storage->users);
 }
 
+/* What the fast paths of blobs ask of a word, as a bit each. */
+static uint32_t at_host(uint32_t word) {
+    const uint32_t pending = SB__CPU_PENDING | SB__GPU_PENDING;
+    const uint32_t written = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
+    if (!(word & SB__CPU_READY) || word & SB__CPU_NOT_IN_CHILD)
+        return 0;
+    if ((word & (SB__HEAD_MASK | pending | written)) != written)
+        return SB__READ_AT_HOST;
+    return SB__READ_AT_HOST | SB__WRITTEN_AT_HOST;
+}
+
 void sb__publish(sb_mem *mem, int32_t head) {
     uint32_t word = (uint32_t)head;
     bool cpu = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
@@ -34,6 +45,7 @@ void sb__publish(sb_mem *mem, int32_t head) {
         word |= SB__CPU_NOT_IN_CHILD;
     word |= (uint32_t)mem->side[SB_SIDE_CPU].kind << SB__CPU_KIND;
     word |= (uint32_t)mem->side[SB_SIDE_GPU].kind << SB__GPU_KIND;
+    word |= at_host(word);
     atomic_store_explicit(&mem->word, word, memory_order_release);
 }
 

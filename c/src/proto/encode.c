@@ -53,6 +53,11 @@ sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint
 static sb_status fetch(const sb_blob *blob, sb_part part, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *mem;
+    const sb_mem *fast = sb__blob_memory_or_none(blob, part);
+    if (sb__is_read_at_host(fast)) {
+        *out = sb__host_bytes(fast);
+        return SB_OK;
+    }
     sb_status st = sb__blob_memory(blob, part, &mem, err);
     return st == SB_OK ? sb__read_side(mem, SB_SIDE_CPU, out, retired, err) : st;
 }
