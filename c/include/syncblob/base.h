@@ -152,7 +152,8 @@ typedef struct sb_stream_handle *sb_stream;
  *  that the call itself ends is gone already. It must not throw or longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
-/** The library's version as SB_VERSION_NUMBER, at run time. */
+/** The library's version as SB_VERSION_NUMBER, at run time. For programs that need at least some
+ *  version of a shared library that others install. */
 SB_API uint32_t sb_version(void);
 
 /** The library's version as text, "0.1.0". @return [borrowed] static text. */

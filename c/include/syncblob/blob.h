@@ -122,7 +122,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
 
-/** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
+/** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`. For programs whose messages
+ *  show a shape.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
  *  @param capacity bytes of `buffer`
  *  @param out_length [nullable] length of the whole text without the NUL
@@ -165,7 +166,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
    be. A pointer covers at least sb_blob_count elements. A `part` that
    is neither SB_DATA nor SB_DIFF is INVALID_ARGUMENT, unless something else is wrong, too. */
 
-/** The memory itself, for reading (Blob::data, Blob::diff).
+/** The memory itself, for reading (Blob::data, Blob::diff). For programs that ask mem.h for its
+ *  head, its storage or a prefetch.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call that replaces it
  *  Errors: INVALID_ARGUMENT (no part), OUT_OF_MEMORY, CAP_REACHED. */
@@ -237,7 +239,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu(sb_blob *blob, sb_part part, 
  *  Errors: as sb_mem_mutable_gpu_on, INVALID_ARGUMENT (no part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_on(sb_blob *blob, sb_part part, sb_stream stream,
                                                       void **out, sb_error *err);
-/** Device memory for a caller that writes every element.
+/** Device memory for a caller that writes every element. For programs whose kernels make it on the
+ *  device's default stream.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_overwrite_gpu
  *  Errors: as sb_mem_overwrite_gpu, INVALID_ARGUMENT (no part). */
@@ -252,7 +255,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part p
                                                         sb_stream stream, void **out,
                                                         sb_error *err);
 
-/** One element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at).
+/** One element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at). For programs that
+ *  look at a few elements: loops take a pointer.
  *  @param part SB_DATA or SB_DIFF
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  @param out [borrowed] receives one element of the blob's dtype

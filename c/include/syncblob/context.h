@@ -111,7 +111,7 @@ typedef struct sb_context_options {
     void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
-/** Fills in the defaults.
+/** Fills in the defaults. For languages that cannot use SB_CONTEXT_OPTIONS_INIT, a macro of C.
  *  @param options [nullable]
  *  @param struct_size sizeof(sb_context_options) of the caller, which it gets: a newer caller's
  *      tail is zero */
