@@ -422,22 +422,28 @@ static void check_told(struct world *w, uint64_t total) {
 
 /* From its own beginning, not the file's. */
 TEST_WITH(setup, teardown, a_blob_far_behind_is_told_in_steps) {
+    enum { COUNT = 1 << 20 };
     struct world *w = *state;
+    float *values = malloc(COUNT * sizeof *values);
     const sb_progress progress = test_progress_of(&w->progress);
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_model *model;
     sb_error err;
     for (int i = 0; i < 2; i++)
-        wire_blob_field(&wire, 3, (int64_t[]){1 << 20}, 1, 1);
+        wire_blob_field(&wire, 3, (int64_t[]){COUNT}, 1, 1);
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, wire.bytes, wire.size, NULL, NULL,
                                   NULL, &model, &err));
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
     check_told(w, info.size);
+    assert_ok(sb_model_read_values(model, SB_NO_LAYER, 1, SB_DATA, 0, COUNT, SB_DTYPE_F32, values,
+                                   COUNT * sizeof *values, &err));
+    check_told(w, info.size);
     sb_model_destroy(model);
     wire_free(&wire);
+    free(values);
 }
 
 TEST_WITH(setup, teardown, a_blob_that_is_read_is_told_in_steps) {

@@ -124,8 +124,8 @@ impl Model {
         OpenOptions::new().open_reader(reader)
     }
 
-    /// Who is told, with bytes done and bytes in all, how far each load and save of this
-    /// model has come, from now on; the total is 0 while it is not known. It is told at
+    /// Who is told, with bytes done and bytes in all, how far each load, read of values and save of
+    /// this model has come, from now on; the total is 0 while it is not known. It is told at
     /// least once for each MiB, on the thread of the call. [`ControlFlow::Break`] ends
     /// the call with [`Cancelled`](crate::ErrorKind::Cancelled), and nothing has changed.
     ///

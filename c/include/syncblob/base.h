@@ -9,7 +9,8 @@
  *  - A function that fills a buffer of the caller's says through `out_size` how many
  *    bytes there are: on success those written, with SB_ERR_BUFFER_TOO_SMALL those
  *    needed. To ask for the size, pass a capacity of 0; the buffer may then be NULL.
- *    (sb_blob_shape_string cuts its text instead, as snprintf does.)
+ *    (sb_blob_shape_string cuts its text instead, as snprintf does. sb_model_read_values
+ *    fills what its caller has counted: so many values of so many bytes.)
  *  - [owned]: the receiver must release it. [borrowed]: it must not, and the
  *    text says how long it lives. [nullable]: NULL is allowed and its meaning
  *    is given. A pointer without [nullable] that is NULL gives

@@ -106,8 +106,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
                                                     const sb_progress *progress, sb_model **out,
                                                     sb_error *err);
 
-/** Who is told of the calls on this model that take long, from now on: each
- *  load of a blob, of the bytes of its message, and each save, of those of the model.
+/** Who is told of the calls on this model that take long, from now on: each load of a blob and
+ *  each read of its values, of the bytes of its message, and each save, of those of the model.
  *  Calls on several threads each tell of their own, on their thread.
  *  @param progress [borrowed, nullable] copied; NULL: nobody
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (of another version). */
@@ -210,8 +210,8 @@ enum {
 typedef struct sb_blob_info {
     size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
     int64_t count;       /**< elements of its shape */
-    int64_t data_count;  /**< values of data present; 0: none */
-    int64_t diff_count;  /**< values of diff present; 0: none */
+    int64_t data_count;  /**< values of data present, of sb_dtype_size(dtype) bytes; 0: none */
+    int64_t diff_count;  /**< values of diff present, of sb_dtype_size(diff_dtype); 0: none */
     int64_t offset;      /**< where its message begins in the file, -1 if not from a file */
     size_t size;         /**< bytes of its message in the file; 0 if not from a file */
     sb_dtype dtype;      /**< what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
@@ -259,7 +259,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
 
 /** Reads values of a blob, a range of its elements, without loading all. They are converted as by
  *  sb_model_load_blob. Of a file or source the values of the range are read, and of those before
- *  them what the encoding demands (sb_blob_info). No progress is told.
+ *  them what the encoding demands (sb_blob_info).
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first the first value, by its linear index
@@ -271,7 +271,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  Errors: INVALID_ARGUMENT (no part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
  *  BUFFER_TOO_SMALL, UNSUPPORTED (another dtype; an announced blob), DTYPE_MISMATCH (as in
  *  sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (a part without values, too), BAD_SHAPE,
- * DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY, CANCELLED (both a source's). */
+ *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (a source's), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
                                                     int64_t index, sb_part part, int64_t first,
                                                     int64_t count, sb_dtype dtype, void *buffer,

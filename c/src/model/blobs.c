@@ -189,6 +189,7 @@ sb_status sb_model_read_values(const sb_model *model, int64_t layer, int64_t ind
                                int64_t first, int64_t count, sb_dtype dtype, void *buffer,
                                size_t capacity, sb_error *err) {
     struct sb__reader reader;
+    struct sb__progress progress;
     struct located at;
     size_t bytes;
     if (!model)
@@ -211,6 +212,7 @@ sb_status sb_model_read_values(const sb_model *model, int64_t layer, int64_t ind
     st = locate(model, layer, index, &reader, &at, err);
     if (st != SB_OK)
         return st;
+    sb__reader_watch(&reader, sb__progress_begin(&progress, &model->progress, at.end - at.begin));
     const struct sb__values wanted = {part, first, count, dtype};
     return sb__read_values(&reader, &at.blob, at.begin, at.end, &model->limits, &wanted, buffer,
                            err);

@@ -101,24 +101,32 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                          (long long)index->shape.count, how->limits->max_memory);
 }
 
+/* The values are read on one walk over the message. */
+static void begin_values(struct sb__reader *reader, const struct sb__blob_index *index) {
+    if (!reader->progress)
+        return;
+    reader->progress->begin = index->begin;
+    reader->progress->walks = 1;
+}
+
+static sb_status end_values(const struct sb__reader *reader, sb_error *err) {
+    sb_status st = sb__source_check(reader->source, err);
+    return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
+}
+
 static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
                               const struct sb__blob_index *index, struct sb__load *load,
                               sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
     sb_status st = SB_OK;
-    if (reader->progress) {
-        reader->progress->begin = index->begin;
-        reader->progress->walks = 1;
-    }
+    begin_values(reader, index);
     if (index->data.count > 0)
         st = sb__payload_copy(reader, path, index, &index->data, 0, index->data.count, dtype,
                               load->data.ptr, err);
     if (st == SB_OK && index->diff.count > 0)
         st = sb__payload_copy(reader, path, index, &index->diff, 0, index->diff.count, dtype,
                               load->diff.ptr, err);
-    if (st == SB_OK)
-        st = sb__source_check(reader->source, err);
-    return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
+    return st == SB_OK ? end_values(reader, err) : st;
 }
 
 /* Whether the copy may end half-way: a source may change or fail, an integer type may not hold a
@@ -180,8 +188,9 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
                         (long long)payload->count);
     if (wanted->dtype == SB_DTYPE_F16)
         st = check_halves(path, payload, err);
+    begin_values(reader, &index);
     if (st == SB_OK && wanted->count > 0)
         st = sb__payload_copy(reader, path, &index, payload, wanted->first, wanted->count,
                               wanted->dtype, out, err);
-    return st == SB_OK ? sb__source_check(reader->source, err) : st;
+    return st == SB_OK ? end_values(reader, err) : st;
 }
