@@ -2,7 +2,20 @@
 
 #include "device.h"
 
+#include <string.h>
+#include <syncblob/cuda_device.h>
 #include <syncblob/dlpack.h>
+
+static int32_t ordinal(const void *device) {
+    return ((const struct sb__cuda_device *)device)->ordinal;
+}
+
+static const sb_cuda_device device_table = {ordinal};
+
+static const void *extension(void *device, const char *name) {
+    (void)device;
+    return strcmp(name, SB_CUDA_DEVICE) == 0 ? &device_table : NULL;
+}
 
 const sb_backend sb__cuda_backend = {
     .struct_size = sizeof(sb_backend),
@@ -38,4 +51,5 @@ const sb_backend sb__cuda_backend = {
     .trim = sb__cuda_trim,
     .after_default = sb__cuda_after_default,
     .event_query = sb__cuda_event_query,
+    .extension = extension,
 };

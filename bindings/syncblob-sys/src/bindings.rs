@@ -350,6 +350,13 @@ pub struct sb_backend {
     >,
 }
 #[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_cuda_device {
+    pub ordinal: ::core::option::Option<
+        unsafe extern "C" fn(device: *const ::core::ffi::c_void) -> i32,
+    >,
+}
+#[repr(C)]
 #[derive(Debug)]
 pub struct sb_mem {
     _unused: [u8; 0],
@@ -623,6 +630,7 @@ pub const SB_VERSION_MINOR: u32 = 1;
 pub const SB_VERSION_PATCH: u32 = 0;
 pub const SB_VERSION_NUMBER: u32 = 1000;
 pub const SB_BACKEND_ABI_VERSION: u32 = 1;
+pub const SB_CUDA_DEVICE: &[u8; 15] = b"sb_cuda_device\0";
 pub const SB_MAX_AXES: u32 = 32;
 pub const SB_DL_MAJOR_VERSION: u32 = 1;
 pub const SB_DL_MINOR_VERSION: u32 = 3;
@@ -947,6 +955,14 @@ const _: () = {
     [
         "Offset of field: sb_backend::extension",
     ][::core::mem::offset_of!(sb_backend, extension) - 248usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_cuda_device"][::core::mem::size_of::<sb_cuda_device>() - 8usize];
+    ["Alignment of sb_cuda_device"][::core::mem::align_of::<sb_cuda_device>() - 8usize];
+    [
+        "Offset of field: sb_cuda_device::ordinal",
+    ][::core::mem::offset_of!(sb_cuda_device, ordinal) - 0usize];
 };
 pub const SB_HEAD_UNINITIALIZED: i32 = 0;
 pub const SB_HEAD_AT_CPU: i32 = 1;

@@ -170,8 +170,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_s
 
 /** A table that the context's device offers beside the slots of its backend: for a library that
  *  goes with a backend, as libsyncblob-testing does with the simulated device (sim_device.h), or
- *  that needs a driver's own handles. A lost device offers its tables, too; what their functions do
- *  then is the backend's to say.
+ *  that calls a driver itself, as libsyncblob-comm does (cuda_device.h). A lost device offers its
+ *  tables, too; what their functions do then is the backend's to say.
  *  @param context [borrowed, nullable] the built-in one
  *  @param name [borrowed] the table's, which ends in NUL
  *  @param out_table [borrowed] what `name` stands for, as long as the context lives

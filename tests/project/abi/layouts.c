@@ -3,6 +3,7 @@
    missing. How a struct may grow: c/abi/README.md. */
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
+#include <syncblob/cuda_device.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
@@ -239,6 +240,9 @@ STRUCT(sb_sim_fault, 16, 8);
 MEMBER(sb_sim_fault, op, 0, 4);
 MEMBER(sb_sim_fault, mode, 4, 4);
 MEMBER(sb_sim_fault, countdown, 8, 8);
+
+STRUCT(sb_cuda_device, 8, 8);
+MEMBER(sb_cuda_device, ordinal, 0, 8);
 
 STRUCT(sb_sim_device, 96, 8);
 MEMBER(sb_sim_device, struct_size, 0, 8);

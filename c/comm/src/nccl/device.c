@@ -1,14 +1,18 @@
 #include "device.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <syncblob/cuda_device.h>
 
 /* How often a call is made whose failure nobody is told. */
 #define TRIES 3
 
-int32_t sb__nccl_ordinal(const char *device_name) {
-    return strncmp(device_name, "cuda:", 5) == 0 ? (int32_t)strtol(device_name + 5, NULL, 10) : -1;
+int32_t sb__nccl_ordinal(const sb_context *context) {
+    const void *found;
+    void *device;
+    if (sb_context_extension(context, SB_CUDA_DEVICE, &found, &device, NULL) != SB_OK)
+        return -1;
+    const sb_cuda_device *table = found;
+    return table->ordinal(device);
 }
 
 /* --- calls of the driver --------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "libraries.h"
 
 #include <stdbool.h>
+#include <syncblob/context.h>
 
 struct sb__nccl_device {
     const struct sb__nccl_driver *cu;
@@ -22,8 +23,8 @@ struct sb__nccl_visit {
     bool relaxed;
 };
 
-/* The ordinal of a context on "cuda:N", -1 of any other. */
-int32_t sb__nccl_ordinal(const char *device_name);
+/* The ordinal of a context on a device of the library's CUDA backend, -1 of any other. */
+int32_t sb__nccl_ordinal(const sb_context *context);
 
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);

@@ -148,8 +148,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's end");
     end->nccl = nccl;
     end->context = context;
-    sb_status st =
-        sb__nccl_device_open(&end->device, sb__nccl_ordinal(sb_context_device(context)), err);
+    sb_status st = sb__nccl_device_open(&end->device, sb__nccl_ordinal(context), err);
     if (st != SB_OK) {
         free(end);
         return st;

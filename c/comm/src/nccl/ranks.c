@@ -18,19 +18,15 @@ sb_status sb_nccl_id_create(uint8_t *out, sb_error *err) {
     return st == SB_OK ? SB_OK : sb__comm_fail_slot(err, st, &story, "nccl");
 }
 
-static sb_status check_device(const sb_context *context, sb_error *err) {
-    const sb_status st = sb_context_device_status(context);
-    return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
-}
-
 static sb_status check_context(const sb_context *context, sb_error *err) {
     if (!context)
         return sb__comm_fail_null(err, "context");
-    if (sb__nccl_ordinal(sb_context_device(context)) < 0)
+    const sb_status st = sb_context_device_status(context);
+    if (st != SB_ERR_FORKED && sb__nccl_ordinal(context) < 0) /* a child asks no device */
         return sb__comm_fail(err, SB_ERR_NO_DEVICE,
-                             "NCCL needs a context on \"cuda:N\", not on \"%s\"",
+                             "NCCL needs a context on the library's CUDA backend, not on \"%s\"",
                              sb_context_device(context));
-    return check_device(context, err);
+    return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
 }
 
 /* The connection first, since it alone can fail at another rank, too. */

@@ -346,7 +346,7 @@ static sb_status nccl_open(void *user, void **out, int32_t *out_rank, int32_t *o
 
 static int32_t nccl_takes(void *comm, sb_context *context) {
     const struct sb__nccl_end *end = comm;
-    return sb__nccl_ordinal(sb_context_device(context)) == end->device.ordinal ? 2 : 0;
+    return sb__nccl_ordinal(context) == end->device.ordinal ? 2 : 0;
 }
 
 static sb_status nccl_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,

@@ -2,6 +2,7 @@
    is gone does to the others, and every call failing in turn. A rank is a thread with a device. */
 #include "fixture.h"
 #include "halves.h"
+#include "plain.h"
 #include "ranks.h"
 #include "standin_nccl.h"
 
@@ -466,20 +467,26 @@ TEST(all_are_told_of_one_that_cannot) {
     }
 }
 
+/* The last is a backend of the caller's, of the same name as CUDA's. */
 TEST(refuses_contexts_of_other_devices) {
-    static const char *const devices[] = {"cpu", "sim:0"};
+    static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
     struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
     sb_error err;
     open_contexts(&team, 1);
     assert_ok(sb_nccl_id_create(id, &err));
-    for (int i = 0; i < 2; i++) {
+    table.name = "cuda";
+    for (int i = 0; i < 3; i++) {
         char words[80];
         sb_context *other;
         sb_comm *comm, *two[2];
-        assert_ok(cuda_context(devices[i], &other, &err));
+        assert_ok(i < 2 ? cuda_context(devices[i], &other, &err)
+                        : create_with_backend(&table, devices[i], &other, &err));
         sb_context *const last[] = {team.contexts[0], other}, *const first[] = {last[1], last[0]};
-        (void)snprintf(words, sizeof words, "a context on \"cuda:N\", not on \"%s\"", devices[i]);
+        (void)snprintf(words, sizeof words, "the library's CUDA backend, not on \"%s\"",
+                       devices[i]);
         assert_int_equal(sb_nccl_comm_create(other, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
         assert_non_null(strstr(err.message, words));
         assert_int_equal(sb_nccl_comm_create_all(last, 2, 0, two, &err), SB_ERR_NO_DEVICE);
