@@ -394,6 +394,14 @@ TEST(others_do_not_wait_for_a_rank_whose_device_fails) {
                 fail_scaling(in_step, scale, engine);
 }
 
+/* Neither the sum nor what was there before. */
+static void assert_no_bytes(sb_mem *mem) {
+    const void *bytes;
+    const sb_status st = sb_mem_cpu(mem, &bytes, NULL);
+    assert_true(sb_mem_head(mem) == SB_HEAD_LOST ? st == SB_ERR_UNINITIALIZED
+                                                 : st == SB_ERR_DEVICE_LOST);
+}
+
 /* All fly when the device fails: it does so for the first, and is lost for the others. */
 TEST(the_first_failure_of_a_step_is_told) {
     char first[sizeof((sb_error *)0)->message] = "";
@@ -409,6 +417,8 @@ TEST(the_first_failure_of_a_step_is_told) {
             assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
         assert_int_equal(w.mirror.flying, num);
         assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
+        for (int i = 0; i < num; i++)
+            assert_no_bytes(data_of(w.blobs[i]));
         if (num == 1)
             memcpy(first, err.message, sizeof first);
         assert_string_equal(err.message, first);

@@ -17,7 +17,10 @@
  * use then: every later collective call returns it, too, since the ranks no longer agree on
  * what is next. Whatever else a call returns, it has sent nothing, and you may call again;
  * only DEVICE_LOST may come of a device that failed while it scaled what was sent.
- * A mean on a device is scaled there by queued work, as by sb_blob_scale.
+ * A mean on a device is scaled there by queued work, as by sb_blob_scale, once the sum is the
+ * blob's. Where the device fails in that, this rank has neither the mean nor what was there before:
+ * the memory is LOST (mem.h), or the lost device alone has the sum. The other ranks have their
+ * means.
  * What was being reduced or received when the engine failed is unspecified. Blobs that were
  * not reached are as they were.
  *
