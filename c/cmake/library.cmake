@@ -1,6 +1,7 @@
 # How a shared library is finished, and libraries that are built on the core.
 
-# The names that a map exports, without versions; no DLL of the compiler's is needed.
+# The names that a map exports, without versions; no DLL of the compiler's is needed, nor that of
+# its threads.
 function(export_for_windows target map)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
   file(STRINGS ${map} exports REGEX "^ +sb_[a-z0-9_]+;")
@@ -8,7 +9,7 @@ function(export_for_windows target map)
   list(JOIN exports "\n" exports)
   file(CONFIGURE OUTPUT ${target}.def CONTENT "EXPORTS\n@exports@\n" @ONLY)
   target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}.def)
-  target_link_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-static-libgcc>)
+  target_link_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-static>)
 endfunction()
 
 # Only what the map names is seen outside, and calls within the library are direct.

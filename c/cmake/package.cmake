@@ -1,7 +1,7 @@
-# cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev, the same of comm and, with
-# SYNCBLOB_BUILD_CLI, syncblob-tools, with SYNCBLOB_MPI libsyncblob-mpiN and libsyncblob-mpi-dev, as
-# Debian names and divides them; cpack -G TGZ: one archive. Configure with CMAKE_INSTALL_PREFIX=/usr
-# and CMAKE_BUILD_TYPE=Release for packages.
+# cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev, the
+# same of comm and, with SYNCBLOB_BUILD_CLI, syncblob-tools, with SYNCBLOB_MPI libsyncblob-mpiN and
+# libsyncblob-mpi-dev, as Debian names and divides them; cpack -G TGZ: one archive. Configure with
+# CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release for packages.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
                        DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
@@ -84,15 +84,16 @@ if(SYNCBLOB_BUILD_CLI)
 from strangers, compares them, shows mean images and filters as pictures,
 and converts between them, safetensors and NumPy's formats." Tools)
 endif()
-# A library over the core, of the components that add_library_over installs; ARGN: what programs
-# that are linked with it need beside.
-macro(debian_package_over name summary text)
+# A library over the core or, with `below` -NAME, over another such one, of the components that
+# add_library_over installs; ARGN: what programs that are linked with it need beside.
+macro(debian_package_over name below summary text)
   string(TOUPPER ${name} NAME)
   component_of(${name} component)
   set(package libsyncblob-${name}${soversion})
-  debian_package(${name} ${package} libs "${library_package} (= ${debian_version})"
+  debian_package(${name} ${package} libs "libsyncblob${below}${soversion} (= ${debian_version})"
     "Caffe's Blob and SyncedMemory - ${summary}" "${text}" ${component})
-  set(depends "${package} (= ${debian_version})" "libsyncblob-dev (= ${debian_version})" ${ARGN})
+  set(depends "${package} (= ${debian_version})" "libsyncblob${below}-dev (= ${debian_version})"
+      ${ARGN})
   list(JOIN depends ", " depends)
   debian_package(${name}_development libsyncblob-${name}-dev libdevel "${depends}"
     "Caffe's Blob and SyncedMemory - ${summary}, development files" "${text}
@@ -102,15 +103,16 @@ and pkg-config find them." ${component}Development)
   set(CPACK_DEBIAN_${NAME}_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
 endmacro()
 if(BUILD_SHARED_LIBS)
-  # dpkg-shlibdeps finds the library beside them, but no package of it.
-  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c)
-  debian_package_over(testing "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,
+  # dpkg-shlibdeps finds the libraries beside them, but no packages of these.
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c
+      ${PROJECT_BINARY_DIR}/c/comm)
+  debian_package_over(testing "" "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,
 copies that fail late, a device that is lost.")
-  debian_package_over(comm "communicators" "Ranks, which are processes or threads with a device each, sum the diffs of a
+  debian_package_over(comm "" "communicators" "Ranks, which are processes or threads with a device each, sum the diffs of a
 training step while the rest of it is still being computed: over NCCL, or over a
 transport of the program's.")
   if(SYNCBLOB_MPI)
-    debian_package_over(mpi "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
+    debian_package_over(mpi -comm "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
 still being computed. The library is made for one MPI, that of this
 distribution." mpi-default-dev)
   endif()

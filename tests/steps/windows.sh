@@ -44,13 +44,19 @@ in_wine() { # COMMAND...
     return $status
 }
 
-# The DLL exports what the shared library does, and needs no DLL but the system's.
-check_windows_dll() {
-    local dll=$build/windows/c/libsyncblob.dll names
-    names=$(x86_64-w64-mingw32-objdump -p "$dll")
-    diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' c/abi/libsyncblob.map | sort) \
-        <(grep -o '\bsb_[a-z0-9_]*$' <<<"$names" | sort)
-    if grep 'DLL Name' <<<"$names" | grep -viE 'kernel32|advapi32|msvcrt'; then return 1; fi
+# A DLL exports what the shared library does, and needs no DLL but the system's and `below`.
+check_windows_dll() { # FOLDER MAP [BELOW]
+    local names
+    names=$(x86_64-w64-mingw32-objdump -p "$build/windows/$1".dll)
+    diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' "$2" | sort) \
+        <(sed -n '/Export Address Table/,$s/.*\b\(sb_[a-z0-9_]*\)$/\1/p' <<<"$names" | sort -u)
+    if grep 'DLL Name' <<<"$names" | grep -viE "kernel32|advapi32|msvcrt${3:+|$3}"; then return 1; fi
+}
+
+check_windows_dlls() {
+    check_windows_dll c/libsyncblob c/abi/libsyncblob.map
+    check_windows_dll c/comm/libsyncblob-comm c/comm/libsyncblob-comm.map 'libsyncblob\.dll'
+    check_windows_dll c/testing/libsyncblob-testing c/testing/libsyncblob-testing.map 'libsyncblob\.dll'
 }
 
 # The public headers as MSVC's compiler reads them: no header but the compiler's own, and nothing of
@@ -201,7 +207,7 @@ run_in_wine() {
 # The command alone shows that Rust's half works there: its declarations of C's types, of which long
 # is shorter; paths and arguments; the build script, and the C sources without optimisation.
 windows_steps() {
-    on 'windows_needs windows' aside 'Windows: exports and DLLs' check_windows_dll
+    on 'windows_needs windows' aside 'Windows: exports and DLLs' check_windows_dlls
     on 'windows_needs windows release' aside \
         'Windows: the installed package, the corpora, a large model, tests of files, blobs and locks' \
         run_in_wine

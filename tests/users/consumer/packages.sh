@@ -32,11 +32,15 @@ depends() { # PACKAGE EXPRESSION
 depends libsyncblob0.1 libprotobuf-c1
 depends libsyncblob0.1 libopenblas0-serial
 depends libsyncblob-dev 'libsyncblob0.1 \(= [0-9.]+-1\)'
-depends libsyncblob-mpi0.1 'libsyncblob0.1 \(= [0-9.]+-1\)'
+depends_over() { # NAME BELOW: one of the libraries over the core, and the one that it is over
+    depends "libsyncblob$1"0.1 "libsyncblob$2"'0.1 \(= [0-9.]+-1\)'
+    depends "libsyncblob$1-dev" "libsyncblob$1"'0.1 \(= [0-9.]+-1\)'
+    depends "libsyncblob$1-dev" "libsyncblob$2"'-dev \(= [0-9.]+-1\)'
+}
+depends_over -testing ''
+depends_over -comm ''
+depends_over -mpi -comm
 depends libsyncblob-mpi0.1 'lib(openmpi|mpich)[0-9]+'
-depends libsyncblob-mpi-dev 'libsyncblob-mpi0.1 \(= [0-9.]+-1\)'
-depends libsyncblob-testing0.1 'libsyncblob0.1 \(= [0-9.]+-1\)'
-depends libsyncblob-testing-dev 'libsyncblob-testing0.1 \(= [0-9.]+-1\)'
 depends syncblob-tools libc6
 ! dpkg-deb -f "$work"/syncblob-tools_*.deb Depends | grep openblas || fail 'the command is not linked with OpenBLAS'
 
