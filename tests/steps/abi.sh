@@ -19,7 +19,7 @@ compare_baseline() { # OPTION...
 
 check_growth() {
     python3 -B tests/project/abi/growth/check_growth.py --cc gcc --jobs "$jobs" \
-        "$build/release/c/libsyncblob.so"
+        "$build/release/c/libsyncblob.so" "$build/release/c/comm/libsyncblob-comm.so"
 }
 
 check_copies() {

@@ -1,21 +1,12 @@
-/* Every struct that says its own size, in every size up to some bytes beyond today's. It ends where
-   memory does and, for sanitizers, where its block does: a call that looks beyond it ends the
-   program. A size below that of version 0.1, or one that ends within a member, is refused. */
-#include "support.h"
+/* Every struct of the core that says its own size, in every size up to some bytes beyond today's.
+ */
+#include "struct_sizes.h"
 
 #include <syncblob/backend.h>
-#include <syncblob/comm_engine.h>
-#include <syncblob/reducer.h>
-#include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#define BEYOND 24
 
 /* --- one call for each struct ---------------------------------------------------------- */
 
@@ -160,54 +151,6 @@ static sb_status solver_info(void *given) {
     return with_state(NULL, given);
 }
 
-static sb_status sim_comm_options(void *given) {
-    sb_comm *comm = NULL;
-    const sb_status status = sb_sim_comm_create(NULL, 1, given, &comm, NULL);
-    sb_comm_destroy(comm);
-    return status;
-}
-
-static sb_status reducer_options(void *given) {
-    sb_comm *comm = NULL;
-    sb_reducer *reducer = NULL;
-    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
-    const sb_status status = sb_reducer_create(comm, NULL, 0, given, &reducer, NULL);
-    sb_reducer_destroy(reducer);
-    sb_comm_destroy(comm);
-    return status;
-}
-
-static sb_status alone(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
-    (void)err;
-    *out = user;
-    *rank = 0;
-    *size = 1;
-    return SB_OK;
-}
-
-static void end_alone(void *comm, int32_t failed) {
-    (void)comm, (void)failed;
-}
-
-static sb_status reduce_alone(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
-                              sb_error *err) {
-    (void)comm, (void)buffer, (void)op, (void)err;
-    return SB_OK;
-}
-
-static sb_status broadcast_alone(void *comm, int32_t root, const sb_comm_buffer *buffer,
-                                 sb_error *err) {
-    (void)comm, (void)buffer, (void)root, (void)err;
-    return SB_OK;
-}
-
-static sb_status engine(void *given) {
-    sb_comm *comm = NULL;
-    const sb_status status = sb_comm_create(NULL, given, NULL, &comm, NULL);
-    sb_comm_destroy(comm);
-    return status;
-}
-
 /* --- the table --------------------------------------------------------------------------- */
 
 /* A slot that nobody calls. */
@@ -224,36 +167,6 @@ static const void *whole_backend(void) {
     return &table;
 }
 
-struct sized {
-    const char *name;
-    sb_status (*call)(void *given);
-    const void *whole; /* NULL: the call fills it */
-    size_t first, size;
-};
-
-static void *place(void *page_end, const struct sized *row, size_t size) {
-    const size_t held = size < sizeof size ? sizeof size : size; /* struct_size itself is read */
-    const size_t whole = row->size < held ? row->size : held;
-    const size_t aligned = (held + 7) / 8 * 8;
-    unsigned char *at = page_end ? (unsigned char *)page_end - aligned : malloc(held);
-    assert_non_null(at);
-    memset(at, row->whole ? 0 : 0xEE, held);
-    if (row->whole)
-        memcpy(at, row->whole, whole);
-    memcpy(at, &size, sizeof size);
-    return at;
-}
-
-static void check(const struct sized *row, void *page_end, size_t size) {
-    void *given = place(page_end, row, size);
-    const bool is_refused = size < row->first || size % sizeof(size_t);
-    const sb_status status = row->call(given);
-    if (status != (is_refused ? SB_ERR_ABI_MISMATCH : SB_OK))
-        fail_with("%s of %zu bytes: %s", row->name, size, sb_status_name(status));
-    if (!page_end)
-        free(given);
-}
-
 TEST(a_struct_is_looked_at_as_far_as_it_says) {
     static const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     static const sb_limits no_limits = SB_LIMITS_INIT;
@@ -262,14 +175,6 @@ TEST(a_struct_is_looked_at_as_far_as_it_says) {
     static sb_sink sink = SB_SINK_INIT;
     static sb_progress whole_progress = SB_PROGRESS_INIT;
     static const sb_solver_info info = SB_SOLVER_INFO_INIT;
-    static const sb_sim_comm_options ranks = SB_SIM_COMM_OPTIONS_INIT;
-    static const sb_reducer_options reducer = SB_REDUCER_OPTIONS_INIT;
-    static const sb_comm_engine table = {.abi_version = SB_COMM_ENGINE_ABI_VERSION,
-                                         .name = "alone",
-                                         .open = alone,
-                                         .close = end_alone,
-                                         .all_reduce = reduce_alone,
-                                         .broadcast = broadcast_alone};
     source.size = sizeof scalar;
     source.read_at = read_at;
     sink.write = take;
@@ -290,17 +195,6 @@ TEST(a_struct_is_looked_at_as_far_as_it_says) {
         {"sb_blob_info", blob_info, NULL, 344, sizeof(sb_blob_info)},
         {"sb_solver_info", solver_info, NULL, 32, sizeof info},
         {"sb_solver_info that is set", set_solver_info, &info, 32, sizeof info},
-        {"sb_sim_comm_options", sim_comm_options, &ranks, 24, sizeof ranks},
-        {"sb_reducer_options", reducer_options, &reducer, 24, sizeof reducer},
-        {"sb_comm_engine", engine, &table, 56, sizeof table},
     };
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(pages != MAP_FAILED && !mprotect(pages + page, page, PROT_NONE));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (size_t size = 0; size <= rows[i].size + BEYOND; size++) {
-            check(&rows[i], pages + page, size);
-            check(&rows[i], NULL, size);
-        }
-    assert_int_equal(munmap(pages, 2 * page), 0);
+    check_struct_sizes(rows, sizeof rows / sizeof *rows);
 }

@@ -3,9 +3,10 @@
 headers runs with a library of tomorrow, whose structs have one more member, and one that was
 compiled with tomorrow's headers runs with today's library.
 
-    check_growth.py [--cc CC] [--jobs N] LIBRARY
+    check_growth.py [--cc CC] [--jobs N] LIBRARY COMM
 
-LIBRARY is today's; tomorrow's is compiled from the same sources.
+LIBRARY and COMM, which is libsyncblob-comm, are today's; tomorrow's are compiled from the same
+sources.
 """
 import argparse
 import os
@@ -20,36 +21,40 @@ sys.path.insert(0, str(HERE.parent))
 import declarations  # noqa: E402 (its folder is the one above)
 from changed_library import ROOT, ChangedLibrary, run  # noqa: E402
 
-GROWING = {"sb_backend", "sb_blob_info", "sb_context_options", "sb_filler",
-           "sb_layer_info", "sb_limits", "sb_progress", "sb_sim_device", "sb_sink", "sb_solver_info", "sb_source", "sb_stats"}
+# By the program that passes them.
+GROWING = {"client.c": {"sb_backend", "sb_blob_info", "sb_context_options", "sb_filler",
+                        "sb_layer_info", "sb_limits", "sb_progress", "sb_sim_device", "sb_sink",
+                        "sb_solver_info", "sb_source", "sb_stats"},
+           "comm.c": {"sb_comm_engine", "sb_reducer_options", "sb_sim_comm_options"}}
 LATER = ["-DSB_LATER"]
 
 
-def tomorrow(cc, include):
+def tomorrow(cc, include, comm):
     """Adds a member to each struct of the headers that says its size."""
-    growing = {name for name, members in declarations.structs(cc, include).items()
+    passed = set.union(*GROWING.values())
+    growing = {name for name, members in declarations.structs(cc, include, comm).items()
                if members[0] == "struct_size"}
-    if growing != GROWING:
-        sys.exit(f"{', '.join(growing ^ GROWING)}: client.c is to pass all that say their size")
-    for header in declarations.headers(include):
+    if growing != passed:
+        sys.exit(f"{', '.join(growing ^ passed)}: the programs are to pass all that say their size")
+    for header in declarations.all_headers(include, [comm]):
         grown = re.sub(r"^\} (" + "|".join(growing) + ");$", r"    uint64_t later;\n} \1;",
                        header.read_text(), flags=re.MULTILINE)
         header.write_text(grown)
-    for name, members in declarations.structs(cc, include).items():
+    for name, members in declarations.structs(cc, include, comm).items():
         assert (members[-1] == "later") == (name in growing), name
 
 
-def compile_client(cc, include, library, out, *flags):
+def compile_client(cc, source, root, libraries, out, *flags):
     run(cc, "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
-        "-Wno-missing-field-initializers", f"-I{include}", *flags, HERE / "client.c", library,
-        "-o", out)
+        "-Wno-missing-field-initializers", f"-I{root / 'c/include'}",
+        f"-I{root / 'c/comm/include'}", *flags, HERE / source, *libraries, "-o", out)
     return out
 
 
-def fails(client, library, beside):
-    """Runs a client with the library in that one's folder."""
-    path = os.environ.get("LD_LIBRARY_PATH", "")
-    environment = {**os.environ, "LD_LIBRARY_PATH": f"{library.parent}:{path}"}
+def fails(client, libraries, beside):
+    """Runs a client with the libraries in their folders."""
+    path = [*(str(library.parent) for library in libraries), os.environ.get("LD_LIBRARY_PATH", "")]
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(path)}
     ended = subprocess.run([client, beside], env=environment, text=True, capture_output=True)
     if ended.returncode != 0:
         print(f"a program that is {beside} than its library ended with {ended.returncode}\n"
@@ -61,16 +66,22 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("library", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("libraries", nargs=2, type=lambda path: pathlib.Path(path).resolve())
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        later = ChangedLibrary(given.cc, pathlib.Path(folder))
-        tomorrow(given.cc, later.include)
+    runs = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        later = ChangedLibrary(given.cc, folder, "comm")
+        tomorrow(given.cc, later.include, folder / "c/comm/include")
         library = later.shared(given.jobs)
-        client = compile_client(given.cc, ROOT / "c/include", given.library, later.folder / "old")
-        newer = compile_client(given.cc, later.include, library, later.folder / "new", *LATER)
-        runs = [(client, given.library, "same"), (client, library, "older"),
-                (newer, library, "same"), (newer, given.library, "newer")]
+        libraries = [library, later.shared_over("comm", library, given.jobs)]
+        for source in GROWING:
+            client = compile_client(given.cc, source, ROOT, given.libraries,
+                                    folder / f"{source}.old")
+            newer = compile_client(given.cc, source, folder, libraries, folder / f"{source}.new",
+                                   *LATER)
+            runs += [(client, given.libraries, "same"), (client, libraries, "older"),
+                     (newer, libraries, "same"), (newer, given.libraries, "newer")]
         failed = sum(fails(*what) for what in runs)
     print(f"{len(runs) - failed} passed, {failed} failed")
     return failed != 0

@@ -1,34 +1,18 @@
-/* A program that passes each struct that says its own size: as large as its headers have it, as
-   small as version 0.1 had it, and smaller. The simulated device's, which the library passes, says
-   which members there are. Each ends where memory does,
-   so that a library that reads or writes beyond it ends the program.
+/* A program that passes each struct of the core that says its own size: as large as its headers
+   have it, as small as version 0.1 had it, and smaller. The simulated device's, which the library
+   passes, says which members there are. Each ends where memory does, so that a library that reads
+   or writes beyond it ends the program.
 
        client older|same|newer
 
    What the program is beside the library: a newer one also has members that the library does not
    know (compiled with SB_LATER). */
+#include "place.h"
+
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/sim_device.h>
 #include <syncblob/syncblob.h>
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-static bool library_is_older;
-static int failures;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("%s:%d: %s\n", __func__, __LINE__, #condition);                                 \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 /* What each struct had in version 0.1; of sb_stats, one figure. */
 enum {
@@ -45,24 +29,6 @@ enum {
     FIRST_SOLVER_INFO = 32,
     FIRST_SIM_DEVICE = 96
 };
-
-/* A place for `bytes` before memory that cannot be touched, filled with rubbish. */
-static void *place(size_t bytes) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED || mprotect(map + page, page, PROT_NONE))
-        abort();
-    memset(map, 0xAA, page);
-    return map + page - bytes;
-}
-
-/* The first `bytes` of a struct, which says that these are all. */
-static void *placed(const void *whole, size_t bytes) {
-    void *out = place(bytes);
-    memcpy(out, whole, bytes);
-    memcpy(out, &bytes, sizeof bytes);
-    return out;
-}
 
 static bool is_zero(const void *from, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++)
@@ -475,8 +441,7 @@ static void sim_device(void) {
 }
 
 int main(int argc, char **argv) {
-    setvbuf(stdout, NULL, _IONBF, 0); /* what was said before a fault */
-    library_is_older = argc > 1 && strcmp(argv[1], "newer") == 0;
+    begin(argc, argv);
     context_options();
     context_options_init();
     limits();

@@ -1,0 +1,72 @@
+/* Every struct of libsyncblob-comm that says its own size, in every size up to some bytes beyond
+   today's. */
+#include "struct_sizes.h"
+
+#include <syncblob/comm_engine.h>
+#include <syncblob/reducer.h>
+#include <syncblob/sim_comm.h>
+
+static sb_status sim_comm_options(void *given) {
+    sb_comm *comm = NULL;
+    const sb_status status = sb_sim_comm_create(NULL, 1, given, &comm, NULL);
+    sb_comm_destroy(comm);
+    return status;
+}
+
+static sb_status reducer_options(void *given) {
+    sb_comm *comm = NULL;
+    sb_reducer *reducer = NULL;
+    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
+    const sb_status status = sb_reducer_create(comm, NULL, 0, given, &reducer, NULL);
+    sb_reducer_destroy(reducer);
+    sb_comm_destroy(comm);
+    return status;
+}
+
+static sb_status alone(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
+    (void)err;
+    *out = user;
+    *rank = 0;
+    *size = 1;
+    return SB_OK;
+}
+
+static void end_alone(void *comm, int32_t failed) {
+    (void)comm, (void)failed;
+}
+
+static sb_status reduce_alone(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                              sb_error *err) {
+    (void)comm, (void)buffer, (void)op, (void)err;
+    return SB_OK;
+}
+
+static sb_status broadcast_alone(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                 sb_error *err) {
+    (void)comm, (void)buffer, (void)root, (void)err;
+    return SB_OK;
+}
+
+static sb_status engine(void *given) {
+    sb_comm *comm = NULL;
+    const sb_status status = sb_comm_create(NULL, given, NULL, &comm, NULL);
+    sb_comm_destroy(comm);
+    return status;
+}
+
+TEST(a_struct_is_looked_at_as_far_as_it_says) {
+    static const sb_sim_comm_options ranks = SB_SIM_COMM_OPTIONS_INIT;
+    static const sb_reducer_options reducer = SB_REDUCER_OPTIONS_INIT;
+    static const sb_comm_engine table = {.abi_version = SB_COMM_ENGINE_ABI_VERSION,
+                                         .name = "alone",
+                                         .open = alone,
+                                         .close = end_alone,
+                                         .all_reduce = reduce_alone,
+                                         .broadcast = broadcast_alone};
+    const struct sized rows[] = {
+        {"sb_sim_comm_options", sim_comm_options, &ranks, 24, sizeof ranks},
+        {"sb_reducer_options", reducer_options, &reducer, 24, sizeof reducer},
+        {"sb_comm_engine", engine, &table, 56, sizeof table},
+    };
+    check_struct_sizes(rows, sizeof rows / sizeof *rows);
+}

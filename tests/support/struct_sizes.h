@@ -1,0 +1,57 @@
+/* A struct that says its own size, in every size up to some bytes beyond today's. It ends where
+   memory does and, for sanitizers, where its block does: a call that looks beyond it ends the
+   program. A size below that of version 0.1, or one that ends within a member, is refused. */
+#ifndef SB_TESTS_STRUCT_SIZES_H
+#define SB_TESTS_STRUCT_SIZES_H
+
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct sized {
+    const char *name;
+    sb_status (*call)(void *given);
+    const void *whole; /* NULL: the call fills it */
+    size_t first, size;
+};
+
+static inline void *struct_place(void *page_end, const struct sized *row, size_t size) {
+    const size_t held = size < sizeof size ? sizeof size : size; /* struct_size itself is read */
+    const size_t whole = row->size < held ? row->size : held;
+    const size_t aligned = (held + 7) / 8 * 8;
+    unsigned char *at = page_end ? (unsigned char *)page_end - aligned : malloc(held);
+    assert_non_null(at);
+    memset(at, row->whole ? 0 : 0xEE, held);
+    if (row->whole)
+        memcpy(at, row->whole, whole);
+    memcpy(at, &size, sizeof size);
+    return at;
+}
+
+static inline void check_struct_size(const struct sized *row, void *page_end, size_t size) {
+    void *given = struct_place(page_end, row, size);
+    const bool is_refused = size < row->first || size % sizeof(size_t);
+    const sb_status status = row->call(given);
+    if (status != (is_refused ? SB_ERR_ABI_MISMATCH : SB_OK))
+        fail_with("%s of %zu bytes: %s", row->name, size, sb_status_name(status));
+    if (!page_end)
+        free(given);
+}
+
+static inline void check_struct_sizes(const struct sized *rows, size_t count) {
+    enum { BEYOND = 24 };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED && !mprotect(pages + page, page, PROT_NONE));
+    for (size_t i = 0; i < count; i++)
+        for (size_t size = 0; size <= rows[i].size + BEYOND; size++) {
+            check_struct_size(&rows[i], pages + page, size);
+            check_struct_size(&rows[i], NULL, size);
+        }
+    assert_int_equal(munmap(pages, 2 * page), 0);
+}
+
+#endif
