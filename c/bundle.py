@@ -6,8 +6,13 @@
 
 writes FOLDER/syncblob.h, the public headers, and FOLDER/syncblob.c, the sources that c/sources.txt
 and cuda/sources.txt list. A C compiler is all that they need; -DSYNCBLOB_OPENBLAS and
--DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build. Every file-scope name of one source
-that another has too gets the source's name in front of it.
+-DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build.
+
+Every file-scope name of one source that another has too gets the source's name in front of it. A
+static name has to be right in its file alone, so that many files have a check, a copy and a begin:
+to refuse these would make names longer for readers of the sources, where nothing collides. Words
+are renamed, not texts, comments or members; what this script gets wrong is declared twice or not at
+all, and does not compile.
 """
 import argparse
 import collections
@@ -20,9 +25,6 @@ PUBLIC = re.compile(r"^#include <syncblob/(\w+\.h)>.*\n", re.MULTILINE)
 PRIVATE = re.compile(r'^#include "([\w/.-]+)".*\n', re.MULTILINE)
 TOKEN = re.compile(r'''/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'''
                    r"(?:(?:\.|->)\s*)?\b[A-Za-z_]\w*", re.DOTALL)
-# Numbers that must be the same under every compiler: no multiply and add is contracted to one
-# operation. As in c/CMakeLists.txt.
-EXACT = re.compile(r"c/src/(filler/(filler|loops|random)|host/vectors)\.c")
 PROLOGUE = """/* syncblob, the library in one file: made by c/bundle.py from its sources. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -45,16 +47,12 @@ PROLOGUE = """/* syncblob, the library in one file: made by c/bundle.py from its
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #endif
-"""
-BEGIN_EXACT = """#if defined(__clang__)
+
+/* The same numbers under every compiler: no multiply and add is contracted to one operation. */
+#if defined(__clang__)
 #pragma clang fp contract(off)
 #elif defined(__GNUC__)
-#pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", "no-math-errno")
-#endif
-"""
-END_EXACT = """#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
 #endif
 """
 
@@ -155,14 +153,11 @@ def source_texts(sources, shared):
     own = {file: names_of(file.read_text()) for file in sources}
     owners = collections.Counter(name for names in own.values() for name in names)
     for file, text in texts.items():
-        path = file.relative_to(ROOT).as_posix()
         prefix = f"sb__{file.parent.name}_{file.stem}_"
         text = renamed(text, {name for name in own[file] if owners[name] > 1}, prefix)
         macros = sorted(set(re.findall(r"^#define (\w+)", file.read_text(), re.MULTILINE)))
         undefine = "".join(f"#undef {macro}\n" for macro in macros)
-        if EXACT.fullmatch(path):
-            text = BEGIN_EXACT + text + END_EXACT
-        yield f"\n/* --- {path} --- */\n{text}{undefine}"
+        yield f"\n/* --- {file.relative_to(ROOT).as_posix()} --- */\n{text}{undefine}"
 
 
 def main():
