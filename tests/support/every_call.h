@@ -1,7 +1,7 @@
 /* Every call of the libraries on the objects of one small world, for tests whose callbacks call the
    library: the storage that the world lends frees itself in its deleter, and then makes a call. The
-   calls of libsyncblob-comm are here, too, since its writes run deleters of the core's memories, and
-   a deleter of the core's may call it. */
+   calls of libsyncblob-comm are here, too, since its writes run deleters of the core's memories,
+   and a deleter of the core's may call it. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 

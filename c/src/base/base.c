@@ -1,4 +1,3 @@
-#include <stdbool.h>
 #include <syncblob/base.h>
 
 #define QUOTED_(x) #x
