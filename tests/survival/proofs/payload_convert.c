@@ -43,18 +43,20 @@ sb_status sb__source_changed(sb_error *err) {
     (void)err;
     return told = SB_ERR_IO;
 }
-sb_status sb__wire_fail(const struct sb__path *in, uint32_t field, sb_status status,
-                        uint32_t offset, sb_error *err, const char *format, ...) {
-    (void)in, (void)field, (void)err, (void)format;
-    claim(offset >= begin && offset - begin < taken);
-    return told = status;
-}
 const char *sb_dtype_name(int32_t dtype) {
     (void)dtype;
     return "";
 }
 size_t sb_dtype_size(int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
+}
+
+/* One call has these arguments: a value that an integer type does not hold. */
+#define sb__wire_fail(in, field, status, offset, err, format, element, ...)                        \
+    refuse_element(status, offset, element)
+static sb_status refuse_element(sb_status status, uint32_t offset, long long element) {
+    claim(offset >= begin && offset - begin < taken && element == (long long)values);
+    return told = status;
 }
 
 #include "proto/payload.c"
@@ -88,11 +90,11 @@ int main(void) {
     const size_t wire_size = any_bool() ? 2 : any_bool() ? 4 : 8, count = any_size();
     const bool is_integer = any_bool();
     const size_t room = is_integer ? 4096 / sizeof(double) : 4096 / wire_size;
-    size = any_bool() ? 4 : 8;
+    size = any_bool() ? 4 : is_integer && any_bool() ? 1 : 8;
     size_in_bytes = wire_size;
     first = to;
     begin = any_u32();
-    assume(count <= 3 * room && (!is_integer || size == 4));
+    assume(count <= 3 * room);
     assume(begin <= SB__MAX_MESSAGE_BYTES && count * wire_size <= SB__MAX_MESSAGE_BYTES - begin);
     struct copy copy = {.payload = &payload,
                         .wire_size = wire_size,

@@ -1,5 +1,5 @@
-/* copy_field, is_part: no more values than are left are written to `dst`, whatever the bytes have
-   become since they were indexed; all of them lie in the field.
+/* copy_field, is_part: of a field that has values of the payload, those that are wanted are copied,
+   and no field has more than the message had when it was indexed, whatever the bytes are now.
    --unwind 1: there is no loop */
 #include "proof.h"
 
@@ -62,13 +62,26 @@ static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t
 int main(void) {
     const struct sb__payload payload = {any_u32(), any_i32(), 0, 0};
     const struct sb__field field = {any_u32(), any_u32(), 0, any_u32(), any_u32(), 0};
-    const int64_t left = any_i64();
-    struct copy copy = {
-        .payload = &payload, .wire_size = sb_dtype_size(payload.dtype), .size = 4, .left = left};
-    assume(left >= 0 && field.begin <= field.end);
+    const int64_t skip = any_i64(), left = any_i64(), present = any_i64();
+    const size_t wire_size = sb_dtype_size(payload.dtype);
+    const int64_t values = (int64_t)((field.end - field.begin) / wire_size);
+    struct copy copy = {.payload = &payload,
+                        .wire_size = wire_size,
+                        .size = 4,
+                        .skip = skip,
+                        .left = left,
+                        .present = present};
+    assume(skip >= 0 && left >= 0 && skip <= present && left <= present - skip);
+    assume(field.begin <= field.end);
     const sb_status st = copy_field(&copy, &field);
-    claim(st == SB_OK || (st == told && copied == 0 && copy.left == left));
-    claim(copied <= (size_t)left && copy.left == left - (int64_t)copied);
-    claim(copied == 0 || (copied_from == field.begin && field.number == payload.field &&
-                          copied * copy.wire_size <= field.end - field.begin));
+    const int64_t skipped = skip - copy.skip, taken = left - copy.left,
+                  seen = present - copy.present;
+    const bool is_whole_part = field.number == payload.field && field.type == SB__WIRE_BYTES;
+    claim(st == SB_OK ? !is_whole_part || seen == values : st == told && values > present);
+    claim(0 <= seen && seen <= present && (st == SB_OK || seen == 0));
+    claim(copied == (size_t)taken && 0 <= taken && 0 <= skipped && skipped + taken <= seen);
+    claim(seen == 0 || (seen == values && field.number == payload.field));
+    claim(skipped == (skip < seen ? skip : seen));
+    claim(taken == (left < seen - skipped ? left : seen - skipped));
+    claim(copied == 0 || copied_from == field.begin + (uint64_t)skipped * wire_size);
 }
