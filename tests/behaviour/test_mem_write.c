@@ -1,5 +1,6 @@
 /* Writes in steps (sb_write), begun in every state of a memory and ended in every way: when the
    head moves, which bytes there are, when deleters run. */
+#include "blobs.h"
 #include "scene.h"
 
 #include "context/context.h"
@@ -141,6 +142,27 @@ TEST(what_somebody_may_still_write_is_kept) {
         sb_mem_release(mem);
         rig_close(&rig);
         lent_free(&lent);
+    }
+}
+
+/* Of current bytes of both sides, those that are not written stay so. */
+TEST(bytes_that_somebody_may_still_write_are_not_current) {
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
+        struct rig rig;
+        sb_write *write;
+        void *ptr;
+        const void *current;
+        sb_error err;
+        rig_open(&rig, "sim:0", 0);
+        sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
+        assert_ok(sb_mem_gpu(mem, &current, &err));
+        assert_ok(sb_write_begin(mem, side, 0, &ptr, &write, &err));
+        assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
+        assert_int_equal(sb_mem_head(mem), head_of(!side));
+        sb_write_destroy(write);
+        sb_mem_release(mem);
+        sb_mem_release(mem); /* the write's reference */
+        rig_close(&rig);
     }
 }
 

@@ -244,8 +244,11 @@ TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
     assert_int_equal(info.shape[0], 4);
     assert_int_equal(info.data_count, 0);
     assert_int_equal(info.offset, -1);
+    assert_int_equal(info.data_offset, -1);
+    assert_int_equal(info.diff_offset, -1);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 1, blob, &err));
+    assert_non_null(strstr(err.message, "blob 1 of layer 0"));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 2, blob, &err));
     assert_ok(sb_model_blob_info(model, 0, 2, &info, &err)); /* there is no layer 2 */
     assert_int_equal(info.offset, -1);

@@ -46,6 +46,7 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     wire_text(&layer, 2, "Convolution");
     wire_number(&layer, 900, 5); /* nobody's */
     wire_message(&layer, 7, &blob);
+    wire_message(&layer, 7, &(struct wire){0}); /* a blob without a byte */
     wire_text(&layer, 3, "bottom");
     wire_message(&net, 100, &layer);
     wire_number(&net, 8, 1);
@@ -486,6 +487,7 @@ TEST(ranges_that_are_refused) {
                                            rows[i].first, rows[i].count, rows[i].dtype, values,
                                            rows[i].capacity, &err));
     }
+    assert_ok(sb_model_read_values(model, 0, 0, SB_DATA, 6, 0, SB_DTYPE_F32, NULL, 0, &err));
     sb_model_destroy(model);
     wire_free(&net);
 }
@@ -515,6 +517,7 @@ TEST(values_of_edits) {
     assert_int_equal(info.data_offset, -1);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_read_values(model, 0, 2, SB_DATA, 0, 1, SB_DTYPE_F32,
                                                            values, sizeof values, &err));
+    assert_non_null(strstr(err.message, "blob 2 of layer 0"));
     sb_blob_destroy(blob);
     sb_model_destroy(model);
     wire_free(&net);

@@ -70,6 +70,13 @@ TEST_WITH(setup, teardown, calls_of_a_memory) {
         if (call_kinds[call].purpose == SET)
             assert_names_null("ptr", mem_call(w->mem, call, &arguments, NULL, &err));
     }
+    sb_write *write = NULL;
+    const sb_side host = SB_SIDE_CPU;
+    assert_names_null("mem", sb_write_begin(NULL, host, 0, &w->out.ptr, &write, &err));
+    assert_names_null("out_ptr", sb_write_begin(w->mem, host, 0, NULL, &write, &err));
+    assert_names_null("out", sb_write_begin(w->mem, host, 0, &w->out.ptr, NULL, &err));
+    assert_names_null("write", sb_write_end(NULL, SB_WRITE_DONE, &err));
+    assert_null(write);
 }
 
 typedef sb_status (*sums)(const sb_blob *, double *, sb_error *);
@@ -213,6 +220,8 @@ TEST_WITH(setup, teardown, calls_of_a_model) {
     assert_names_null("model", sb_model_layer_message(NULL, 0, NULL, 0, NULL, &err));
     assert_names_null("model",
                       sb_model_read_values(NULL, 0, 0, SB_DATA, 0, 0, SB_DTYPE_F32, NULL, 0, &err));
+    assert_names_null("buffer", sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, 0, 1,
+                                                     SB_DTYPE_F32, NULL, 4, &err));
     assert_names_null("out", sb_model_num_blobs(model, SB_NO_LAYER, NULL, &err));
     assert_names_null("buffer", sb_model_layer_message(model, SB_NO_LAYER, NULL, 1, NULL, &err));
     /* NULL for what is not there is fine. */

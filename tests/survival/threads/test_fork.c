@@ -398,6 +398,29 @@ static void touch_page_locked_bytes(void *arg) {
     locked_estate_release(e);
 }
 
+static void end_a_write(void *arg) {
+    sb_write *write = arg;
+    child_is_refused(sb_write_end(write, SB_WRITE_DONE, NULL));
+    sb_write_destroy(write);
+}
+
+TEST(a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
+    struct rig rig;
+    sb_write *write;
+    void *ptr;
+    sb_error err;
+    rig_open(&rig, "cpu", 0);
+    sb_mem *mem = mem_filled(rig.context, BYTES, 1);
+    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
+    in_child(end_a_write, write);
+    memset(ptr, 2, BYTES);
+    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
+    sb_write_destroy(write);
+    assert_true(host_holds(mem, BYTES, 2));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
 /* Where the device's driver does not promise that the child has them. */
 TEST(page_locked_bytes_may_be_the_parent_s_alone) {
     struct locked_estate e;
