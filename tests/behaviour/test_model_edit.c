@@ -847,6 +847,9 @@ TEST(test_over_two_gigabytes_nothing_is_written) {
     assert_ok(sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
     assert_ok(sb_model_size(model, &size, &err));
     assert_int_equal(size, INT32_MAX);
+    assert_status(SB_ERR_BUFFER_TOO_SMALL,
+                  sb_model_layer_message(model, SB_NO_LAYER, NULL, 0, &size, &err));
+    assert_int_equal(size, INT32_MAX);
     assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
     assert_status(SB_ERR_OVER_LIMIT, sb_model_size(model, &size, &err));
     assert_int_equal(size, INT32_MAX);
@@ -854,6 +857,10 @@ TEST(test_over_two_gigabytes_nothing_is_written) {
     assert_non_null(strstr(err.message, "safetensors"));
     assert_int_equal(access(target, F_OK), -1);
     assert_status(SB_ERR_OVER_LIMIT, sb_model_save(model, &size, sizeof size, NULL, &err));
+    assert_ok(sb_model_set_name(model, "n", 1, &err));
+    assert_status(SB_ERR_OVER_LIMIT,
+                  sb_model_layer_message(model, SB_NO_LAYER, NULL, 0, &size, &err));
+    assert_int_equal(size, INT32_MAX);
     sb_model_destroy(model);
     assert_int_equal(truncate(path, (off_t)INT32_MAX + 1), 0);
     assert_status(SB_ERR_DATA_LIMIT,
