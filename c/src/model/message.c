@@ -118,9 +118,7 @@ sb_status sb_model_layer_message(const sb_model *model, int64_t layer, void *buf
     if (capacity < size)
         return sb__fail_buffer(err, capacity, size, out_size);
     struct sb__sink sink = sb__sink_memory(buffer, size);
-    st = sb__source_check(&model->source, err);
-    if (st == SB_OK)
-        st = put_whole(model, layer, &sink, err);
+    st = put_whole(model, layer, &sink, err);
     if (st == SB_OK)
         st = sb__sink_end(&sink);
     if (st == SB_OK)
