@@ -120,8 +120,6 @@ sb_status sb_model_layer_message(const sb_model *model, int64_t layer, void *buf
     struct sb__sink sink = sb__sink_memory(buffer, size);
     st = put_whole(model, layer, &sink, err);
     if (st == SB_OK)
-        st = sb__sink_end(&sink);
-    if (st == SB_OK)
         st = sb__source_check(&model->source, err);
     if (st == SB_OK && sink.written != size)
         st = sb__source_changed(err);
