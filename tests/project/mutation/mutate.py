@@ -28,7 +28,7 @@ import matrix
 import programs
 import survivors
 from plans import PLANS
-from results import Results, as_markdown, as_text, table
+from results import Results, as_markdown, as_text, table, with_recorded
 from tree import BuildFailed, Tree
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -185,8 +185,9 @@ class Run:
             problems = survivors.problems(self.listed(mutants), alive, dead, self.known)
         print(as_text(table(mutants, self.results, self.listed(mutants))))
         if self.options.record:
+            page = HERE / "scores.md"
             rows = table(self.known, self.results, self.listed(self.known))
-            (HERE / "scores.md").write_text(as_markdown(rows))
+            page.write_text(as_markdown(with_recorded(rows, page.read_text(), self.known)))
         print(*problems, sep="\n")
         print(f"{len(mutants) - len(problems)} passed, {len(problems)} failed")
         return 1 if problems else 0

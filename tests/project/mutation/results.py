@@ -63,7 +63,8 @@ def cells(counts):
 PAGE = """# How many planted errors the tests notice
 
 `./dev mutate --record` writes this page from the verdicts that the build folder has, however many
-runs they are of; `mutants` counts those that were judged, `./dev mutate --list` all there are.
+runs they are of; `mutants` counts those that were judged, `./dev mutate --list` all there are. A
+file without verdicts there keeps its row while it has as many mutants as the row.
 `survivors.txt` says of each that no test killed why it may live:
 
 - `same`: the library does what it did before, so that no program can tell.
@@ -76,6 +77,21 @@ The score is of those that are not the same: killed and judged.
 """
 WORDS = [KILLED, survivors.JUDGED, survivors.UNSEEN, NO_REASON, survivors.SAME]
 HEADS = ["file", "mutants", *WORDS, "score"]
+
+
+def recorded(page):
+    """{file: counts} of a page of as_markdown."""
+    cells = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| `")]
+    return {row[0].strip(" `"): collections.Counter(dict(zip(WORDS, map(int, row[2:-1]))))
+            for row in cells}
+
+
+def with_recorded(rows, page, mutants):
+    """Also the page's rows of files without a verdict that have as many mutants as then."""
+    sizes = collections.Counter(mutant.path for mutant in mutants)
+    files = {path: counts for path, counts in recorded(page).items()
+             if counts.total() == sizes[path]} | dict(rows[:-1])
+    return [*sorted(files.items()), ("all", sum(files.values(), collections.Counter()))]
 
 
 def as_text(rows):

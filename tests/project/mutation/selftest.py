@@ -160,6 +160,18 @@ def check_survivors(folder):
     assert results.cells(rows[-1][1]) == ["4", "1", "1", "0", "1", "1", "66.7 %"], rows
 
 
+def check_scores(_):
+    """Of the files of the last page: one judged again, one that is the same, one that has grown."""
+    make = lambda path, what: edits.Mutant("", path, 1, "f", what)  # noqa: E731
+    old = [make(path, "old") for path in ("again.c", "grown.c", "same.c")]
+    killed = {m: judge.Verdict(judge.KILLED) for m in old}
+    page = results.as_markdown(results.table(old, killed, {}))
+    rows = results.table(old[:1], {old[0]: judge.Verdict(judge.SURVIVED)}, {})
+    rows = results.with_recorded(rows, page, [*old, make("grown.c", "new")])
+    assert [(name, results.cells(counts)[:2]) for name, counts in rows] == [
+        ("again.c", ["1", "0"]), ("same.c", ["1", "1"]), ("all", ["2", "1"])], rows
+
+
 def check_patterns(_):
     text = "int f(int a) {\n/* g( */ g(h(a), 1);\n}\n"
     found = [(p.name, span, p.arguments(span)) for p in places("a.c", text)
@@ -168,7 +180,7 @@ def check_patterns(_):
 
 
 def main():
-    checks = [check_verdicts, check_survivors, check_patterns]
+    checks = [check_verdicts, check_survivors, check_scores, check_patterns]
     for check in checks:
         with tempfile.TemporaryDirectory() as folder:
             check(pathlib.Path(folder))
