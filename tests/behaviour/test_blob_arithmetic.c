@@ -202,13 +202,16 @@ TEST(integers_and_halves_have_no_arithmetic) {
             }
 }
 
-TEST(the_sum_is_asked_for_before_the_type) {
+TEST(arguments_are_checked_before_the_type) {
     sb_error err;
+    double sum;
     sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const sb_status bad = SB_ERR_INVALID_ARGUMENT;
     assert_status(bad, sb_blob_asum(ints, SB_DATA, NULL, &err));
     assert_status(bad, sb_blob_asum(ints, SB_DIFF, NULL, &err));
     assert_status(bad, sb_blob_sumsq(ints, SB_DATA, NULL, &err));
+    assert_status(bad, sb_blob_sumsq(ints, SB_DIFF + 1, &sum, &err));
+    assert_status(bad, sb_blob_scale(ints, -1, 2, &err));
     sb_blob_destroy(ints);
 }
 

@@ -17,8 +17,7 @@ static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
 }
 
 static sb_status check_operand(const sb_blob *blob, sb_part part, sb_error *err) {
-    sb_status st = check_arithmetic(blob, err);
-    return st != SB_OK || sb__is_part(part) ? st : sb__check_part(part, err);
+    return !blob || sb__is_part(part) ? check_arithmetic(blob, err) : sb__check_part(part, err);
 }
 
 static int32_t side_of(int32_t head) {
