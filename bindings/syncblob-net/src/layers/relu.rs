@@ -1,0 +1,25 @@
+//! max(x, 0), with a slope for what is below.
+
+use super::{as_bottoms, Rule};
+use crate::onnx::Emit;
+use crate::Result;
+
+pub(super) static RELU: Rule = Rule {
+    layer_type: "ReLU",
+    parameters: Some("relu_param"),
+    bottoms: (1, 1),
+    tops: (1, 1),
+    shapes: as_bottoms,
+    emit,
+};
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    e.parameters.ignore("engine");
+    let slope = e.parameters.float("negative_slope");
+    let node = match slope {
+        0.0 => e.node("Relu"),
+        _ => e.node("LeakyRelu").float("alpha", slope),
+    };
+    node.input(e.bottom(0)).top(e, 0);
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! Caffe's nets: what a `deploy.prototxt` and a `.caffemodel` describe, layer by layer, with the
+//! shapes of all blobs, and the same net as an ONNX file.
+
+mod error;
+mod layers;
+mod limits;
+mod message;
+mod net;
+mod onnx;
+mod schema;
+
+pub use error::{Error, ErrorKind, Result};
+pub use limits::Limits;
+pub use message::{Field, Message, Place, Value};
+pub use net::{Layer, Shape};

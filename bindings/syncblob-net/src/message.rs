@@ -1,0 +1,308 @@
+//! A message: a tree of fields, the same from text and from bytes. It remembers which fields
+//! somebody asked for, so that a converter cannot overlook one.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::schema::{FieldInfo, Kind, MessageInfo, Schema};
+
+/// Where in the text or in the bytes a field stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Nowhere: made by this crate.
+    #[default]
+    Made,
+    /// In a text, both from 1; a column counts bytes.
+    Text {
+        /// The line.
+        line: u32,
+        /// The column.
+        column: u32,
+    },
+    /// In a message of bytes, from its beginning.
+    Byte(u32),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Made => f.write_str("made"),
+            Self::Text { line, column } => write!(f, "line {line}, column {column}"),
+            Self::Byte(offset) => write!(f, "byte {offset}"),
+        }
+    }
+}
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// `bool`
+    Bool(bool),
+    /// Every integer, and the number of an enum's value.
+    Int(i64),
+    /// `float` and `double`
+    Float(f64),
+    /// `string` and `bytes`
+    Text(Box<[u8]>),
+    /// A message.
+    Message(Box<Message>),
+    /// The value of a field that the schema does not know: as the text has it, or the bytes of it.
+    Unknown(Box<[u8]>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Label {
+    Known(&'static FieldInfo),
+    /// Its name, or of bytes its number.
+    Unknown(Box<str>),
+}
+
+/// A field of a [`Message`], with one value: a repeated field is several.
+#[derive(Debug)]
+pub struct Field {
+    pub(crate) label: Label,
+    pub(crate) place: Place,
+    pub(crate) value: Value,
+    read: AtomicBool,
+}
+
+impl Clone for Field {
+    fn clone(&self) -> Self {
+        Self::new(self.label.clone(), self.place, self.value.clone())
+    }
+}
+
+/// The same fields with the same values, wherever they stand.
+impl PartialEq for Field {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.value == other.value
+    }
+}
+
+impl Field {
+    pub(crate) fn new(label: Label, place: Place, value: Value) -> Self {
+        Self { label, place, value, read: AtomicBool::new(false) }
+    }
+
+    /// Its name; of bytes that the schema does not know, its number.
+    pub fn name(&self) -> &str {
+        match &self.label {
+            Label::Known(info) => info.name,
+            Label::Unknown(name) => name,
+        }
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Its value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The name of an enum's value.
+    pub fn enum_name(&self) -> Option<&'static str> {
+        let Label::Known(FieldInfo { kind: Kind::Enum(name), .. }) = self.label else {
+            return None;
+        };
+        let Value::Int(number) = self.value else { return None };
+        Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(self.label, Label::Known(_))
+    }
+
+    fn mark(&self) -> &Value {
+        self.read.store(true, Ordering::Relaxed);
+        &self.value
+    }
+}
+
+/// A message: its fields, in the order of the text or of the bytes.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub(crate) info: &'static MessageInfo,
+    pub(crate) place: Place,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.info.name == other.info.name && self.fields == other.fields
+    }
+}
+
+impl Message {
+    pub(crate) fn new(name: &str, place: Place) -> Self {
+        Self { info: Schema::get().message(name), place, fields: Vec::new() }
+    }
+
+    /// The name of its type, such as `ConvolutionParameter`.
+    pub fn type_name(&self) -> &'static str {
+        self.info.name
+    }
+
+    /// Its fields in their order.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The fields of a name. To ask for a name that the schema lacks is a mistake of ours.
+    pub(crate) fn all<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a Field> {
+        let info = self.declared(name);
+        self.fields.iter().filter(move |field| match field.label {
+            Label::Known(known) => known.name == info.name,
+            Label::Unknown(_) => false,
+        })
+    }
+
+    fn declared(&self, name: &str) -> &'static FieldInfo {
+        let mut fields = self.info.fields.iter();
+        let found = fields.find(|field| field.name == name);
+        found.unwrap_or_else(|| panic!("the schema lacks {}.{name}", self.info.name))
+    }
+
+    /// The last value of a field, if it has one.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        let mut last = None;
+        for field in self.all(name) {
+            last = Some(field.mark());
+        }
+        last
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// An integer, or its default: the schema's, else 0.
+    pub(crate) fn int(&self, name: &str) -> i64 {
+        self.given_int(name).unwrap_or_else(|| number(self.declared(name).default, 0))
+    }
+
+    pub(crate) fn given_int(&self, name: &str) -> Option<i64> {
+        self.get(name).map(as_int)
+    }
+
+    /// A number, or its default: the schema's, else 0. Caffe computes with `float`.
+    pub(crate) fn float(&self, name: &str) -> f32 {
+        match self.get(name) {
+            Some(value) => as_float(value),
+            None => number(self.declared(name).default, 0.0),
+        }
+    }
+
+    /// A `bool`, or its default: the schema's, else `false`.
+    pub(crate) fn bool(&self, name: &str) -> bool {
+        match self.get(name) {
+            Some(value) => matches!(value, Value::Bool(true)),
+            None => number(self.declared(name).default, false),
+        }
+    }
+
+    /// A text, or its default: the schema's, else the empty one.
+    pub(crate) fn text(&self, name: &str) -> &[u8] {
+        match self.get(name) {
+            Some(Value::Text(text)) => text,
+            _ => self.declared(name).default.unwrap_or_default().as_bytes(),
+        }
+    }
+
+    /// The name of an enum's value, or of its default: the schema's, else the first.
+    pub(crate) fn enumeration(&self, name: &str) -> &'static str {
+        let declared = self.declared(name);
+        let Kind::Enum(kind) = declared.kind else { panic!("{name} is not an enum") };
+        let values = Schema::get().enumeration(kind);
+        let given = self.given_int(name).and_then(|number| i32::try_from(number).ok());
+        let given = given.and_then(|number| values.name_of(number));
+        given.or(declared.default).unwrap_or(values.values[0].1)
+    }
+
+    /// The values of a repeated field of integers.
+    pub(crate) fn ints(&self, name: &str) -> Vec<i64> {
+        self.all(name).map(|field| as_int(field.mark())).collect()
+    }
+
+    /// The values of a repeated field of numbers.
+    pub(crate) fn floats(&self, name: &str) -> Vec<f32> {
+        self.all(name).map(|field| as_float(field.mark())).collect()
+    }
+
+    /// The values of a repeated field of texts.
+    pub(crate) fn texts(&self, name: &str) -> Vec<&[u8]> {
+        let texts = self.all(name).map(|field| match field.mark() {
+            Value::Text(text) => &**text,
+            _ => &[],
+        });
+        texts.collect()
+    }
+
+    /// A message, if there is one.
+    pub(crate) fn message(&self, name: &str) -> Option<&Message> {
+        match self.get(name) {
+            Some(Value::Message(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The values of a repeated field of messages.
+    pub(crate) fn messages<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Message> {
+        self.all(name).filter_map(|field| match field.mark() {
+            Value::Message(message) => Some(&**message),
+            _ => None,
+        })
+    }
+
+    /// The first field, in this message and in those below it, that nobody has asked for.
+    pub(crate) fn unread(&self) -> Option<&Field> {
+        self.fields.iter().find_map(|field| match &field.value {
+            _ if !field.read.load(Ordering::Relaxed) => Some(field),
+            Value::Message(message) => message.unread(),
+            _ => None,
+        })
+    }
+
+    /// Marks a field, and all below it, as one that changes nothing.
+    pub(crate) fn ignore(&self, name: &str) {
+        for field in self.all(name) {
+            field.ignore();
+        }
+    }
+
+    /// Adds a field that the schema has.
+    pub(crate) fn push(&mut self, name: &str, value: Value) {
+        let label = Label::Known(self.declared(name));
+        self.fields.push(Field::new(label, Place::Made, value));
+    }
+}
+
+impl Field {
+    fn ignore(&self) {
+        if let Value::Message(message) = self.mark() {
+            message.fields.iter().for_each(Field::ignore);
+        }
+    }
+}
+
+fn as_int(value: &Value) -> i64 {
+    match value {
+        Value::Int(number) => *number,
+        _ => 0,
+    }
+}
+
+fn as_float(value: &Value) -> f32 {
+    match value {
+        #[allow(clippy::cast_possible_truncation)] // a float was read from it
+        Value::Float(number) => *number as f32,
+        _ => 0.0,
+    }
+}
+
+fn number<T: std::str::FromStr>(text: Option<&str>, otherwise: T) -> T {
+    text.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}

@@ -1,0 +1,164 @@
+//! What a layer's rule calls to add its nodes.
+
+use syncblob::BlobAt;
+
+use super::graph::{Data, Graph, Node, Value};
+use super::proto::{DataType, NodeProto};
+use crate::layers::Setup;
+use crate::message::Message;
+use crate::net::{Layer, Shape};
+use crate::{Error, Result};
+
+/// The weights of a layer: the model, and where in it each blob stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    pub model: &'a syncblob::Model,
+    pub blobs: &'a [BlobAt],
+}
+
+/// One layer on its way into the graph. Shapes are known; names are made here.
+pub(crate) struct Emit<'a> {
+    pub layer: &'a Layer,
+    /// Its parameters; without any the empty message.
+    pub parameters: &'a Message,
+    /// The shapes of its bottoms and tops.
+    pub bottom_shapes: &'a [Shape],
+    pub top_shapes: &'a [Shape],
+    /// The shapes of its own blobs, by Caffe's rules, to which the stored ones were compared.
+    pub blob_shapes: &'a [Shape],
+    /// Of each bottom and top, the axis that grows with the batch where that has no number.
+    pub bottom_batch: &'a [Option<usize>],
+    pub top_batch: &'a [Option<usize>],
+    pub(super) graph: &'a mut Graph,
+    pub(super) bottoms: &'a [Value],
+    pub(super) tops: &'a [Value],
+    pub(super) weights: Option<Weights<'a>>,
+}
+
+impl Emit<'_> {
+    /// What its shapes were computed from.
+    pub fn setup(&self) -> Setup<'_> {
+        Setup {
+            layer: self.layer,
+            parameters: self.parameters,
+            bottoms: self.bottom_shapes,
+            stored: self.blob_shapes,
+        }
+    }
+
+    /// The value of a bottom.
+    pub fn bottom(&self, index: usize) -> Value {
+        self.bottoms[index]
+    }
+
+    /// Begins a node. It is added by [`Node::top`] or [`Node::value`].
+    #[allow(clippy::unused_self)] // reads as what it belongs to
+    pub fn node(&self, op: &'static str) -> Node {
+        Node::new(op)
+    }
+
+    /// One of the layer's own blobs as it is stored, with the shape that Caffe gives it.
+    pub fn blob(&mut self, index: usize) -> Result<Value> {
+        let shape = self.blob_shapes[index].clone();
+        self.blob_as(index, shape)
+    }
+
+    /// The same with another shape of as many elements.
+    pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
+        let at = self.place_of(index)?.1;
+        let wish = format!("{}.{index}", self.layer.name);
+        Ok(self.graph.initializer(wish, DataType::Float, dims, Data::Stored(at)))
+    }
+
+    /// The values of one of the layer's own blobs, for what is computed of them.
+    pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
+        let (model, at) = self.place_of(index)?;
+        Ok(model.load::<f32>(at)?.data()?.to_vec())
+    }
+
+    fn place_of(&self, index: usize) -> Result<(&syncblob::Model, BlobAt)> {
+        let weights = self.weights.ok_or_else(|| Error::invalid("the layer needs weights"))?;
+        let at = weights.blobs.get(index).ok_or_else(|| {
+            Error::invalid(format_args!("the model has no blob {index} for the layer"))
+        })?;
+        Ok((weights.model, *at))
+    }
+
+    /// A tensor of numbers.
+    pub fn floats(&mut self, dims: &[i64], values: &[f32]) -> Value {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constant(DataType::Float, dims, bytes)
+    }
+
+    /// A number without axes.
+    pub fn float(&mut self, value: f32) -> Value {
+        self.floats(&[], &[value])
+    }
+
+    /// A list of integers, as shapes, axes and bounds are given.
+    pub fn ints(&mut self, values: &[i64]) -> Value {
+        self.ints_of(&[values.len() as i64], values)
+    }
+
+    /// A tensor of integers.
+    pub fn ints_of(&mut self, dims: &[i64], values: &[i64]) -> Value {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constant(DataType::Int64, dims, bytes)
+    }
+
+    fn constant(&mut self, data_type: DataType, dims: &[i64], bytes: Vec<u8>) -> Value {
+        let wish = format!("{}/constant", self.layer.name);
+        self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
+    }
+
+    /// `value` with the shape of a top, as that top. Of an axis that grows with the batch only
+    /// that it does is written.
+    pub fn reshape_to_top(&mut self, value: Value, top: usize) {
+        let mut dims = self.top_shapes[top].clone();
+        if let Some(axis) = self.top_batch[top] {
+            dims[axis] = -1;
+        }
+        let dims = self.ints(&dims);
+        self.node("Reshape").input(value).input(dims).top(self, top);
+    }
+
+    /// A bottom, unchanged, as a top.
+    pub fn pass(&mut self, bottom: usize, top: usize) {
+        self.node("Identity").input(self.bottom(bottom)).top(self, top);
+    }
+}
+
+impl Node {
+    /// Adds the node; its output is a top of the layer.
+    pub fn top(self, e: &mut Emit<'_>, index: usize) {
+        let top = e.tops[index];
+        self.add(e, &[top]);
+    }
+
+    /// Adds the node; its output is for other nodes of the layer.
+    pub fn value(self, e: &mut Emit<'_>) -> Value {
+        self.values(e, 1)[0]
+    }
+
+    /// Adds the node, which has several outputs.
+    pub fn values(self, e: &mut Emit<'_>, number: usize) -> Vec<Value> {
+        let wish = format!("{}/{}", e.layer.name, self.op);
+        let values: Vec<Value> = (0..number).map(|_| e.graph.value(wish.clone())).collect();
+        self.add(e, &values);
+        values
+    }
+
+    fn add(self, e: &mut Emit<'_>, outputs: &[Value]) {
+        let name = |value: &Value| e.graph.name(*value).to_owned();
+        let input = self.inputs.iter().map(|input| input.as_ref().map(name).unwrap_or_default());
+        let node = NodeProto {
+            input: input.collect(),
+            output: outputs.iter().map(name).collect(),
+            name: format!("{}/{}", e.layer.name, e.graph.nodes.len()),
+            op_type: self.op.into(),
+            domain: self.domain.into(),
+            attribute: self.attributes,
+        };
+        e.graph.nodes.push(node);
+    }
+}

@@ -1,0 +1,137 @@
+//! A graph under construction: nodes in the order in which they run, and the tensors that they
+//! begin with.
+
+use std::collections::HashSet;
+
+use syncblob::BlobAt;
+
+use super::proto::{AttributeProto, AttributeType, DataType, NodeProto};
+
+/// A value of the graph: an output of a node, an input of the graph or an initializer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Value(u32);
+
+/// A tensor that is part of the file.
+#[derive(Debug)]
+pub(crate) struct Initializer {
+    pub value: Value,
+    pub data_type: DataType,
+    pub dims: Vec<i64>,
+    pub data: Data,
+}
+
+/// Where a tensor's values come from.
+#[derive(Debug)]
+pub(crate) enum Data {
+    /// Little-endian bytes of the data type.
+    Bytes(Vec<u8>),
+    /// A blob of the model as it is stored, read when the file is written.
+    Stored(BlobAt),
+}
+
+/// Nodes, initializers and names. A name is given once.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub nodes: Vec<NodeProto>,
+    pub initializers: Vec<Initializer>,
+    names: Vec<String>,
+    taken: HashSet<String>,
+}
+
+impl Graph {
+    /// A value of a wished name; if it is taken, with a number behind.
+    pub fn value(&mut self, wish: impl Into<String>) -> Value {
+        let wish = wish.into();
+        let name = match self.taken.contains(&wish) {
+            false => wish,
+            true => self.free_name(&wish),
+        };
+        self.taken.insert(name.clone());
+        self.names.push(name);
+        Value(u32::try_from(self.names.len() - 1).expect("fewer values than 2^32"))
+    }
+
+    fn free_name(&self, wish: &str) -> String {
+        let mut names = (1_u64..).map(|number| format!("{wish}.{number}"));
+        names.find(|name| !self.taken.contains(name)).expect("a number is free")
+    }
+
+    /// Keeps a name for a blob that comes later.
+    pub fn reserve(&mut self, name: &str) -> Value {
+        self.taken.insert(name.to_owned());
+        self.names.push(name.to_owned());
+        Value(u32::try_from(self.names.len() - 1).expect("fewer values than 2^32"))
+    }
+
+    pub fn name(&self, value: Value) -> &str {
+        &self.names[value.0 as usize]
+    }
+
+    pub fn initializer(
+        &mut self,
+        wish: String,
+        data_type: DataType,
+        dims: Vec<i64>,
+        data: Data,
+    ) -> Value {
+        let value = self.value(wish);
+        self.initializers.push(Initializer { value, data_type, dims, data });
+        value
+    }
+}
+
+/// A node under construction.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(super) op: &'static str,
+    pub(super) domain: &'static str,
+    pub(super) inputs: Vec<Option<Value>>,
+    pub(super) attributes: Vec<AttributeProto>,
+}
+
+impl Node {
+    pub fn new(op: &'static str) -> Self {
+        Self { op, domain: "", inputs: Vec::new(), attributes: Vec::new() }
+    }
+
+    /// The next input.
+    pub fn input(mut self, value: Value) -> Self {
+        self.inputs.push(Some(value));
+        self
+    }
+
+    /// An optional input that is left out.
+    pub fn no_input(mut self) -> Self {
+        self.inputs.push(None);
+        self
+    }
+
+    pub fn inputs(self, values: impl IntoIterator<Item = Value>) -> Self {
+        values.into_iter().fold(self, Self::input)
+    }
+
+    fn attribute(mut self, name: &str, kind: AttributeType, set: AttributeProto) -> Self {
+        self.attributes.push(AttributeProto { name: name.into(), r#type: kind as i32, ..set });
+        self
+    }
+
+    pub fn int(self, name: &str, value: i64) -> Self {
+        let set = AttributeProto { i: Some(value), ..Default::default() };
+        self.attribute(name, AttributeType::Int, set)
+    }
+
+    pub fn ints(self, name: &str, values: impl IntoIterator<Item = i64>) -> Self {
+        let ints = values.into_iter().collect();
+        self.attribute(name, AttributeType::Ints, AttributeProto { ints, ..Default::default() })
+    }
+
+    pub fn float(self, name: &str, value: f32) -> Self {
+        let set = AttributeProto { f: Some(value), ..Default::default() };
+        self.attribute(name, AttributeType::Float, set)
+    }
+
+    pub fn text(self, name: &str, value: &str) -> Self {
+        let set = AttributeProto { s: Some(value.into()), ..Default::default() };
+        self.attribute(name, AttributeType::String, set)
+    }
+}

@@ -1,0 +1,230 @@
+//! Field numbers, types and defaults of Caffe's messages, read once from `schema/caffe.schema`.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// A field of a message: a line of the schema.
+#[derive(Debug)]
+pub(crate) struct FieldInfo {
+    pub name: &'static str,
+    pub number: u32,
+    pub kind: Kind,
+    pub repeated: bool,
+    pub packed: bool,
+    pub default: Option<&'static str>,
+    /// The types of layers in which the number means this; empty: in all others.
+    pub when: Vec<&'static str>,
+}
+
+/// What the values of a field are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Int32,
+    Uint32,
+    Int64,
+    Uint64,
+    Float,
+    Double,
+    Bool,
+    Text,
+    Bytes,
+    /// By its name, see [`EnumInfo`].
+    Enum(&'static str),
+    /// By its name, see [`MessageInfo`].
+    Message(&'static str),
+}
+
+/// The fields of a message, in the schema's order.
+#[derive(Debug)]
+pub(crate) struct MessageInfo {
+    pub name: &'static str,
+    pub fields: Vec<FieldInfo>,
+    by_name: HashMap<&'static str, Vec<usize>>,
+    by_number: HashMap<u32, Vec<usize>>,
+}
+
+impl MessageInfo {
+    /// The field of a name, in a layer of a type.
+    pub fn by_name(&'static self, name: &str, layer_type: &str) -> Option<&'static FieldInfo> {
+        self.choose(self.by_name.get(name)?, layer_type)
+    }
+
+    /// The field of a number, in a layer of a type.
+    pub fn by_number(&'static self, number: u32, layer_type: &str) -> Option<&'static FieldInfo> {
+        self.choose(self.by_number.get(&number)?, layer_type)
+    }
+
+    fn choose(&'static self, candidates: &[usize], layer_type: &str) -> Option<&'static FieldInfo> {
+        let fields = || candidates.iter().map(|&at| &self.fields[at]);
+        let named = fields().find(|field| field.when.contains(&layer_type));
+        named.or_else(|| fields().find(|field| field.when.is_empty()))
+    }
+}
+
+/// The values of an enum, in the schema's order.
+#[derive(Debug)]
+pub(crate) struct EnumInfo {
+    pub values: Vec<(i32, &'static str)>,
+}
+
+impl EnumInfo {
+    pub fn name_of(&self, number: i32) -> Option<&'static str> {
+        self.values.iter().find(|value| value.0 == number).map(|value| value.1)
+    }
+
+    pub fn number_of(&self, name: &str) -> Option<i32> {
+        self.values.iter().find(|value| value.1 == name).map(|value| value.0)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Schema {
+    messages: HashMap<&'static str, MessageInfo>,
+    enums: HashMap<&'static str, EnumInfo>,
+}
+
+impl Schema {
+    /// The one schema. A mistake in the file is one of ours: it panics, and every test finds it.
+    pub fn get() -> &'static Self {
+        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+        SCHEMA.get_or_init(|| parse(include_str!("../schema/caffe.schema")))
+    }
+
+    /// A message that the schema has.
+    pub fn message(&'static self, name: &str) -> &'static MessageInfo {
+        self.messages.get(name).unwrap_or_else(|| panic!("the schema lacks the message {name}"))
+    }
+
+    /// An enum that the schema has.
+    pub fn enumeration(&'static self, name: &str) -> &'static EnumInfo {
+        self.enums.get(name).unwrap_or_else(|| panic!("the schema lacks the enum {name}"))
+    }
+}
+
+enum Block {
+    None,
+    Message(MessageInfo),
+    Enum(&'static str, EnumInfo),
+}
+
+fn parse(text: &'static str) -> Schema {
+    let enums: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("enum ")).collect();
+    let mut schema = Schema::default();
+    let mut block = Block::None;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let words: Vec<&'static str> = line.split_whitespace().collect();
+        match (words.as_slice(), &mut block) {
+            ([], _) => {}
+            (["message", name], _) => {
+                schema.end(std::mem::replace(&mut block, Block::Message(MessageInfo::new(name))));
+            }
+            (["enum", name], _) => {
+                let fresh = Block::Enum(name, EnumInfo { values: Vec::new() });
+                schema.end(std::mem::replace(&mut block, fresh));
+            }
+            ([value, name], Block::Enum(_, values)) => {
+                values.values.push((value.parse().expect("an enum's number"), name));
+            }
+            ([value, name, kind, rest @ ..], Block::Message(message)) => {
+                let kind = kind_of(kind, &enums);
+                message.push(field(value.parse().expect("a field's number"), name, kind, rest));
+            }
+            _ => panic!("caffe.schema, line {}: '{line}'", number + 1),
+        }
+    }
+    schema.end(block);
+    schema
+}
+
+impl Schema {
+    fn end(&mut self, block: Block) {
+        match block {
+            Block::None => {}
+            Block::Message(message) => {
+                assert!(self.messages.insert(message.name, message).is_none(), "a message twice");
+            }
+            Block::Enum(name, values) => {
+                assert!(self.enums.insert(name, values).is_none(), "the enum {name} twice");
+            }
+        }
+    }
+}
+
+impl MessageInfo {
+    fn new(name: &'static str) -> Self {
+        Self { name, fields: Vec::new(), by_name: HashMap::new(), by_number: HashMap::new() }
+    }
+
+    fn push(&mut self, field: FieldInfo) {
+        let at = self.fields.len();
+        self.by_name.entry(field.name).or_default().push(at);
+        self.by_number.entry(field.number).or_default().push(at);
+        self.fields.push(field);
+    }
+}
+
+fn field(number: u32, name: &'static str, kind: Kind, words: &[&'static str]) -> FieldInfo {
+    let mut field = FieldInfo {
+        name,
+        number,
+        kind,
+        repeated: false,
+        packed: false,
+        default: None,
+        when: Vec::new(),
+    };
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        let mut next = || *words.next().unwrap_or_else(|| panic!("{name}: a word after {word}"));
+        match word {
+            "repeated" => field.repeated = true,
+            "packed" => field.packed = true,
+            "=" => field.default = Some(next()),
+            "when" => field.when = next().split('|').collect(),
+            _ => panic!("{name}: unknown word {word}"),
+        }
+    }
+    field
+}
+
+fn kind_of(word: &'static str, enums: &[&str]) -> Kind {
+    match word {
+        "int32" => Kind::Int32,
+        "uint32" => Kind::Uint32,
+        "int64" => Kind::Int64,
+        "uint64" => Kind::Uint64,
+        "float" => Kind::Float,
+        "double" => Kind::Double,
+        "bool" => Kind::Bool,
+        "string" => Kind::Text,
+        "bytes" => Kind::Bytes,
+        _ if enums.iter().any(|name| name.trim() == word) => Kind::Enum(word),
+        _ => Kind::Message(word),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every message and enum that a field names is there, and every default is a value.
+    #[test]
+    fn schema_is_whole() {
+        let schema = Schema::get();
+        for field in schema.messages.values().flat_map(|message| &message.fields) {
+            match field.kind {
+                Kind::Message(name) => drop(schema.message(name)),
+                Kind::Enum(name) => {
+                    let known = field.default.map(|text| schema.enumeration(name).number_of(text));
+                    assert_ne!(known, Some(None), "{}: {:?}", field.name, field.default);
+                }
+                Kind::Text | Kind::Bytes => {}
+                Kind::Bool => {
+                    assert!(field.default.is_none_or(|text| text.parse::<bool>().is_ok()));
+                }
+                _ => assert!(field.default.is_none_or(|text| text.parse::<f64>().is_ok())),
+            }
+        }
+    }
+}
