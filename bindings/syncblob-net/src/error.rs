@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::net::Layer;
+
 /// What [`Error`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -18,17 +20,44 @@ pub enum ErrorKind {
     Io,
 }
 
+/// A layer that cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The layer's name.
+    pub layer: String,
+    /// Its type.
+    pub layer_type: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Problem {
+    pub(crate) fn new(layer: &Layer, error: &Error) -> Self {
+        let (layer, layer_type) = (layer.name.clone(), layer.layer_type.clone());
+        Self { layer, layer_type, reason: error.to_string() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, layer_type) = (self.layer.escape_default(), self.layer_type.escape_default());
+        write!(f, "layer '{name}' ({layer_type}): {}", self.reason)
+    }
+}
+
 /// Why a net cannot be read or converted: what is wrong, and where.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    problems: Vec<Problem>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
-        Self { kind, message: message.to_string(), source: None }
+        Self { kind, message: message.to_string(), problems: Vec::new(), source: None }
     }
 
     pub(crate) fn invalid(message: impl fmt::Display) -> Self {
@@ -37,6 +66,17 @@ impl Error {
 
     pub(crate) fn unsupported(message: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// Of several layers, a line each.
+    pub(crate) fn problems(problems: Vec<Problem>) -> Self {
+        let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        Self { problems, ..Self::unsupported(lines.join("\n")) }
+    }
+
+    /// The layers that cannot be converted, all of them, where that is the error.
+    pub fn problems_of(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// The kind, to decide by.
@@ -65,14 +105,19 @@ impl std::error::Error for Error {
 impl From<syncblob::Error> for Error {
     fn from(error: syncblob::Error) -> Self {
         let message = error.to_string();
-        Self { kind: ErrorKind::Weights, message, source: Some(Box::new(error)) }
+        Self {
+            kind: ErrorKind::Weights,
+            message,
+            problems: Vec::new(),
+            source: Some(Box::new(error)),
+        }
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         let message = error.to_string();
-        Self { kind: ErrorKind::Io, message, source: Some(Box::new(error)) }
+        Self { kind: ErrorKind::Io, message, problems: Vec::new(), source: Some(Box::new(error)) }
     }
 }
 

@@ -8,8 +8,10 @@ mod message;
 mod net;
 mod onnx;
 mod schema;
+mod shapes;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Problem, Result};
 pub use limits::Limits;
 pub use message::{Field, Message, Place, Value};
-pub use net::{Layer, Shape};
+pub use net::{Layer, Net, Shape};
+pub use onnx::{Mean, Onnx, OnnxOptions, Preprocessing};

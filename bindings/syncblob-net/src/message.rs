@@ -166,6 +166,14 @@ impl Message {
         found.unwrap_or_else(|| panic!("the schema lacks {}.{name}", self.info.name))
     }
 
+    /// The type of the messages in a field.
+    pub(crate) fn type_of(&self, name: &str) -> &'static str {
+        let Kind::Message(name) = self.declared(name).kind else {
+            panic!("{name} is not a message")
+        };
+        name
+    }
+
     /// The last value of a field, if it has one.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let mut last = None;

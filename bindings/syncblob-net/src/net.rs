@@ -48,3 +48,27 @@ impl std::fmt::Display for Layer {
         write!(f, "layer '{}' ({})", self.name.escape_default(), self.layer_type.escape_default())
     }
 }
+
+// Draft of what the net's own files bring.
+pub struct Net {
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<(String, Shape)>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) outputs: Vec<String>,
+    pub(crate) model: Option<std::sync::Arc<syncblob::Model>>,
+    pub(crate) blobs: Vec<Vec<syncblob::BlobAt>>,
+}
+
+impl Net {
+    pub(crate) fn infer(
+        &self,
+        _inputs: &[Shape],
+    ) -> crate::Result<Vec<crate::shapes::LayerShapes>> {
+        todo!()
+    }
+
+    pub(crate) fn weights(&self, layer: usize) -> Option<crate::onnx::Weights<'_>> {
+        let model = self.model.as_deref()?;
+        Some(crate::onnx::Weights { model, blobs: &self.blobs[layer] })
+    }
+}

@@ -3,7 +3,9 @@
 mod convolution;
 mod relu;
 
-use crate::message::Message;
+use std::borrow::Cow;
+
+use crate::message::{Message, Place};
 use crate::net::{Layer, Shape};
 use crate::onnx::Emit;
 use crate::{Error, Result};
@@ -33,6 +35,17 @@ static RULES: &[&Rule] = &[&convolution::CONVOLUTION, &relu::RELU];
 /// What a type of layer means, if it is known.
 pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.layer_type == layer_type).copied()
+}
+
+impl Layer {
+    /// The parameters of its type; without any the empty message.
+    pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
+        let field = rule.parameters.unwrap_or("dropout_param"); // of a type that has none: never read
+        match self.message.message(field) {
+            Some(message) => Cow::Borrowed(message),
+            None => Cow::Owned(Message::new(self.message.type_of(field), Place::Made)),
+        }
+    }
 }
 
 /// A layer among shapes that are known.

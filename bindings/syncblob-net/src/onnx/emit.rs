@@ -3,7 +3,7 @@
 use syncblob::BlobAt;
 
 use super::graph::{Data, Graph, Node, Value};
-use super::proto::{DataType, NodeProto};
+use super::proto::DataType;
 use crate::layers::Setup;
 use crate::message::Message;
 use crate::net::{Layer, Shape};
@@ -149,16 +149,6 @@ impl Node {
     }
 
     fn add(self, e: &mut Emit<'_>, outputs: &[Value]) {
-        let name = |value: &Value| e.graph.name(*value).to_owned();
-        let input = self.inputs.iter().map(|input| input.as_ref().map(name).unwrap_or_default());
-        let node = NodeProto {
-            input: input.collect(),
-            output: outputs.iter().map(name).collect(),
-            name: format!("{}/{}", e.layer.name, e.graph.nodes.len()),
-            op_type: self.op.into(),
-            domain: self.domain.into(),
-            attribute: self.attributes,
-        };
-        e.graph.nodes.push(node);
+        e.graph.add(&e.layer.name, self, outputs);
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Initializer {
     pub data_type: DataType,
     pub dims: Vec<i64>,
     pub data: Data,
+    /// Whether its numbers stay `f32` in a file of halves.
+    pub full_precision: bool,
 }
 
 /// Where a tensor's values come from.
@@ -34,6 +36,8 @@ pub(crate) enum Data {
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub initializers: Vec<Initializer>,
+    /// Whether tensors that are added keep their precision in a file of halves.
+    pub full_precision: bool,
     names: Vec<String>,
     taken: HashSet<String>,
 }
@@ -56,11 +60,19 @@ impl Graph {
         names.find(|name| !self.taken.contains(name)).expect("a number is free")
     }
 
-    /// Keeps a name for a blob that comes later.
-    pub fn reserve(&mut self, name: &str) -> Value {
-        self.taken.insert(name.to_owned());
-        self.names.push(name.to_owned());
-        Value(u32::try_from(self.names.len() - 1).expect("fewer values than 2^32"))
+    /// Adds a node, named after what it belongs to.
+    pub fn add(&mut self, owner: &str, node: Node, outputs: &[Value]) {
+        let name = |value: &Value| self.name(*value).to_owned();
+        let input = node.inputs.iter().map(|input| input.as_ref().map(name).unwrap_or_default());
+        let node = NodeProto {
+            input: input.collect(),
+            output: outputs.iter().map(name).collect(),
+            name: format!("{owner}/{}", self.nodes.len()),
+            op_type: node.op.into(),
+            domain: node.domain.into(),
+            attribute: node.attributes,
+        };
+        self.nodes.push(node);
     }
 
     pub fn name(&self, value: Value) -> &str {
@@ -74,8 +86,8 @@ impl Graph {
         dims: Vec<i64>,
         data: Data,
     ) -> Value {
-        let value = self.value(wish);
-        self.initializers.push(Initializer { value, data_type, dims, data });
+        let (value, full_precision) = (self.value(wish), self.full_precision);
+        self.initializers.push(Initializer { value, data_type, dims, data, full_precision });
         value
     }
 }

@@ -1,0 +1,340 @@
+//! A net, layer by layer, as a graph.
+
+use std::collections::{HashMap, HashSet};
+
+use super::emit::Emit;
+use super::graph::{Graph, Node, Value};
+use super::proto::DataType;
+use super::OnnxOptions;
+use crate::layers::{rule, Rule};
+use crate::net::{Layer, Shape};
+use crate::shapes::LayerShapes;
+use crate::{Error, Net, Problem, Result};
+
+/// Fields of a layer that change nothing in phase TEST, or that the net itself has obeyed.
+const OBEYED: &[&str] = &[
+    "name",
+    "type",
+    "bottom",
+    "top",
+    "include",
+    "exclude",
+    "phase",
+    "param",
+    "loss_weight",
+    "propagate_down",
+    "blobs",
+    "transform_param",
+    "loss_param",
+];
+
+/// Types that compute with full precision in a file of halves: boxes, which need it, and operators
+/// that have no halves.
+const FULL_PRECISION: &[&str] = &["DetectionOutput", "PriorBox", "ROIPooling", "PSROIPooling"];
+
+/// A layer of the graph, its blobs resolved to values: a blob that is written in place is several.
+struct Step<'n> {
+    layer: &'n Layer,
+    index: usize,
+    bottoms: Vec<usize>,
+    tops: Vec<usize>,
+}
+
+/// What a blob is from one layer to the next that writes it.
+#[derive(Clone, Copy)]
+struct BlobValue<'n> {
+    blob: &'n str,
+    /// Whether nothing writes the blob again.
+    last: bool,
+    /// The layer and the top that it is; of an input `None` and the number of it.
+    made_by: (Option<usize>, usize),
+}
+
+/// The layers that outputs need, and the values between them.
+pub(super) struct Plan<'n> {
+    net: &'n Net,
+    shapes: &'n [LayerShapes],
+    steps: Vec<Step<'n>>,
+    values: Vec<BlobValue<'n>>,
+    /// The values of the net's inputs, of those that are needed.
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+impl<'n> Plan<'n> {
+    pub fn new(net: &'n Net, shapes: &'n [LayerShapes], outputs: &[String]) -> Result<Self> {
+        let mut plan = Self {
+            net,
+            shapes,
+            steps: Vec::new(),
+            values: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let mut last = HashMap::new();
+        for (number, (name, _)) in net.inputs.iter().enumerate() {
+            let value = plan.write(&mut last, name, (None, number));
+            plan.inputs.push(value);
+        }
+        for (index, layer) in net.layers.iter().enumerate() {
+            let bottoms = layer.bottoms.iter().map(|name| last.get(name.as_str()).copied());
+            let bottoms = bottoms.collect::<Option<Vec<usize>>>();
+            let bottoms = bottoms
+                .ok_or_else(|| Error::invalid("a bottom that nobody makes").within(layer))?;
+            let tops = layer.tops.iter().enumerate();
+            let tops = tops.map(|(top, name)| plan.write(&mut last, name, (Some(index), top)));
+            let tops = tops.collect();
+            plan.steps.push(Step { layer, index, bottoms, tops });
+        }
+        let outputs = if outputs.is_empty() { &net.outputs } else { outputs };
+        for name in outputs {
+            let value = last.get(name.as_str()).ok_or_else(|| {
+                Error::invalid(format_args!("the net has no blob '{}'", name.escape_default()))
+            })?;
+            plan.outputs.push(*value);
+        }
+        plan.prune();
+        Ok(plan)
+    }
+
+    /// A new value of a blob: the one before is no longer what the blob is at the end.
+    fn write(
+        &mut self,
+        last: &mut HashMap<&'n str, usize>,
+        blob: &'n str,
+        made_by: (Option<usize>, usize),
+    ) -> usize {
+        if let Some(before) = last.insert(blob, self.values.len()) {
+            self.values[before].last = false;
+        }
+        self.values.push(BlobValue { blob, last: true, made_by });
+        self.values.len() - 1
+    }
+
+    /// Leaves out what no output needs.
+    fn prune(&mut self) {
+        let mut needed: HashSet<usize> = self.outputs.iter().copied().collect();
+        let mut kept = Vec::new();
+        for step in std::mem::take(&mut self.steps).into_iter().rev() {
+            if step.tops.iter().any(|top| needed.contains(top)) {
+                needed.extend(&step.bottoms);
+                kept.push(step);
+            }
+        }
+        kept.reverse();
+        self.steps = kept;
+        self.inputs.retain(|input| needed.contains(input));
+    }
+}
+
+/// A graph under construction from a plan.
+struct Build<'p, 'n> {
+    plan: &'p Plan<'n>,
+    /// The shapes where the batch is another, to see which axes grow with it.
+    other: Option<&'p [LayerShapes]>,
+    graph: &'p mut Graph,
+    /// Of the plan's values, by number.
+    values: HashMap<usize, Value>,
+    half: bool,
+}
+
+/// The graph's inputs and outputs: the plan's value, and the graph's.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    pub inputs: Vec<(usize, Value)>,
+    pub outputs: Vec<(usize, Value)>,
+    /// All of the plan's values that the graph has.
+    pub values: HashMap<usize, Value>,
+}
+
+impl<'n> Plan<'n> {
+    /// The name of a value's blob.
+    pub fn blob(&self, value: usize) -> &'n str {
+        self.values[value].blob
+    }
+
+    /// Its shape, among shapes of the whole net.
+    pub fn shape<'a>(
+        &self,
+        value: usize,
+        inputs: &'a [Shape],
+        layers: &'a [LayerShapes],
+    ) -> &'a Shape {
+        match self.values[value].made_by {
+            (Some(layer), top) => &layers[layer].tops[top],
+            (None, input) => &inputs[input],
+        }
+    }
+
+    /// Adds the nodes of every step. What cannot be converted is reported all at once.
+    pub fn build(
+        &self,
+        graph: &mut Graph,
+        other: Option<&[LayerShapes]>,
+        options: &OnnxOptions,
+    ) -> Result<Ends> {
+        let half = options.half;
+        let mut build = Build { plan: self, other, graph, values: HashMap::new(), half };
+        let ends = build.ends();
+        build.enter(&ends, options)?;
+        let mut problems = Vec::new();
+        for step in &self.steps {
+            build.name_tops(step);
+            if let Err(error) = build.layer(step) {
+                problems.push(Problem::new(step.layer, &error));
+            }
+        }
+        build.leave(&ends);
+        match problems.is_empty() {
+            true => Ok(Ends { values: build.values, ..ends }),
+            false => Err(Error::problems(problems)),
+        }
+    }
+}
+
+impl Build<'_, '_> {
+    /// Inputs and outputs have the names of their blobs. An output that is written in place on an
+    /// input cannot: the input has the name.
+    fn ends(&mut self) -> Ends {
+        let reserve = |graph: &mut Graph, at: usize| (at, graph.value(self.plan.blob(at)));
+        let graph = &mut *self.graph;
+        let inputs = self.plan.inputs.iter().map(|&at| reserve(graph, at)).collect();
+        let outputs = self.plan.outputs.iter().map(|&at| reserve(graph, at)).collect();
+        Ends { inputs, outputs, values: HashMap::new() }
+    }
+
+    /// What the first layers read: the inputs, preprocessed and of the type of the file.
+    fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
+        for (at, value) in &ends.inputs {
+            let shape = &self.plan.net.inputs[self.plan.values[*at].made_by.1].1;
+            let mut value = options.preprocessing.apply(self.graph, *value, shape)?;
+            if self.half {
+                value = self.cast(value, DataType::Float16);
+            }
+            self.values.insert(*at, value);
+        }
+        for (at, value) in &ends.outputs {
+            let inner = match self.half {
+                true => self.graph.value(format!("{}/float16", self.plan.blob(*at))),
+                false => *value,
+            };
+            self.values.insert(*at, inner);
+        }
+        Ok(())
+    }
+
+    /// The outputs of a file of halves are numbers of full precision, as its inputs are.
+    fn leave(&mut self, ends: &Ends) {
+        if !self.half {
+            return;
+        }
+        for (at, value) in &ends.outputs {
+            let node = Node::new("Cast").input(self.values[at]).int("to", DataType::Float as i64);
+            self.graph.add(self.plan.blob(*at), node, &[*value]);
+        }
+    }
+
+    fn cast(&mut self, value: Value, to: DataType) -> Value {
+        let name = format!("{}/cast", self.graph.name(value));
+        let cast = self.graph.value(name.clone());
+        self.graph.add(&name, Node::new("Cast").input(value).int("to", to as i64), &[cast]);
+        cast
+    }
+
+    /// A blob's last value has the blob's name; those before, `blob/layer`.
+    fn name_tops(&mut self, step: &Step<'_>) {
+        for &top in &step.tops {
+            let BlobValue { blob, last, .. } = self.plan.values[top];
+            let name = if last { blob.to_owned() } else { format!("{blob}/{}", step.layer.name) };
+            let graph = &mut *self.graph;
+            self.values.entry(top).or_insert_with(|| graph.value(name));
+        }
+    }
+
+    fn layer(&mut self, step: &Step<'_>) -> Result<()> {
+        let rule = rule(&step.layer.layer_type)
+            .ok_or_else(|| Error::unsupported("the type is not known"))?;
+        let narrow = self.half && FULL_PRECISION.contains(&rule.layer_type);
+        let mut bottoms: Vec<Value> = step.bottoms.iter().map(|at| self.values[at]).collect();
+        let mut tops: Vec<Value> = step.tops.iter().map(|at| self.values[at]).collect();
+        let outer = tops.clone();
+        if narrow {
+            bottoms.iter_mut().for_each(|value| *value = self.cast(*value, DataType::Float));
+            let name = format!("{}/float", step.layer.name);
+            tops.iter_mut().for_each(|value| *value = self.graph.value(name.clone()));
+        }
+        self.graph.full_precision = narrow;
+        let emitted = self.emit(step, rule, &bottoms, &tops);
+        self.graph.full_precision = false;
+        emitted?;
+        if narrow {
+            for (inner, outer) in tops.iter().zip(&outer) {
+                let node = Node::new("Cast").input(*inner).int("to", DataType::Float16 as i64);
+                self.graph.add(&step.layer.name, node, &[*outer]);
+            }
+        }
+        all_read(step.layer, rule)
+    }
+
+    fn emit(
+        &mut self,
+        step: &Step<'_>,
+        rule: &Rule,
+        bottoms: &[Value],
+        tops: &[Value],
+    ) -> Result<()> {
+        let shapes = &self.plan.shapes[step.index];
+        let other = self.other.map_or(shapes, |other| &other[step.index]);
+        let mut emit = Emit {
+            layer: step.layer,
+            parameters: &step.layer.parameters(rule),
+            bottom_shapes: &shapes.bottoms,
+            top_shapes: &shapes.tops,
+            blob_shapes: &shapes.blobs,
+            bottom_batch: &growing(&shapes.bottoms, &other.bottoms)?,
+            top_batch: &growing(&shapes.tops, &other.tops)?,
+            graph: self.graph,
+            bottoms,
+            tops,
+            weights: self.plan.net.weights(step.index),
+        };
+        (rule.emit)(&mut emit)
+    }
+}
+
+/// Of each shape the axis that differs.
+fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
+    shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
+}
+
+/// The axis that grows with the batch.
+pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
+    let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
+    match axes.as_slice() {
+        [] => Ok(None),
+        [axis] => Ok(Some(*axis)),
+        _ => Err(Error::unsupported("two axes grow with the batch")),
+    }
+}
+
+/// Whether the layer's rule asked for every parameter that is set.
+fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
+    let fields = layer.message.fields().iter();
+    for field in fields.filter(|field| !OBEYED.contains(&field.name())) {
+        let unread = match field.value() {
+            _ if !field.is_known() => Some(field),
+            crate::Value::Message(message) if Some(field.name()) == rule.parameters => {
+                message.unread()
+            }
+            crate::Value::Message(_) => None, // of another type: Caffe does not look at it either
+            _ => Some(field),
+        };
+        if let Some(unread) = unread {
+            let (name, place) = (unread.name().escape_default(), unread.place());
+            return Err(Error::unsupported(format_args!(
+                "its parameter '{name}' ({place}) is not converted: it may change what the layer computes"
+            )));
+        }
+    }
+    Ok(())
+}

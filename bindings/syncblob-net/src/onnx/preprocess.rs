@@ -1,0 +1,102 @@
+//! Caffe's preprocessing of pixels as the first nodes: the order of channels, the mean, the scale.
+
+use super::graph::{Data, Graph, Node, Value};
+use super::proto::DataType;
+use crate::net::Shape;
+use crate::{Error, Result};
+
+/// What Caffe's data layers and `caffe.io.Transformer` do to pixels before the net sees them:
+/// swap, subtract the mean, scale. It applies to inputs of four axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Preprocessing {
+    /// Whether channels come in the order RGB, and the net wants BGR.
+    pub swap_rb: bool,
+    /// The mean to subtract, if any.
+    pub mean: Option<Mean>,
+    /// What the difference is multiplied by; 1 if it is `None`.
+    pub scale: Option<f32>,
+}
+
+/// A mean, of the net's order of channels.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Mean {
+    /// One number a channel.
+    Channels(Vec<f32>),
+    /// One number a pixel: a mean image of channels × height × width.
+    Image {
+        /// Channels, height, width.
+        shape: [i64; 3],
+        /// The numbers, in that order.
+        values: Vec<f32>,
+    },
+}
+
+impl Mean {
+    fn dims(&self) -> Vec<i64> {
+        match self {
+            Self::Channels(values) => {
+                vec![1, i64::try_from(values.len()).unwrap_or(i64::MAX), 1, 1]
+            }
+            Self::Image { shape, .. } => [&[1][..], shape].concat(),
+        }
+    }
+
+    fn values(&self) -> &[f32] {
+        match self {
+            Self::Channels(values) | Self::Image { values, .. } => values,
+        }
+    }
+}
+
+impl Preprocessing {
+    /// Adds the nodes; returns what the net reads in place of `input`.
+    pub(super) fn apply(&self, graph: &mut Graph, input: Value, shape: &Shape) -> Result<Value> {
+        let mut steps =
+            Steps { name: format!("{}/preprocessed", graph.name(input)), graph, value: input };
+        let [_, channels, height, width] = shape.as_slice() else { return Ok(input) };
+        if self.swap_rb {
+            if *channels != 3 {
+                return Err(Error::invalid(format_args!(
+                    "swapping red and blue of {channels} channels"
+                )));
+            }
+            let order = [2_i64, 1, 0].iter().flat_map(|index| index.to_le_bytes()).collect();
+            steps.node(Node::new("Gather").int("axis", 1), DataType::Int64, vec![3], order);
+        }
+        if let Some(mean) = &self.mean {
+            let dims = mean.dims();
+            let fits =
+                dims[1] == *channels && (dims[2..] == [1, 1] || dims[2..] == [*height, *width]);
+            if !fits || dims.iter().product::<i64>() != mean.values().len() as i64 {
+                let text =
+                    format_args!("a mean of shape {:?} for an input of {shape:?}", &dims[1..]);
+                return Err(Error::invalid(text));
+            }
+            let bytes = mean.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+            steps.node(Node::new("Sub"), DataType::Float, dims, bytes);
+        }
+        if let Some(scale) = self.scale {
+            steps.node(Node::new("Mul"), DataType::Float, vec![], scale.to_le_bytes().to_vec());
+        }
+        Ok(steps.value)
+    }
+}
+
+/// Nodes in a row, each with a constant as its second input.
+struct Steps<'g> {
+    graph: &'g mut Graph,
+    name: String,
+    value: Value,
+}
+
+impl Steps<'_> {
+    fn node(&mut self, node: Node, data_type: DataType, dims: Vec<i64>, bytes: Vec<u8>) {
+        let constant =
+            self.graph.initializer(self.name.clone(), data_type, dims, Data::Bytes(bytes));
+        let value = self.graph.value(self.name.clone());
+        self.graph.add(&self.name, node.inputs([self.value, constant]), &[value]);
+        self.value = value;
+    }
+}

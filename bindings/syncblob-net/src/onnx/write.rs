@@ -1,0 +1,224 @@
+//! The file: nodes and names as one small message, the tensors behind it, each streamed from where
+//! its values are. So the memory that it takes does not grow with the weights.
+
+use std::io::Write;
+
+use half::f16;
+use prost::encoding::{encode_key, encode_varint, encoded_len_varint, WireType};
+use prost::Message;
+use syncblob::{Model, Part};
+
+use super::graph::{Data, Graph, Initializer};
+use super::proto::{DataType, GraphProto, ModelProto, StringStringEntryProto, TensorProto};
+use crate::{Error, Result};
+
+const MODEL_GRAPH: u32 = 7;
+const GRAPH_INITIALIZER: u32 = 5;
+const TENSOR_RAW_DATA: u32 = 9;
+
+/// Values that are read and written at a time.
+const CHUNK: usize = 64 << 10;
+
+/// Offsets of external data, so that they can be mapped.
+const ALIGNMENT: u64 = 4096;
+
+/// All of a file but the values of its tensors.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub model: ModelProto,
+    /// Without initializers.
+    pub message: GraphProto,
+    pub graph: Graph,
+    /// Whether floating-point tensors become halves.
+    pub half: bool,
+}
+
+/// Where values are beside the message: the file's name, and the offset of each tensor.
+struct External<'a> {
+    name: &'a str,
+    offsets: Vec<u64>,
+}
+
+impl Parts {
+    /// Bytes of all tensors' values.
+    pub fn size_of_values(&self) -> u64 {
+        self.graph.initializers.iter().map(|tensor| self.size_of(tensor)).sum()
+    }
+
+    /// One file, tensors inside.
+    pub fn write(&self, model: Option<&Model>, out: &mut dyn Write) -> Result<()> {
+        self.write_message(None, out)?.finish(self, model, out)
+    }
+
+    /// Two files: the message, and the values in a file of the given name beside it.
+    pub fn write_external(
+        &self,
+        model: Option<&Model>,
+        name: &str,
+        out: &mut dyn Write,
+        values: &mut dyn Write,
+    ) -> Result<()> {
+        let mut end = 0_u64;
+        let mut offsets = Vec::new();
+        for tensor in &self.graph.initializers {
+            let offset = end.next_multiple_of(ALIGNMENT);
+            std::io::copy(&mut std::io::Read::take(std::io::repeat(0), offset - end), values)?;
+            self.write_values(tensor, model, values)?;
+            offsets.push(offset);
+            end = offset + self.size_of(tensor);
+        }
+        self.write_message(Some(External { name, offsets }), out)?.finish(self, model, out)
+    }
+
+    fn data_type(&self, tensor: &Initializer) -> DataType {
+        match tensor.data_type {
+            DataType::Float if self.half && !tensor.full_precision => DataType::Float16,
+            other => other,
+        }
+    }
+
+    fn size_of(&self, tensor: &Initializer) -> u64 {
+        let count = tensor.dims.iter().map(|dim| dim.unsigned_abs()).product::<u64>();
+        count * size_of_type(self.data_type(tensor))
+    }
+
+    /// Everything but the tensors, whose headers are returned.
+    fn write_message(
+        &self,
+        external: Option<External<'_>>,
+        out: &mut dyn Write,
+    ) -> Result<Tensors> {
+        let header = |(index, tensor): (usize, &Initializer)| {
+            let place = external.as_ref().map(|external| (external.name, external.offsets[index]));
+            self.header(tensor, place).encode_to_vec()
+        };
+        let headers: Vec<_> = self.graph.initializers.iter().enumerate().map(header).collect();
+        let tensors = Tensors { headers, inside: external.is_none() };
+        let mut bytes = self.model.encode_to_vec();
+        let message = self.message.encode_to_vec();
+        encode_key(MODEL_GRAPH, WireType::LengthDelimited, &mut bytes);
+        encode_varint(message.len() as u64 + tensors.size(self), &mut bytes);
+        bytes.extend_from_slice(&message);
+        out.write_all(&bytes)?;
+        Ok(tensors)
+    }
+
+    fn header(&self, tensor: &Initializer, external: Option<(&str, u64)>) -> TensorProto {
+        let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
+        let external_data = external.map_or_else(Vec::new, |(name, offset)| {
+            vec![
+                entry("location", name.to_owned()),
+                entry("offset", offset.to_string()),
+                entry("length", self.size_of(tensor).to_string()),
+            ]
+        });
+        TensorProto {
+            dims: tensor.dims.clone(),
+            data_type: self.data_type(tensor) as i32,
+            name: self.graph.name(tensor.value).to_owned(),
+            data_location: i32::from(external.is_some()),
+            external_data,
+        }
+    }
+
+    fn write_values(
+        &self,
+        tensor: &Initializer,
+        model: Option<&Model>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let half = self.data_type(tensor) == DataType::Float16;
+        match &tensor.data {
+            Data::Bytes(bytes) if half => {
+                let floats =
+                    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                let halves: Vec<u8> = floats.flat_map(|x| f16::from_f32(x).to_le_bytes()).collect();
+                out.write_all(&halves)?;
+            }
+            Data::Bytes(bytes) => out.write_all(bytes)?,
+            Data::Stored(at) => {
+                let model = model.ok_or_else(|| Error::invalid("a net without weights"))?;
+                let blob = model.blob(*at)?;
+                copy(&blob, blob.info().count(), half, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The blob's values, some at a time.
+fn copy(
+    blob: &syncblob::StoredBlob<'_>,
+    count: usize,
+    half: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut values = vec![0_f32; CHUNK.min(count)];
+    let mut bytes = Vec::with_capacity(4 * values.len());
+    let mut first = 0;
+    while first < count {
+        let values = &mut values[..CHUNK.min(count - first)];
+        blob.read_values(Part::Data, first, values)?;
+        bytes.clear();
+        match half {
+            true => bytes.extend(values.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes())),
+            false => bytes.extend(values.iter().flat_map(|x| x.to_le_bytes())),
+        }
+        out.write_all(&bytes)?;
+        first += values.len();
+    }
+    Ok(())
+}
+
+/// The encoded headers of the tensors, and whether their values follow them.
+struct Tensors {
+    headers: Vec<Vec<u8>>,
+    inside: bool,
+}
+
+impl Tensors {
+    /// Bytes of all tensors as fields of the graph.
+    fn size(&self, parts: &Parts) -> u64 {
+        let tensors = self.headers.iter().zip(&parts.graph.initializers);
+        let sizes = tensors.map(|(header, tensor)| {
+            let size = self.size_of(header, parts.size_of(tensor));
+            1 + encoded_len_varint(size) as u64 + size
+        });
+        sizes.sum()
+    }
+
+    /// Bytes of one tensor's message.
+    fn size_of(&self, header: &[u8], values: u64) -> u64 {
+        let inside = 1 + encoded_len_varint(values) as u64 + values;
+        header.len() as u64 + if self.inside { inside } else { 0 }
+    }
+
+    fn finish(self, parts: &Parts, model: Option<&Model>, out: &mut dyn Write) -> Result<()> {
+        for (header, tensor) in self.headers.iter().zip(&parts.graph.initializers) {
+            let values = parts.size_of(tensor);
+            let mut bytes = Vec::with_capacity(header.len() + 32);
+            encode_key(GRAPH_INITIALIZER, WireType::LengthDelimited, &mut bytes);
+            encode_varint(self.size_of(header, values), &mut bytes);
+            bytes.extend_from_slice(header);
+            if self.inside {
+                encode_key(TENSOR_RAW_DATA, WireType::LengthDelimited, &mut bytes);
+                encode_varint(values, &mut bytes);
+            }
+            out.write_all(&bytes)?;
+            if self.inside {
+                parts.write_values(tensor, model, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn size_of_type(data_type: DataType) -> u64 {
+    match data_type {
+        DataType::Bool => 1,
+        DataType::Float16 => 2,
+        DataType::Float | DataType::Int32 => 4,
+        DataType::Int64 | DataType::Double => 8,
+        DataType::Undefined => 0,
+    }
+}
