@@ -1,6 +1,8 @@
 //! What each type of layer means: one file a type (or a family), one row of the table each.
 
 mod convolution;
+mod detection_output;
+mod prior_box;
 mod relu;
 
 use std::borrow::Cow;
@@ -30,7 +32,12 @@ pub(crate) struct Rule {
 pub(crate) const ANY: usize = usize::MAX;
 
 /// Every type of layer that is known, by name.
-static RULES: &[&Rule] = &[&convolution::CONVOLUTION, &relu::RELU];
+static RULES: &[&Rule] = &[
+    &convolution::CONVOLUTION,
+    &detection_output::DETECTION_OUTPUT,
+    &prior_box::PRIOR_BOX,
+    &relu::RELU,
+];
 
 /// What a type of layer means, if it is known.
 pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
@@ -93,6 +100,14 @@ impl Setup<'_> {
 /// The number of elements. Shapes that a layer makes were checked to have less than 2^63.
 pub(crate) fn count(shape: &[i64]) -> i64 {
     shape.iter().product()
+}
+
+/// A dimension of a blob as Caffe's older code sees it: four axes, those that are missing 1.
+pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
+    match shape.len() {
+        0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),
+        axes => Err(Error::invalid(format_args!("a blob of {axes} axes, of more than 4"))),
+    }
 }
 
 /// Each top is as the bottom of its number.

@@ -229,16 +229,23 @@ impl Build<'_, '_> {
             return;
         }
         for (at, value) in &ends.outputs {
-            let node = Node::new("Cast").input(self.values[at]).int("to", DataType::Float as i64);
-            self.graph.add(self.plan.blob(*at), node, &[*value]);
+            self.cast_into(self.values[at], DataType::Float, *value);
         }
     }
 
     fn cast(&mut self, value: Value, to: DataType) -> Value {
         let name = format!("{}/cast", self.graph.name(value));
-        let cast = self.graph.value(name.clone());
-        self.graph.add(&name, Node::new("Cast").input(value).int("to", to as i64), &[cast]);
+        let cast = self.graph.value(name);
+        self.cast_into(value, to, cast);
         cast
+    }
+
+    fn cast_into(&mut self, value: Value, to: DataType, cast: Value) {
+        let owner = self.graph.name(cast).to_owned();
+        self.graph.add(&owner, Node::new("Cast").input(value).int("to", to as i64), &[cast]);
+        if let Some(&axis) = self.graph.varying.get(&value) {
+            self.graph.varying.insert(cast, axis);
+        }
     }
 
     /// A blob's last value has the blob's name; those before, `blob/layer`.
@@ -269,8 +276,7 @@ impl Build<'_, '_> {
         emitted?;
         if narrow {
             for (inner, outer) in tops.iter().zip(&outer) {
-                let node = Node::new("Cast").input(*inner).int("to", DataType::Float16 as i64);
-                self.graph.add(&step.layer.name, node, &[*outer]);
+                self.cast_into(*inner, DataType::Float16, *outer);
             }
         }
         all_read(step.layer, rule)

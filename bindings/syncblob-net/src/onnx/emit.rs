@@ -122,6 +122,11 @@ impl Emit<'_> {
         self.node("Reshape").input(value).input(dims).top(self, top);
     }
 
+    /// The size of a top's axis is known only when the net runs.
+    pub fn varies(&mut self, top: usize, axis: usize) {
+        self.graph.varying.insert(self.tops[top], axis);
+    }
+
     /// A bottom, unchanged, as a top.
     pub fn pass(&mut self, bottom: usize, top: usize) {
         self.node("Identity").input(self.bottom(bottom)).top(self, top);

@@ -1,7 +1,7 @@
 //! A graph under construction: nodes in the order in which they run, and the tensors that they
 //! begin with.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use syncblob::BlobAt;
 
@@ -36,6 +36,8 @@ pub(crate) enum Data {
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub initializers: Vec<Initializer>,
+    /// Axes whose sizes are known only when the net runs.
+    pub varying: HashMap<Value, usize>,
     /// Whether tensors that are added keep their precision in a file of halves.
     pub full_precision: bool,
     names: Vec<String>,

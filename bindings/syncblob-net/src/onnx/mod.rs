@@ -195,6 +195,9 @@ impl Infos<'_> {
                 dims[axis] = dim(DimensionValue::Param((*name).to_owned()));
             }
         }
+        if let Some(axis) = graph.varying.get(&value) {
+            dims[*axis] = dim(DimensionValue::Param(format!("{}_rows", graph.name(value))));
+        }
         let data_type = if half { DataType::Float16 } else { DataType::Float };
         let tensor = TypeProtoTensor {
             elem_type: data_type as i32,

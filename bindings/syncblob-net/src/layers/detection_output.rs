@@ -1,0 +1,357 @@
+//! SSD's last layer: boxes decoded, those that overlap a better one of their class left out, the
+//! best of each image kept. Rows are image, label, score, left, top, right, bottom, as Caffe has
+//! them: by image, by label, the best first.
+
+use super::{legacy_dim, Rule, Setup, Shapes};
+use crate::message::Message;
+use crate::onnx::{Emit, Value};
+use crate::{Error, Result};
+
+pub(super) static DETECTION_OUTPUT: Rule = Rule {
+    layer_type: "DetectionOutput",
+    parameters: Some("detection_output_param"),
+    bottoms: (3, 3),
+    tops: (1, 1),
+    shapes,
+    emit,
+};
+
+/// Caffe calls it one row before it has counted them.
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let d = Detection::new(setup)?;
+    let (locations, scores) = (setup.bottoms[0].as_slice(), setup.bottoms[1].as_slice());
+    for (what, shape, each) in
+        [("box", locations, 4 * d.location_classes()), ("score", scores, d.classes)]
+    {
+        if d.priors.checked_mul(each) != Some(legacy_dim(shape, 1)?) {
+            let text =
+                format_args!("{} priors of {each} {what} values do not make {shape:?}", d.priors);
+            return Err(Error::invalid(text));
+        }
+    }
+    Ok(Shapes::top(vec![1, 1, 1, 7]))
+}
+
+struct Detection {
+    priors: i64,
+    classes: i64,
+    shared: bool,
+    /// The classes without that of the background.
+    labels: Vec<i64>,
+    /// No overlap is too much where there is no `nms_param`.
+    overlap: f32,
+    threshold: f32,
+    /// Scores of a class that are looked at.
+    most_scores: Option<i64>,
+    /// Rows of an image.
+    most_rows: Option<i64>,
+}
+
+impl Detection {
+    fn new(setup: &Setup<'_>) -> Result<Self> {
+        let p = setup.parameters;
+        let nms = p.message("nms_param");
+        let classes = p.int("num_classes");
+        if !(1..1 << 20).contains(&classes) {
+            return Err(Error::invalid(format_args!("num_classes of {classes}")));
+        }
+        let background = p.int("background_label_id");
+        let threshold = p.has("confidence_threshold").then(|| p.float("confidence_threshold"));
+        let most = |p: &Message, name: &str| match p.given_int(name).unwrap_or(-1) {
+            0 => Err(Error::unsupported(format_args!("{name} of 0"))),
+            number => Ok((number > 0).then_some(number)),
+        };
+        if let Some(nms) = nms {
+            check_overlap(nms)?;
+        }
+        Ok(Self {
+            priors: legacy_dim(&setup.bottoms[2], 2)? / 4,
+            classes,
+            shared: p.bool("share_location"),
+            labels: (0..classes).filter(|&label| label != background).collect(),
+            overlap: nms.map_or(1.0, |nms| nms.float("nms_threshold").min(1.0)),
+            // Without `nms_param` Caffe keeps all.
+            threshold: nms.and(threshold).unwrap_or(-f32::MAX),
+            most_scores: nms.map_or(Ok(None), |nms| most(nms, "top_k"))?,
+            most_rows: most(p, "keep_top_k")?,
+        })
+    }
+
+    fn location_classes(&self) -> i64 {
+        if self.shared {
+            1
+        } else {
+            self.classes
+        }
+    }
+
+    fn num_labels(&self) -> i64 {
+        self.labels.len() as i64
+    }
+}
+
+fn check_overlap(nms: &Message) -> Result<()> {
+    let (overlap, eta) = (nms.float("nms_threshold"), nms.float("eta"));
+    if !(overlap >= 0.0 && eta > 0.0 && eta <= 1.0) {
+        return Err(Error::invalid(format_args!("nms_threshold {overlap}, eta {eta}")));
+    }
+    match eta < 1.0 && overlap > 0.5 {
+        true => Err(Error::unsupported("an eta below 1: its threshold changes box by box")),
+        false => Ok(()),
+    }
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    for name in ["save_output_param", "visualize", "visualize_threshold", "save_file"] {
+        e.parameters.ignore(name);
+    }
+    let d = Detection::new(&e.setup())?;
+    let boxes = decode(e, &d)?;
+    let scores = scores(e, &d);
+    let selected = suppress(e, &d, boxes, scores);
+    let flat = to_shape(e, scores, &[-1]);
+    let kept = match d.most_rows {
+        Some(most) => best_of_image(e, &d, selected, flat, most),
+        None => selected,
+    };
+    let rows = rows(e, &d, boxes, flat, kept);
+    let fallback = fallback(e, kept);
+    let all = e.node("Concat").inputs([rows, fallback]).int("axis", 0).value(e);
+    let dims = e.ints(&[1, 1, -1, 7]);
+    e.varies(0, 2);
+    e.node("Reshape").inputs([all, dims]).top(e, 0);
+    Ok(())
+}
+
+fn to_shape(e: &mut Emit<'_>, value: Value, dims: &[i64]) -> Value {
+    let dims = e.ints(dims);
+    e.node("Reshape").inputs([value, dims]).value(e)
+}
+
+fn two(e: &mut Emit<'_>, op: &'static str, a: Value, b: Value) -> Value {
+    e.node(op).inputs([a, b]).value(e)
+}
+
+/// An integer operation with a number.
+fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
+    let b = e.ints(&[b]);
+    two(e, op, a, b)
+}
+
+/// The first or the second pair of a last axis of four: left and top, or right and bottom.
+fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
+    let first = if second { 2 } else { 0 };
+    let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
+    e.node("Slice").inputs([value, starts, ends, axes]).value(e)
+}
+
+/// Boxes of all images, `[image, prior, 4]`, or where classes have their own,
+/// `[image, label, prior, 4]`.
+fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
+    let middle = if d.shared { 1 } else { d.classes };
+    let given = to_shape(e, e.bottom(0), &[-1, d.priors, middle, 4]);
+    let priors = to_shape(e, e.bottom(2), &[2, d.priors, 1, 4]);
+    let part = |e: &mut Emit<'_>, index| {
+        let index = e.ints_of(&[], &[index]);
+        e.node("Gather").inputs([priors, index]).int("axis", 0).value(e)
+    };
+    let (prior, variance) = (part(e, 0), part(e, 1));
+    let scaled = match e.parameters.bool("variance_encoded_in_target") {
+        true => given,
+        false => two(e, "Mul", variance, given),
+    };
+    let boxes = match e.parameters.enumeration("code_type") {
+        "CORNER" => two(e, "Add", prior, scaled),
+        "CORNER_SIZE" => {
+            let (low, high) = (half(e, prior, false), half(e, prior, true));
+            let size = two(e, "Sub", high, low);
+            let sizes = e.node("Concat").inputs([size, size]).int("axis", -1).value(e);
+            let shift = two(e, "Mul", scaled, sizes);
+            two(e, "Add", prior, shift)
+        }
+        "CENTER_SIZE" => from_center(e, prior, scaled),
+        other => return Err(Error::unsupported(format_args!("code_type {other}"))),
+    };
+    Ok(match d.shared {
+        true => to_shape(e, boxes, &[-1, d.priors, 4]),
+        false => {
+            let boxes = e.node("Transpose").input(boxes).ints("perm", [0, 2, 1, 3]).value(e);
+            of_labels(e, d, boxes)
+        }
+    })
+}
+
+fn from_center(e: &mut Emit<'_>, prior: Value, scaled: Value) -> Value {
+    let (low, high) = (half(e, prior, false), half(e, prior, true));
+    let (two_, size, sum) = (e.float(2.0), two(e, "Sub", high, low), two(e, "Add", low, high));
+    let middle = two(e, "Div", sum, two_);
+    let (shift, growth) = (half(e, scaled, false), half(e, scaled, true));
+    let shift = two(e, "Mul", shift, size);
+    let center = two(e, "Add", shift, middle);
+    let growth = e.node("Exp").input(growth).value(e);
+    let extent = two(e, "Mul", growth, size);
+    let reach = two(e, "Div", extent, two_);
+    let (low, high) = (two(e, "Sub", center, reach), two(e, "Add", center, reach));
+    e.node("Concat").inputs([low, high]).int("axis", -1).value(e)
+}
+
+/// Axis 1 without the background.
+fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
+    if d.num_labels() == d.classes {
+        return value;
+    }
+    let labels = e.ints(&d.labels);
+    e.node("Gather").inputs([value, labels]).int("axis", 1).value(e)
+}
+
+/// `[image, label, prior]`
+fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
+    let scores = to_shape(e, e.bottom(1), &[-1, d.priors, d.classes]);
+    let scores = e.node("Transpose").input(scores).ints("perm", [0, 2, 1]).value(e);
+    of_labels(e, d, scores)
+}
+
+/// What is kept of each class, as indices into all scores.
+fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
+    let boxes = without_area_if_inverted(e, boxes);
+    let scores = best_of_class(e, d, scores);
+    // Classes with boxes of their own are as images to the operator.
+    let (boxes, scores, weights) = match d.shared {
+        true => (boxes, scores, [d.num_labels() * d.priors, d.priors, 1]),
+        false => (
+            to_shape(e, boxes, &[-1, d.priors, 4]),
+            to_shape(e, scores, &[-1, 1, d.priors]),
+            [d.priors, 0, 1],
+        ),
+    };
+    let most = e.ints(&[d.priors]);
+    let (overlap, threshold) = (e.floats(&[1], &[d.overlap]), e.floats(&[1], &[d.threshold]));
+    let selected = e.node("NonMaxSuppression").inputs([boxes, scores, most, overlap, threshold]);
+    let selected = selected.value(e);
+    let weights = e.ints(&weights);
+    let parts = two(e, "Mul", selected, weights);
+    let axes = e.ints(&[1]);
+    e.node("ReduceSum").inputs([parts, axes]).int("keepdims", 0).value(e)
+}
+
+/// To Caffe a box whose right is left of its left overlaps nothing; to ONNX it is one with its
+/// corners swapped.
+fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
+    if e.parameters.enumeration("code_type") == "CENTER_SIZE" {
+        return boxes; // of a size that is not negative
+    }
+    let (low, high) = (half(e, boxes, false), half(e, boxes, true));
+    let size = two(e, "Sub", high, low);
+    let least = e.node("ReduceMin").input(size).ints("axes", [-1]).value(e);
+    let zero = e.float(0.0);
+    let inverted = two(e, "Less", least, zero);
+    e.node("Where").inputs([inverted, zero, boxes]).value(e)
+}
+
+/// All scores but the best of each class become -inf.
+fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
+    let Some(most) = d.most_scores.filter(|&most| most < d.priors) else { return scores };
+    let most = e.ints(&[most]);
+    let best = e.node("TopK").inputs([scores, most]).int("axis", 2).values(e, 2);
+    let nothing = all_lowest(e, scores);
+    let scattered = e.node("ScatterElements").inputs([nothing, best[1], best[0]]);
+    scattered.int("axis", 2).value(e)
+}
+
+/// -inf in the shape of a value.
+fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
+    let shape = e.node("Shape").input(like).value(e);
+    let lowest = e.float(f32::NEG_INFINITY);
+    two(e, "Expand", lowest, shape)
+}
+
+/// The best rows of each image, again by label, the best first.
+fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, most: i64) -> Value {
+    let each = d.num_labels() * d.priors;
+    let values = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
+    let nothing = all_lowest(e, scores);
+    let dense = e.node("ScatterElements").inputs([nothing, kept, values]).int("axis", 0).value(e);
+    let dense = to_shape(e, dense, &[-1, each]);
+    let most = e.ints(&[most.min(each)]);
+    let best = e.node("TopK").inputs([dense, most]).int("axis", 1).values(e, 2);
+    let labels = with_int(e, "Div", best[1], d.priors);
+    let order =
+        e.node("TopK").inputs([labels, most]).int("axis", 1).int("largest", 0).values(e, 2)[1];
+    let sorted = |e: &mut Emit<'_>, value| {
+        e.node("GatherElements").inputs([value, order]).int("axis", 1).value(e)
+    };
+    let (values, indices) = (sorted(e, best[0]), sorted(e, best[1]));
+    let image = images(e);
+    let axes = e.ints(&[1]);
+    let image = two(e, "Unsqueeze", image, axes);
+    let first = with_int(e, "Mul", image, each);
+    let indices = two(e, "Add", indices, first);
+    let lowest = e.float(f32::NEG_INFINITY);
+    let there = two(e, "Greater", values, lowest);
+    let (there, indices) = (to_shape(e, there, &[-1]), to_shape(e, indices, &[-1]));
+    e.node("Compress").inputs([indices, there]).int("axis", 0).value(e)
+}
+
+/// 0, 1, … for the images of the batch.
+fn images(e: &mut Emit<'_>) -> Value {
+    let locations = &e.bottom_shapes[0];
+    if e.bottom_batch[0].is_none() {
+        return e.ints(&(0..locations[0]).collect::<Vec<_>>());
+    }
+    let number = batch(e);
+    let (zero, one) = (e.ints_of(&[], &[0]), e.ints_of(&[], &[1]));
+    let axes = e.ints(&[0]);
+    let number = two(e, "Squeeze", number, axes);
+    e.node("Range").inputs([zero, number, one]).value(e)
+}
+
+/// The size of the batch, of one axis.
+fn batch(e: &mut Emit<'_>) -> Value {
+    e.node("Shape").input(e.bottom(0)).int("start", 0).int("end", 1).value(e)
+}
+
+fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Value) -> Value {
+    let image = with_int(e, "Div", kept, d.num_labels() * d.priors);
+    let class = with_int(e, "Div", kept, d.priors);
+    let class = with_int(e, "Mod", class, d.num_labels());
+    let labels = e.ints(&d.labels);
+    let label = e.node("Gather").inputs([labels, class]).int("axis", 0).value(e);
+    let score = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
+    let boxes = to_shape(e, boxes, &[-1, 4]);
+    let place = match d.shared {
+        true => {
+            let prior = with_int(e, "Mod", kept, d.priors);
+            let first = with_int(e, "Mul", image, d.priors);
+            two(e, "Add", first, prior)
+        }
+        false => kept,
+    };
+    let corners = e.node("Gather").inputs([boxes, place]).int("axis", 0).value(e);
+    let axes = e.ints(&[1]);
+    let mut columns = Vec::new();
+    for number in [image, label] {
+        let number = e.node("Cast").input(number).int("to", 1).value(e);
+        columns.push(two(e, "Unsqueeze", number, axes));
+    }
+    columns.extend([two(e, "Unsqueeze", score, axes), corners]);
+    e.node("Concat").inputs(columns).int("axis", 1).value(e)
+}
+
+/// Where nothing is found, Caffe has a row an image, of -1 behind the image's number.
+fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
+    let number = images(e);
+    let number = e.node("Cast").input(number).int("to", 1).value(e);
+    let axes = e.ints(&[1]);
+    let column = two(e, "Unsqueeze", number, axes);
+    let count = batch(e);
+    let six = e.ints(&[6]);
+    let dims = e.node("Concat").inputs([count, six]).int("axis", 0).value(e);
+    let minus = e.float(-1.0);
+    let others = two(e, "Expand", minus, dims);
+    let rows = e.node("Concat").inputs([column, others]).int("axis", 1).value(e);
+    let found = e.node("Shape").input(kept).value(e);
+    let zero = e.ints(&[0]);
+    let none = two(e, "Equal", found, zero);
+    let end = e.node("Where").inputs([none, count, zero]).value(e);
+    e.node("Slice").inputs([rows, zero, end, zero]).value(e)
+}

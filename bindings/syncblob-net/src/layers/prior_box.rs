@@ -1,0 +1,145 @@
+//! The boxes that SSD's detections are relative to. They depend on shapes alone: a constant.
+
+use super::{legacy_dim, Rule, Setup, Shapes};
+use crate::message::Message;
+use crate::onnx::Emit;
+use crate::{Error, Result};
+
+pub(super) static PRIOR_BOX: Rule = Rule {
+    layer_type: "PriorBox",
+    parameters: Some("prior_box_param"),
+    bottoms: (2, 2),
+    tops: (1, 1),
+    shapes,
+    emit,
+};
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let (height, width) = extent(&setup.bottoms[0])?;
+    let priors = priors_of(setup.parameters)?.len() as i64;
+    let count = height.checked_mul(width).and_then(|count| count.checked_mul(4 * priors));
+    let count = count.ok_or_else(|| Error::invalid("too many boxes"))?;
+    Ok(Shapes::top(vec![1, 2, count]))
+}
+
+/// Height and width of a blob.
+fn extent(shape: &[i64]) -> Result<(i64, i64)> {
+    Ok((legacy_dim(shape, 2)?, legacy_dim(shape, 3)?))
+}
+
+/// Width and height of the boxes of each place, in pixels of the image. Caffe's sizes are integers:
+/// a fraction is cut off.
+fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
+    let (least, most) = (p.floats("min_size"), p.floats("max_size"));
+    if least.is_empty() || least.iter().any(|size| !(*size > 0.0)) {
+        return Err(Error::invalid("it needs a min_size, above 0"));
+    }
+    if !most.is_empty()
+        && (most.len() != least.len() || most.iter().zip(&least).any(|(m, l)| m <= l))
+    {
+        return Err(Error::invalid("it needs a max_size for each min_size, and above it"));
+    }
+    let ratios = ratios(p)?;
+    let mut priors = Vec::new();
+    for (index, least) in least.iter().map(|size| size.trunc()).enumerate() {
+        priors.push((least, least));
+        if let Some(most) = most.get(index) {
+            let side = (least * most.trunc()).sqrt();
+            priors.push((side, side));
+        }
+        let sides = ratios.iter().map(|ratio| (least * ratio.sqrt(), least / ratio.sqrt()));
+        priors.extend(sides);
+    }
+    Ok(priors)
+}
+
+/// Ratios of width to height besides 1, each once.
+fn ratios(p: &Message) -> Result<Vec<f32>> {
+    let flip = p.bool("flip");
+    let mut ratios = vec![1_f32];
+    for ratio in p.floats("aspect_ratio") {
+        if !(ratio > 0.0) {
+            return Err(Error::invalid(format_args!("an aspect_ratio of {ratio}")));
+        }
+        if ratios.iter().any(|known| (ratio - known).abs() < 1e-6) {
+            continue;
+        }
+        ratios.push(ratio);
+        if flip {
+            ratios.push(1.0 / ratio);
+        }
+    }
+    ratios.retain(|ratio| (ratio - 1.0).abs() >= 1e-6);
+    Ok(ratios)
+}
+
+/// Two sizes, given apart, as one for both, or not at all: then 0.
+fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
+    let number = |name| match p.get(name) {
+        Some(crate::Value::Int(number)) => Some(*number as f32),
+        Some(crate::Value::Float(number)) => Some(*number as f32),
+        _ => None,
+    };
+    let pair = match (number(both), number(h), number(w)) {
+        (None, None, None) => return Ok((0.0, 0.0)),
+        (Some(one), None, None) => (one, one),
+        (None, Some(h), Some(w)) => (h, w),
+        _ => return Err(Error::invalid(format_args!("{both}, or both of {h} and {w}"))),
+    };
+    match pair.0 > 0.0 && pair.1 > 0.0 {
+        true => Ok(pair),
+        false => Err(Error::invalid(format_args!("{both} must be above 0"))),
+    }
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    let p = e.parameters;
+    let priors = priors_of(p)?;
+    let (rows, columns) = extent(&e.bottom_shapes[0])?;
+    let mut image = pair(p, "img_size", "img_h", "img_w")?;
+    if image.0 == 0.0 {
+        let (height, width) = extent(&e.bottom_shapes[1])?;
+        image = (height as f32, width as f32);
+    }
+    let mut step = pair(p, "step", "step_h", "step_w")?;
+    if step.0 == 0.0 {
+        step = (image.0 / rows as f32, image.1 / columns as f32);
+    }
+    let (offset, clip) = (p.float("offset"), p.bool("clip"));
+    let mut values = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let (x, y) = ((column as f32 + offset) * step.1, (row as f32 + offset) * step.0);
+            for (width, height) in &priors {
+                let ends = |center: f32, size: f32, image: f32| {
+                    let (center, half) = (f64::from(center), f64::from(size) / 2.0);
+                    [-half, half].map(|side| ((center + side) / f64::from(image)) as f32)
+                };
+                let ([left, right], [top, bottom]) =
+                    (ends(x, *width, image.1), ends(y, *height, image.0));
+                values.extend([left, top, right, bottom]);
+            }
+        }
+    }
+    if clip {
+        values.iter_mut().for_each(|value| *value = value.clamp(0.0, 1.0));
+    }
+    let variance = variance(p)?;
+    values.extend(std::iter::repeat_n(variance, values.len() / 4).flatten());
+    let boxes = e.floats(&e.top_shapes[0].clone(), &values);
+    e.node("Identity").input(boxes).top(e, 0);
+    Ok(())
+}
+
+fn variance(p: &Message) -> Result<[f32; 4]> {
+    let variance = match *p.floats("variance").as_slice() {
+        [] => [0.1; 4],
+        [one] => [one; 4],
+        [x, y, width, height] => [x, y, width, height],
+        _ => return Err(Error::invalid("variance must be given once or four times")),
+    };
+    match variance.iter().all(|value| *value > 0.0) {
+        true => Ok(variance),
+        false => Err(Error::invalid("variance must be above 0")),
+    }
+}
