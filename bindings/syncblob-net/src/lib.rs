@@ -7,8 +7,11 @@ mod limits;
 mod message;
 mod net;
 mod onnx;
+mod print;
 mod schema;
 mod shapes;
+mod text;
+mod wire;
 
 pub use error::{Error, ErrorKind, Problem, Result};
 pub use limits::Limits;

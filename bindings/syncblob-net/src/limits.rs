@@ -1,3 +1,7 @@
+use crate::message::Place;
+use crate::schema::MessageInfo;
+use crate::{Error, ErrorKind, Result};
+
 /// How much of a stranger's text or bytes is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -8,11 +12,59 @@ pub struct Limits {
     pub depth: usize,
     /// Layers of a net.
     pub layers: usize,
+    /// Values of all fields: a text of two bytes a value becomes a tree of hundred.
+    pub fields: usize,
 }
 
-/// 16 MiB, 32 messages inside each other, 100,000 layers.
+/// 16 MiB, 32 messages inside each other, 100,000 layers, 2,000,000 fields.
 impl Default for Limits {
     fn default() -> Self {
-        Self { size: 16 << 20, depth: 32, layers: 100_000 }
+        Self { size: 16 << 20, depth: 32, layers: 100_000, fields: 2_000_000 }
     }
+}
+
+/// What reading one text or one message has used of its [`Limits`].
+#[derive(Debug)]
+pub(crate) struct Used<'a> {
+    limits: &'a Limits,
+    layers: usize,
+    fields: usize,
+}
+
+impl<'a> Used<'a> {
+    /// Refuses what is larger than the limit before a byte of it is read.
+    pub fn begin(limits: &'a Limits, size: usize) -> Result<Self> {
+        if size > limits.size {
+            let text = format_args!("{size} bytes, more than the limit of {}", limits.size);
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        Ok(Self { limits, layers: 0, fields: 0 })
+    }
+
+    /// One more value of a field.
+    pub fn field(&mut self, place: Place) -> Result<()> {
+        self.fields += 1;
+        within(self.fields, self.limits.fields, "fields", place)
+    }
+
+    /// A message begins, `depth` messages inside the outermost.
+    pub fn message(&mut self, info: &MessageInfo, depth: usize, place: Place) -> Result<()> {
+        if matches!(info.name, "LayerParameter" | "V1LayerParameter") {
+            self.layers += 1;
+            within(self.layers, self.limits.layers, "layers", place)?;
+        }
+        self.depth(depth, place)
+    }
+
+    /// A bracket opens, `depth` brackets inside the text.
+    pub fn depth(&self, depth: usize, place: Place) -> Result<()> {
+        within(depth, self.limits.depth, "messages inside each other", place)
+    }
+}
+
+fn within(count: usize, limit: usize, what: &str, place: Place) -> Result<()> {
+    if count <= limit {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Limit, format_args!("{place}: more than {limit} {what}")))
 }

@@ -61,6 +61,11 @@ impl MessageInfo {
     }
 }
 
+/// A layer, of any generation: some of its fields, and of those below it, depend on its type.
+pub(crate) fn is_layer(info: &MessageInfo) -> bool {
+    matches!(info.name, "LayerParameter" | "V1LayerParameter" | "V0LayerParameter")
+}
+
 /// The values of an enum, in the schema's order.
 #[derive(Debug)]
 pub(crate) struct EnumInfo {

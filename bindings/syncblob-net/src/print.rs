@@ -1,0 +1,135 @@
+//! A message as a prototxt.
+
+use std::fmt;
+
+use crate::message::{Field, Label, Message, Value};
+use crate::schema::Kind;
+
+/// The text of a prototxt, which reads back as the same message. A field that came from a text and
+/// that the schema does not know stands in it as it came; of one from bytes only its number and its
+/// size are known: they are a comment.
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fields(self, 0, f)
+    }
+}
+
+fn fields(message: &Message, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    message.fields().iter().try_for_each(|one| field(one, depth, f))
+}
+
+fn field(field: &Field, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (name, indent) = (field.name(), depth * 2);
+    write!(f, "{:indent$}", "")?;
+    match &field.value {
+        Value::Message(message) => {
+            writeln!(f, "{name} {{")?;
+            fields(message, depth + 1, f)?;
+            writeln!(f, "{:indent$}}}", "")
+        }
+        Value::Unknown(value) => unknown(name, value, f),
+        Value::Bool(value) => writeln!(f, "{name}: {value}"),
+        Value::Int(value) => integer(field, *value, f),
+        Value::Float(value) => writeln!(f, "{name}: {}", number(field, *value)),
+        Value::Text(text) => writeln!(f, "{name}: \"{}\"", escape(text)),
+    }
+}
+
+fn integer(field: &Field, value: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let name = field.name();
+    match (field.enum_name(), kind(field)) {
+        (Some(word), _) => writeln!(f, "{name}: {word}"),
+        #[allow(clippy::cast_sign_loss)] // all 64 bits are kept
+        (None, Some(Kind::Uint64)) => writeln!(f, "{name}: {}", value as u64),
+        (None, _) => writeln!(f, "{name}: {value}"),
+    }
+}
+
+fn kind(field: &Field) -> Option<Kind> {
+    match field.label {
+        Label::Known(info) => Some(info.kind),
+        Label::Unknown(_) => None,
+    }
+}
+
+/// The shortest text that reads back as the same number of the field's type.
+fn number(field: &Field, value: f64) -> String {
+    #[allow(clippy::cast_possible_truncation)] // the field is a float
+    let text = match kind(field) {
+        Some(Kind::Double) => format!("{value:?}"),
+        _ => format!("{:?}", value as f32),
+    };
+    text.strip_suffix(".0").unwrap_or(&text).to_ascii_lowercase()
+}
+
+fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        return writeln!(f, "# field {name}: {} bytes", value.len());
+    }
+    f.write_str(name)?;
+    if !value.starts_with(b":") {
+        f.write_str(" ")?;
+    }
+    // Other bytes than UTF-8 stand in strings, where escapes mean the same, or in comments.
+    for chunk in value.utf8_chunks() {
+        f.write_str(chunk.valid())?;
+        chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;
+    }
+    writeln!(f)
+}
+
+/// As protobuf has it: what is not printable ASCII in three octal digits.
+fn escape(text: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for &byte in text {
+        match byte {
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            b'"' | b'\'' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::text::read_text;
+    use crate::Limits;
+
+    /// The nets of the test data: read, printed, and read again. One is a template, which is not
+    /// a prototxt yet.
+    #[test]
+    fn public_nets_read_back() {
+        let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        let data = std::env::var_os("SYNCBLOB_TEST_DATA").map_or(beside, Into::into);
+        let Ok(nets) = std::fs::read_dir(data.join("nets")) else {
+            eprintln!("skipped: {} has no nets; set SYNCBLOB_TEST_DATA", data.display());
+            return;
+        };
+        let mut count = 0;
+        for net in nets.map(|net| net.unwrap().path()) {
+            if net.extension().is_none_or(|extension| extension != "prototxt") {
+                continue;
+            }
+            let read = |text: &[u8]| read_text(text, "NetParameter", &Limits::default());
+            let message = match read(&std::fs::read(&net).unwrap()) {
+                Ok(message) => message,
+                Err(error) if net.to_string_lossy().contains("template") => {
+                    let text = "line 2397, column 17: expected a whole number for 'num_output', \
+                                found 'cls3x'";
+                    assert_eq!(error.to_string(), text);
+                    continue;
+                }
+                Err(error) => panic!("{}: {error}", net.display()),
+            };
+            assert_eq!(read(message.to_string().as_bytes()).unwrap(), message, "{}", net.display());
+            count += 1;
+        }
+        assert!(count > 0);
+    }
+}

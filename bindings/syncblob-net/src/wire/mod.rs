@@ -1,0 +1,234 @@
+//! Protobuf's wire format, typed by the schema: what a model's messages hold beside its blobs.
+
+mod record;
+
+use crate::limits::{Limits, Used};
+use crate::message::{Field, Label, Message, Value};
+use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
+use crate::Result;
+use record::{place, Cursor, Record, Span, WireType};
+
+/// Reads bytes as a message of the schema. A field that the schema lacks, or that has another wire
+/// type than its own, is kept with the bytes of its value. The blobs of layers are left out.
+///
+/// The time is linear in the length. Recursion is as deep as the schema, not as the bytes.
+pub(crate) fn read_bytes(bytes: &[u8], message: &str, limits: &Limits) -> Result<Message> {
+    let used = Used::begin(limits, bytes.len())?;
+    let mut reader = Reader { bytes, used, groups: limits.depth, layer_type: String::new() };
+    let mut root = Message::new(message, place(0));
+    reader.message(&mut root, &[Span { start: 0, end: bytes.len() }], 0)?;
+    Ok(root)
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    used: Used<'a>,
+    groups: usize,
+    /// The type of the layer around: some numbers of forks depend on it.
+    layer_type: String,
+}
+
+/// A singular field that has been met, and where it stands in the message. A message that comes in
+/// parts is read when all its parts are known, as if they were one.
+struct Singular {
+    /// Its name: forks have given one field several numbers.
+    name: &'static str,
+    index: usize,
+    parts: Vec<Span>,
+}
+
+impl Reader<'_> {
+    fn message(&mut self, message: &mut Message, parts: &[Span], depth: usize) -> Result<()> {
+        self.used.message(message.info, depth, message.place)?;
+        let outer = if is_layer(message.info) {
+            let inner = self.find_type(message.info, parts)?;
+            Some(std::mem::replace(&mut self.layer_type, inner))
+        } else {
+            None
+        };
+        let mut singular = Vec::new();
+        for &part in parts {
+            let mut cursor = Cursor::new(self.bytes, part, self.groups);
+            while let Some(record) = cursor.next()? {
+                self.record(message, record, &mut singular, depth)?;
+            }
+        }
+        for field in singular {
+            if let Value::Message(inner) = &mut message.fields[field.index].value {
+                self.message(inner, &field.parts, depth + 1)?;
+            }
+        }
+        message.fields.shrink_to_fit();
+        if let Some(outer) = outer {
+            self.layer_type = outer;
+        }
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        to: &mut Message,
+        record: Record,
+        singular: &mut Vec<Singular>,
+        depth: usize,
+    ) -> Result<()> {
+        let known = to.info.by_number(record.number, &self.layer_type);
+        match known {
+            Some(info) if info.name == "blobs" && is_layer(to.info) => Ok(()),
+            Some(info) if record.wire_type == wire_type(info.kind) => {
+                self.known(to, info, record, singular, depth)
+            }
+            Some(info) if is_packed(info, record) => self.packed(to, info, record),
+            _ => self.unknown(to, record, record.value),
+        }
+    }
+
+    fn known(
+        &mut self,
+        to: &mut Message,
+        info: &'static FieldInfo,
+        record: Record,
+        singular: &mut Vec<Singular>,
+        depth: usize,
+    ) -> Result<()> {
+        let before = singular.iter_mut().find(|one| one.name == info.name);
+        let place = place(record.start);
+        let value = match info.kind {
+            Kind::Message(name) => {
+                if let Some(before) = before {
+                    before.parts.push(record.value);
+                    return Ok(());
+                }
+                let mut inner = Message::new(name, place);
+                if info.repeated {
+                    self.message(&mut inner, &[record.value], depth + 1)?;
+                }
+                Value::Message(Box::new(inner))
+            }
+            Kind::Text | Kind::Bytes => Value::Text(self.of(record.value).into()),
+            _ => match scalar(info.kind, &mut self.cursor(record.value), self.of(record.value))? {
+                Some(value) => value,
+                None => return self.unknown(to, record, record.value),
+            },
+        };
+        if let Some(before) = before {
+            to.fields[before.index] = Field::new(Label::Known(info), place, value);
+            return Ok(());
+        }
+        if !info.repeated {
+            singular.push(Singular {
+                name: info.name,
+                index: to.fields.len(),
+                parts: vec![record.value],
+            });
+        }
+        self.push(to, Label::Known(info), record, value)
+    }
+
+    /// Many values in one record.
+    fn packed(&mut self, to: &mut Message, info: &'static FieldInfo, record: Record) -> Result<()> {
+        let mut rest = record.value;
+        while rest.start < rest.end {
+            let mut cursor = self.cursor(rest);
+            let end = cursor.skip(wire_type(info.kind))?.end;
+            let one = Span { start: rest.start, end };
+            match scalar(info.kind, &mut self.cursor(one), self.of(one))? {
+                Some(value) => self.push(to, Label::Known(info), record, value)?,
+                None => self.unknown(to, record, one)?,
+            }
+            rest.start = end;
+        }
+        Ok(())
+    }
+
+    fn unknown(&mut self, to: &mut Message, record: Record, value: Span) -> Result<()> {
+        let value = Value::Unknown(self.of(value).into());
+        self.push(to, Label::Unknown(record.number.to_string().into()), record, value)
+    }
+
+    fn push(&mut self, to: &mut Message, label: Label, record: Record, value: Value) -> Result<()> {
+        let place = place(record.start);
+        self.used.field(place)?;
+        to.fields.push(Field::new(label, place, value));
+        Ok(())
+    }
+
+    fn of(&self, span: Span) -> &[u8] {
+        &self.bytes[span.start..span.end]
+    }
+
+    fn cursor(&self, span: Span) -> Cursor<'_> {
+        Cursor::new(self.bytes, span, self.groups)
+    }
+
+    /// The type of a layer, wherever it stands in it; of an enum the name.
+    fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
+        let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
+        let mut found = String::new();
+        for &part in parts {
+            let mut cursor = self.cursor(part);
+            while let Some(record) = cursor.next()? {
+                if record.number != declared.number || record.wire_type != wire_type(declared.kind)
+                {
+                    continue;
+                }
+                let name = self.type_of(declared, record.value)?;
+                found = name.unwrap_or(found);
+            }
+        }
+        Ok(found)
+    }
+
+    fn type_of(&self, declared: &FieldInfo, value: Span) -> Result<Option<String>> {
+        let Kind::Enum(kind) = declared.kind else {
+            return Ok(Some(String::from_utf8_lossy(self.of(value)).into_owned()));
+        };
+        let number = low_bits(self.cursor(value).varint()?);
+        Ok(Schema::get().enumeration(kind).name_of(number).map(String::from))
+    }
+}
+
+fn wire_type(kind: Kind) -> WireType {
+    match kind {
+        Kind::Float => WireType::Fixed32,
+        Kind::Double => WireType::Fixed64,
+        Kind::Text | Kind::Bytes | Kind::Message(_) => WireType::Bytes,
+        _ => WireType::Varint,
+    }
+}
+
+/// Whether the record holds many values: every reader takes them, whatever the schema says.
+fn is_packed(info: &FieldInfo, record: Record) -> bool {
+    info.repeated && record.wire_type == WireType::Bytes
+}
+
+/// A number; none if it is not one of its enum's.
+fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Value>> {
+    Ok(Some(match kind {
+        Kind::Float => {
+            let bits = bytes.try_into().expect("four bytes, by the wire type");
+            Value::Float(f64::from(f32::from_le_bytes(bits)))
+        }
+        Kind::Double => {
+            Value::Float(f64::from_le_bytes(bytes.try_into().expect("eight, by the wire type")))
+        }
+        Kind::Bool => Value::Bool(cursor.varint()? != 0),
+        Kind::Int32 => Value::Int(i64::from(low_bits(cursor.varint()?))),
+        Kind::Uint32 => Value::Int(i64::from(low_bits(cursor.varint()?) as u32)),
+        Kind::Int64 | Kind::Uint64 => Value::Int(cursor.varint()? as i64),
+        Kind::Enum(name) => {
+            let number = low_bits(cursor.varint()?);
+            match Schema::get().enumeration(name).name_of(number) {
+                Some(_) => Value::Int(i64::from(number)),
+                None => return Ok(None),
+            }
+        }
+        Kind::Text | Kind::Bytes | Kind::Message(_) => unreachable!("not a number"),
+    }))
+}
+
+/// Protobuf takes the low half of a number that is too large.
+#[allow(clippy::cast_possible_truncation)]
+fn low_bits(number: u64) -> i32 {
+    number as i32
+}
