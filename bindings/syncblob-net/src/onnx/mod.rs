@@ -178,7 +178,7 @@ impl Infos<'_> {
         let inner = inner.iter().map(|&(at, value)| self.info(graph, at, value, self.half));
         Ok(GraphProto {
             node: Vec::new(),
-            name: name.into(),
+            name: if name.is_empty() { "net" } else { name }.into(), // ONNX wants one
             input: of_ends(&ends.inputs)?,
             output: of_ends(&ends.outputs)?,
             value_info: inner.collect::<Result<_>>()?,
