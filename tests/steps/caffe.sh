@@ -39,6 +39,7 @@ run_caffe() { # [FOLDER]
     make_caffe whole "$sources" own ours -- -DCMAKE_BUILD_TYPE=Release
     check_caffe_edges "$folder"
     check_caffe_device "$folder"
+    python3 tests/users/caffe/schema.py "$sources"
     {
         python3 tests/users/caffe/check.py tests "$folder" "$sources"
         python3 tests/users/caffe/check.py nets "$folder"
@@ -54,6 +55,7 @@ run_caffe_part() {
         "-DPARTS=blob;syncedmem;filler;split_layer;net"
     check_caffe_edges "$folder"
     check_caffe_device "$folder"
+    python3 tests/users/caffe/schema.py "$sources"
     python3 tests/users/caffe/check.py tests "$folder" "$sources" --ours
 }
 

@@ -1,0 +1,133 @@
+"""Compares bindings/syncblob-net/schema/caffe.schema with the caffe.proto of Caffe's sources.
+
+    schema.py CAFFE
+
+Every field of a message that lies in a net, and every value of its enums, must be in the schema
+with its number, type and default.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SCHEMA = ROOT / "bindings/syncblob-net/schema/caffe.schema"
+FIELD = re.compile(r"(optional|repeated|required)\s+([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*(?:\[(.*)\])?$")
+SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
+# The schema's names for messages that this Caffe names otherwise.
+RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
+# Where this Caffe differs from the others: schema/README.md.
+OTHER_DEFAULTS = {
+    "ConvolutionParameter.stride_h",
+    "ConvolutionParameter.stride_w",
+    "PriorBoxParameter.clip",
+}
+
+
+def read_proto(text):
+    """Messages as {name: [(number, name, type, repeated, default)]}, and enums as
+    {name: [(number, name)]}."""
+    messages, enums, scope = {}, {}, []
+    text = re.sub(r"//[^\n]*", "", text)
+    for statement, end in re.findall(r"([^;{}]*)([;{}])", text):
+        statement = " ".join(statement.split())
+        if end == "{":
+            kind, name = statement.split()
+            scope.append(".".join([*scope[-1:], name]))
+            (messages if kind == "message" else enums)[scope[-1]] = []
+        elif end == "}":
+            scope.pop()
+        elif scope and scope[-1] in enums:
+            name, number = statement.split("=")
+            enums[scope[-1]].append((int(number), name.strip()))
+        elif field := FIELD.match(statement):
+            label, kind, name, number, options = field.groups()
+            default = re.search(r"default\s*=\s*(\S+)", options or "")
+            default = default and default[1].strip("\"'")
+            entry = (int(number), name, kind, label == "repeated", default)
+            messages[scope[-1]].append(entry)
+    return messages, enums
+
+
+def read_schema(text):
+    """As read_proto, but every line: a number may have several."""
+    messages, enums, lines = {}, {}, None
+    for line in text.splitlines():
+        words = line.split("#")[0].split()
+        if words[:1] in (["message"], ["enum"]):
+            lines = (messages if words[0] == "message" else enums).setdefault(words[1], [])
+        elif len(words) == 2:
+            lines.append((int(words[0]), words[1]))
+        elif words:
+            default = words[words.index("=") + 1] if "=" in words else None
+            lines.append((int(words[0]), *words[1:3], "repeated" in words, default))
+    return messages, enums
+
+
+def resolve(kind, message, names):
+    """The full name of a type that a message mentions."""
+    inner = f"{message}.{kind}"
+    return inner if inner in names else kind
+
+
+def schema_name(name):
+    """The name that the schema has for a message or enum of Caffe's."""
+    last = name.rsplit(".", 1)[-1]
+    if "." in name and last in SHARED_ENUMS:
+        return last
+    outer, dot, inner = name.partition(".")
+    renamed = RENAMED.get(outer, outer)
+    return f"{outer.removeprefix('Old')}.{inner}" if dot else renamed
+
+
+def same_default(ours, theirs):
+    """Numbers may be spelled in several ways; an empty text is no default."""
+    try:
+        return float(ours) == float(theirs)
+    except (TypeError, ValueError):
+        return (ours or None) == (theirs or None)
+
+
+def in_nets(messages, enums):
+    """The messages and enums that lie in a net."""
+    found, rest = set(), ["NetParameter"]
+    while rest:
+        name = rest.pop()
+        if name not in found and (name in messages or name in enums):
+            found.add(name)
+            fields = messages.get(name, [])
+            rest += [resolve(field[2], name, {**messages, **enums}) for field in fields]
+    return found
+
+
+def differences(ours, theirs):
+    """What the schema lacks, or has otherwise."""
+    (our_messages, our_enums), (messages, enums) = ours, theirs
+    for name in sorted(in_nets(messages, enums)):
+        target = schema_name(name)
+        for value in enums.get(name, []):
+            if value not in our_enums.get(target, []):
+                yield f"enum {target}: {value[0]} {value[1]} is missing"
+        for number, field, kind, repeated, default in messages.get(name, []):
+            kind = schema_name(resolve(kind, name, {**messages, **enums}))
+            lines = [line for line in our_messages.get(target, []) if line[:2] == (number, field)]
+            lines = [line for line in lines if line[2] == kind and line[3] >= repeated]
+            if not lines:
+                yield f"{target}.{field}: no line '{number} {field} {kind}'"
+            elif not any(same_default(line[4], default) for line in lines):
+                if f"{target}.{field}" not in OTHER_DEFAULTS:
+                    yield f"{target}.{field}: the default is {default}, not {lines[0][4]}"
+
+
+def main():
+    theirs = read_proto((pathlib.Path(sys.argv[1]) / "src/caffe/proto/caffe.proto").read_text())
+    found = list(differences(read_schema(SCHEMA.read_text()), theirs))
+    compared = sum(len(block.get(name, [])) for name in in_nets(*theirs) for block in theirs)
+    print(f"caffe.schema: {compared} fields and values of Caffe's, {len(found)} differ")
+    for line in found:
+        print(f"    {line}")
+    return 1 if found or not compared else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
