@@ -1,17 +1,19 @@
 //! Convolution of any number of axes, with groups and dilation.
 
-use super::{Rule, Setup, Shapes};
+use super::{count, fixed, size, Rule, Setup, Shapes, ANY, PLAIN};
 use crate::message::Message;
-use crate::onnx::Emit;
+use crate::net::Shape;
+use crate::onnx::{Emit, Node, Value};
 use crate::{Error, Result};
 
 pub(super) static CONVOLUTION: Rule = Rule {
     layer_type: "Convolution",
     parameters: Some("convolution_param"),
-    bottoms: (1, super::ANY),
-    tops: (1, super::ANY),
+    bottoms: (1, ANY),
+    tops: (1, ANY),
     shapes,
     emit,
+    ..PLAIN
 };
 
 /// The window over the spatial axes: those behind the axis of channels.
@@ -32,18 +34,85 @@ impl Window {
         let stride = spatial(p, axes, "stride", ("stride_h", "stride_w"), Some(1))?;
         let pad = spatial(p, axes, "pad", ("pad_h", "pad_w"), Some(0))?;
         let dilation = spatial(p, axes, "dilation", ("", ""), Some(1))?;
-        for (name, values, least) in
-            [("kernel", &kernel, 1), ("stride", &stride, 1), ("dilation", &dilation, 1)]
-        {
-            if values.iter().any(|&value| value < least) {
+        for (name, values) in [("kernel", &kernel), ("stride", &stride), ("dilation", &dilation)] {
+            if values.contains(&0) {
                 return Err(Error::invalid(format_args!("a {name} of 0")));
             }
         }
         Ok(Self { axis, kernel, stride, pad, dilation })
     }
 
-    pub fn extent(&self, axis: usize) -> i64 {
-        self.dilation[axis] * (self.kernel[axis] - 1) + 1
+    /// How far the kernel reaches along a spatial axis.
+    pub fn extent(&self, axis: usize) -> i128 {
+        i128::from(self.dilation[axis]) * i128::from(self.kernel[axis] - 1) + 1
+    }
+
+    /// How many positions the kernel has along a spatial axis. As C divides, rounding to 0, a
+    /// kernel that is a little larger than the padded input has one.
+    pub fn positions(&self, axis: usize, length: i64) -> Result<i64> {
+        let padded = i128::from(length) + 2 * i128::from(self.pad[axis]);
+        match (padded - self.extent(axis)) / i128::from(self.stride[axis]) + 1 {
+            number if number < 1 => {
+                Err(Error::invalid("the kernel is larger than the padded input"))
+            }
+            number => size(number),
+        }
+    }
+
+    /// The positions along all spatial axes of a bottom.
+    pub fn all_positions(&self, bottom: &[i64]) -> Result<Shape> {
+        let lengths = bottom[self.axis + 1..].iter().enumerate();
+        lengths.map(|(axis, &length)| self.positions(axis, length)).collect()
+    }
+
+    /// A convolution of a bottom: what is before the channels is one batch, and there is at least
+    /// one spatial axis.
+    pub fn node(&self, e: &mut Emit<'_>, op: &'static str, bottom: usize, after: &[i64]) -> Node {
+        let x = self.batched(e, bottom);
+        let unit =
+            |values: &[i64], one| if values.is_empty() { vec![one] } else { values.to_vec() };
+        e.node(op)
+            .input(x)
+            .ints("kernel_shape", unit(&self.kernel, 1))
+            .ints("strides", unit(&self.stride, 1))
+            .ints("pads", [unit(&self.pad, 0), unit(after, 0)].concat())
+            .ints("dilations", unit(&self.dilation, 1))
+    }
+
+    fn batched(&self, e: &mut Emit<'_>, bottom: usize) -> Value {
+        if self.is_plain() {
+            return e.bottom(bottom);
+        }
+        let mut dims = [&[-1], &e.bottom_shapes[bottom][self.axis..]].concat();
+        dims.resize(dims.len().max(3), 1);
+        let dims = e.ints(&dims);
+        e.node("Reshape").input(e.bottom(bottom)).input(dims).value(e)
+    }
+
+    /// Whether ONNX has the axes in the same way: one batch, channels, spatial axes.
+    fn is_plain(&self) -> bool {
+        self.axis == 1 && !self.kernel.is_empty()
+    }
+
+    /// The node's output as a top.
+    pub fn finish(&self, e: &mut Emit<'_>, node: Node, top: usize) {
+        if self.is_plain() {
+            node.top(e, top);
+        } else {
+            let value = node.value(e);
+            e.reshape_to_top(value, top);
+        }
+    }
+
+    /// The padding behind each spatial axis so that all positions of the kernel fit.
+    pub fn pad_after(&self, bottom: &[i64], top: &[i64]) -> Result<Vec<i64>> {
+        let pads = (0..self.kernel.len()).map(|axis| {
+            let [length, positions] =
+                [bottom, top].map(|shape| i128::from(shape[self.axis + 1 + axis]));
+            let end = (positions - 1) * i128::from(self.stride[axis]) + self.extent(axis);
+            size((end - length - i128::from(self.pad[axis])).max(self.pad[axis].into()))
+        });
+        pads.collect()
     }
 }
 
@@ -64,66 +133,152 @@ fn spatial(
         if !values.is_empty() {
             return Err(Error::invalid(format_args!("{name} beside {h} or {w}")));
         }
-        return Ok(vec![p.int(h), p.int(w)]);
+        return Ok(vec![size(p.int(h).into())?, size(p.int(w).into())?]);
     }
-    match (values.as_slice(), default) {
-        ([], Some(default)) => Ok(vec![default; axes]),
-        ([], None) => Err(Error::invalid(format_args!("{name} is missing"))),
-        ([one], _) => Ok(vec![*one; axes]),
-        (all, _) if all.len() == axes => Ok(values),
-        (all, _) => Err(Error::invalid(format_args!("{name} {} times for {axes} axes", all.len()))),
-    }
+    let values = match (values.as_slice(), default) {
+        ([], Some(default)) => vec![default; axes],
+        ([], None) if axes == 0 => Vec::new(),
+        ([], None) => return Err(Error::invalid(format_args!("{name} is missing"))),
+        ([one], _) => vec![*one; axes],
+        (all, _) if all.len() == axes => values,
+        (all, _) => {
+            let text = format_args!("{name} {} times for {axes} axes", all.len());
+            return Err(Error::invalid(text));
+        }
+    };
+    values.into_iter().map(|value| size(value.into())).collect()
 }
 
-fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+/// Channels before and after, and groups of them.
+pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)> {
     let p = setup.parameters;
-    let window = Window::new(setup)?;
-    let (outputs, group) = (p.int("num_output"), p.int("group"));
-    let channels = setup.bottoms[0][window.axis];
-    if outputs < 1 || group < 1 || channels % group != 0 || outputs % group != 0 {
-        let text = format_args!("{channels} channels, {outputs} outputs, {group} groups");
+    let (inputs, outputs) = (setup.bottoms[0][axis], size(p.int("num_output").into())?);
+    let group = p.int("group");
+    if outputs < 1 || group < 1 || inputs % group != 0 || outputs % group != 0 {
+        let text = format_args!("{inputs} channels, {outputs} outputs, {group} groups");
         return Err(Error::invalid(text));
     }
-    let mut tops = Vec::new();
-    for bottom in setup.bottoms {
-        let mut top = bottom[..window.axis].to_vec();
-        top.push(outputs);
-        for axis in 0..window.kernel.len() {
-            let size = bottom[window.axis + 1 + axis] + 2 * window.pad[axis];
-            if size < window.extent(axis) {
-                return Err(Error::invalid("the kernel is larger than the padded input"));
-            }
-            top.push((size - window.extent(axis)) / window.stride[axis] + 1);
-        }
-        tops.push(top);
-    }
-    let mut blobs = vec![[&[outputs, channels / group], &*window.kernel].concat()];
-    if p.bool("bias_term") {
-        blobs.push(vec![outputs]);
-    }
-    Ok(Shapes { tops, blobs })
+    Ok((inputs, outputs, group))
 }
 
-fn emit(e: &mut Emit<'_>) -> Result<()> {
+/// Several bottoms of one shape, each with its top, and weights for all.
+pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
+    let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
+    if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
+        let text = format_args!("bottoms {bottoms:?} for {tops} tops");
+        return Err(Error::invalid(text));
+    }
+    count(&weights)?;
+    let mut blobs = vec![weights];
+    if setup.parameters.bool("bias_term") {
+        blobs.push(vec![setup.parameters.int("num_output")]);
+    }
+    Ok(Shapes { tops: vec![top; tops], blobs })
+}
+
+/// What changes nothing, and that no weights depend on the batch; then the weights themselves.
+pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     for name in ["engine", "force_nd_im2col", "weight_filler", "bias_filler"] {
         e.parameters.ignore(name);
     }
-    let window = Window::new(&e.setup())?;
-    if window.axis != 1 {
-        return Err(Error::unsupported(format_args!("channels on axis {}", window.axis)));
+    fixed(e, window.axis..e.bottom_shapes[0].len())?;
+    let mut dims = e.blob_shapes[0].clone();
+    dims.resize(dims.len().max(3), 1);
+    let mut values = vec![e.blob_as(0, dims)?];
+    if e.blob_shapes.len() > 1 {
+        values.push(e.blob(1)?);
     }
+    Ok(values)
+}
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let window = Window::new(setup)?;
+    let (inputs, outputs, group) = channels(setup, window.axis)?;
+    let bottom = &setup.bottoms[0];
+    let top = [&bottom[..window.axis], &[outputs], &*window.all_positions(bottom)?].concat();
+    shapes_of(setup, top, [&[outputs, inputs / group], &*window.kernel].concat())
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    let window = Window::new(&e.setup())?;
+    let weights = weights(e, &window)?;
     let group = e.parameters.int("group");
-    let blobs = (0..e.blob_shapes.len()).map(|index| e.blob(index)).collect::<Result<Vec<_>>>()?;
+    let after = window.pad_after(&e.bottom_shapes[0], &e.top_shapes[0])?;
     for index in 0..e.top_shapes.len() {
-        e.node("Conv")
-            .input(e.bottom(index))
-            .inputs(blobs.iter().copied())
-            .ints("kernel_shape", window.kernel.iter().copied())
-            .ints("strides", window.stride.iter().copied())
-            .ints("pads", [&*window.pad, &*window.pad].concat())
-            .ints("dilations", window.dilation.iter().copied())
-            .int("group", group)
-            .top(e, index);
+        let node = window.node(e, "Conv", index, &after).int("group", group);
+        window.finish(e, node.inputs(weights.iter().copied()), index);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn windows_have_any_number_of_axes() {
+        check(
+            "Convolution",
+            &[
+                (
+                    "num_output: 4 kernel_size: 3",
+                    &[&[2, 3, 7, 8]],
+                    Some((&[&[2, 4, 5, 6]], &[&[4, 3, 3, 3], &[4]])),
+                ),
+                (
+                    "num_output: 6 group: 3 kernel_h: 3 kernel_w: 1 pad_h: 1 pad_w: 0 bias_term: false",
+                    &[&[2, 3, 7, 8]],
+                    Some((&[&[2, 6, 7, 8]], &[&[6, 1, 3, 1]])),
+                ),
+                (
+                    "num_output: 4 kernel_size: 3 stride: 2 dilation: 2",
+                    &[&[2, 3, 7]],
+                    Some((&[&[2, 4, 2]], &[&[4, 3, 3], &[4]])),
+                ),
+                (
+                    "num_output: 4 kernel_size: 1 kernel_size: 2 kernel_size: 3",
+                    &[&[2, 3, 7, 7, 7]],
+                    Some((&[&[2, 4, 7, 6, 5]], &[&[4, 3, 1, 2, 3], &[4]])),
+                ),
+                (
+                    "num_output: 4 kernel_size: 1 axis: -1",
+                    &[&[2, 3]],
+                    Some((&[&[2, 4]], &[&[4, 3], &[4]])),
+                ),
+                (
+                    "num_output: 4 kernel_size: 1 axis: 2",
+                    &[&[2, 3, 5, 7]],
+                    Some((&[&[2, 3, 4, 7]], &[&[4, 5, 1], &[4]])),
+                ),
+                (
+                    "num_output: 1 kernel_size: 4 stride: 2 bias_term: false",
+                    &[&[1, 1, 3, 3], &[1, 1, 3, 3]],
+                    Some((&[&[1, 1, 1, 1], &[1, 1, 1, 1]], &[&[1, 1, 4, 4]])),
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn wrong_windows_are_refused() {
+        let bottom: &[&[i64]] = &[&[2, 3, 7, 8]];
+        let rows = [
+            "num_output: 4",
+            "kernel_size: 3",
+            "num_output: 4 kernel_size: 0",
+            "num_output: 4 kernel_size: 3 stride: 0",
+            "num_output: 4 kernel_size: 3 stride_h: 2",
+            "num_output: 4 kernel_size: 3 kernel_h: 3",
+            "num_output: 4 kernel_h: 3",
+            "num_output: 4 kernel_size: 3 pad: 1 pad: 1 pad: 1",
+            "num_output: 4 kernel_size: 8",
+            "num_output: 4 kernel_size: 3 group: 3",
+            "num_output: 4 kernel_size: 3 group: 0",
+            "num_output: 4 kernel_size: 3 axis: 4",
+            "num_output: 4 kernel_size: 4294967295",
+            "num_output: 4 kernel_size: 2147483647 dilation: 2147483647 pad: 2147483647",
+        ];
+        check("Convolution", &rows.map(|text| (text, bottom, None)));
+        check("Convolution", &[("num_output: 1 kernel_size: 1", &[&[1, 1, 3], &[1, 1, 4]], None)]);
+    }
 }

@@ -1,11 +1,42 @@
 //! What each type of layer means: one file a type (or a family), one row of the table each.
 
+mod activation;
+mod arg_max;
+mod batch_norm;
+mod batch_reindex;
+mod concat;
 mod convolution;
+mod crop;
+mod deconvolution;
 mod detection_output;
+mod dropout;
+mod eltwise;
+mod embed;
+mod im2col;
+mod inner_product;
+mod lrn;
+mod mvn;
+mod normalize;
+mod parameter;
+mod permute;
+mod pooling;
+mod power;
+mod prelu;
 mod prior_box;
+mod reduction;
 mod relu;
+mod reshape;
+mod scale;
+mod slice;
+mod softmax;
+mod split;
+mod spp;
+#[cfg(test)]
+mod testing;
+mod tile;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::message::{Message, Place};
 use crate::net::{Layer, Shape};
@@ -28,15 +59,63 @@ pub(crate) struct Rule {
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 
+/// One bottom, one top of its shape, no blobs, no nodes: what a rule does not mention.
+const PLAIN: Rule = Rule {
+    layer_type: "",
+    parameters: None,
+    bottoms: (1, 1),
+    tops: (1, 1),
+    shapes: as_bottoms,
+    emit: |_| Ok(()),
+};
+
 /// As many as there are.
 pub(crate) const ANY: usize = usize::MAX;
 
 /// Every type of layer that is known, by name.
 static RULES: &[&Rule] = &[
+    &activation::ABS_VAL,
+    &arg_max::ARG_MAX,
+    &activation::BNLL,
+    &batch_norm::BATCH_NORM,
+    &batch_reindex::BATCH_REINDEX,
+    &scale::BIAS,
+    &concat::CONCAT,
     &convolution::CONVOLUTION,
+    &crop::CROP,
+    &deconvolution::DECONVOLUTION,
     &detection_output::DETECTION_OUTPUT,
+    &dropout::DROPOUT,
+    &activation::ELU,
+    &eltwise::ELTWISE,
+    &embed::EMBED,
+    &power::EXP,
+    &reshape::FLATTEN,
+    &im2col::IM2COL,
+    &inner_product::INNER_PRODUCT,
+    &lrn::LRN,
+    &power::LOG,
+    &mvn::MVN,
+    &normalize::NORMALIZE,
+    &prelu::PRELU,
+    &parameter::PARAMETER,
+    &permute::PERMUTE,
+    &pooling::POOLING,
+    &power::POWER,
     &prior_box::PRIOR_BOX,
     &relu::RELU,
+    &reduction::REDUCTION,
+    &reshape::RESHAPE,
+    &spp::SPP,
+    &scale::SCALE,
+    &activation::SIGMOID,
+    &split::SILENCE,
+    &slice::SLICE,
+    &softmax::SOFTMAX,
+    &split::SPLIT,
+    &activation::TANH,
+    &activation::THRESHOLD,
+    &tile::TILE,
 ];
 
 /// What a type of layer means, if it is known.
@@ -97,9 +176,34 @@ impl Setup<'_> {
     }
 }
 
-/// The number of elements. Shapes that a layer makes were checked to have less than 2^63.
-pub(crate) fn count(shape: &[i64]) -> i64 {
-    shape.iter().product()
+/// The number of elements, or of those of some axes.
+pub(crate) fn count(shape: &[i64]) -> Result<i64> {
+    let product = shape.iter().try_fold(1_i128, |product, &dim| product.checked_mul(dim.into()));
+    size(product.unwrap_or(i128::MAX))
+}
+
+/// A computed size, if it is one for Caffe, whose sizes are of the type `int`.
+pub(crate) fn size(computed: i128) -> Result<i64> {
+    match i32::try_from(computed) {
+        Ok(size) if size >= 0 => Ok(size.into()),
+        _ => Err(Error::invalid(format_args!("a size of {computed}"))),
+    }
+}
+
+/// Refuses a layer if the axis of its first bottom that grows with the batch is one of those for
+/// which the graph has weights or numbers.
+fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
+    match e.bottom_batch[0] {
+        Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(
+            "its axis {axis} grows with the batch; what it computes is for one size"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A shape without axes from `axis` on, and `rest` in their place.
+fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
+    [&shape[..axis], rest].concat()
 }
 
 /// A dimension of a blob as Caffe's older code sees it: four axes, those that are missing 1.
@@ -113,4 +217,14 @@ pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
 /// Each top is as the bottom of its number.
 pub(crate) fn as_bottoms(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: setup.bottoms.to_vec(), blobs: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_sorted_by_name() {
+        assert!(RULES.is_sorted_by(|one, next| one.layer_type < next.layer_type));
+    }
 }

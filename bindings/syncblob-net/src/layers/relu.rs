@@ -1,17 +1,11 @@
 //! max(x, 0), with a slope for what is below.
 
-use super::{as_bottoms, Rule};
+use super::{Rule, PLAIN};
 use crate::onnx::Emit;
 use crate::Result;
 
-pub(super) static RELU: Rule = Rule {
-    layer_type: "ReLU",
-    parameters: Some("relu_param"),
-    bottoms: (1, 1),
-    tops: (1, 1),
-    shapes: as_bottoms,
-    emit,
-};
+pub(super) static RELU: Rule =
+    Rule { layer_type: "ReLU", parameters: Some("relu_param"), emit, ..PLAIN };
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.parameters.ignore("engine");

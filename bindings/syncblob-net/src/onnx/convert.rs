@@ -28,9 +28,20 @@ const OBEYED: &[&str] = &[
     "loss_param",
 ];
 
-/// Types that compute with full precision in a file of halves: boxes, which need it, and operators
-/// that have no halves.
-const FULL_PRECISION: &[&str] = &["DetectionOutput", "PriorBox", "ROIPooling", "PSROIPooling"];
+/// Types that compute with full precision in a file of halves: boxes, indices and sums of many
+/// squares, which need it, and operators that have no halves.
+const FULL_PRECISION: &[&str] = &[
+    "ArgMax",
+    "BatchReindex",
+    "DetectionOutput",
+    "Embed",
+    "MVN",
+    "Normalize",
+    "PriorBox",
+    "PSROIPooling",
+    "Reduction",
+    "ROIPooling",
+];
 
 /// A layer of the graph, its blobs resolved to values: a blob that is written in place is several.
 struct Step<'n> {

@@ -70,6 +70,11 @@ impl Emit<'_> {
         Ok(self.graph.initializer(wish, DataType::Float, dims, Data::Stored(at)))
     }
 
+    /// All of the layer's own blobs.
+    pub fn blobs(&mut self) -> Result<Vec<Value>> {
+        (0..self.blob_shapes.len()).map(|index| self.blob(index)).collect()
+    }
+
     /// The values of one of the layer's own blobs, for what is computed of them.
     pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
         let (model, at) = self.place_of(index)?;
@@ -138,6 +143,20 @@ impl Node {
     pub fn top(self, e: &mut Emit<'_>, index: usize) {
         let top = e.tops[index];
         self.add(e, &[top]);
+    }
+
+    /// Adds the node; its outputs are the tops of the layer.
+    pub fn all_tops(self, e: &mut Emit<'_>) {
+        let tops = e.tops;
+        self.add(e, tops);
+    }
+
+    /// Adds the node; its first output is a top of the layer, the second for other nodes.
+    pub fn top_and_value(self, e: &mut Emit<'_>, index: usize) -> Value {
+        let value = e.graph.value(format!("{}/{}", e.layer.name, self.op));
+        let top = e.tops[index];
+        self.add(e, &[top, value]);
+        value
     }
 
     /// Adds the node; its output is for other nodes of the layer.

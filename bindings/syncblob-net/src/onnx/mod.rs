@@ -15,12 +15,13 @@ use syncblob::Model;
 pub(crate) use emit::{Emit, Weights};
 pub(crate) use graph::{Node, Value};
 pub use preprocess::{Mean, Preprocessing};
+pub(crate) use proto::DataType;
 
 use self::convert::{growing_axis, Ends, Plan};
 use self::graph::Graph;
 use self::proto::{
-    DataType, Dimension, DimensionValue, GraphProto, ModelProto, OperatorSetIdProto,
-    StringStringEntryProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
+    Dimension, DimensionValue, GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto,
+    TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 use self::write::Parts;
 use crate::net::Shape;

@@ -1,0 +1,40 @@
+//! Parts of a batch, by index.
+
+use super::{with_rest, Rule, Setup, Shapes, PLAIN};
+use crate::onnx::{DataType, Emit};
+use crate::{Error, Result};
+
+pub(super) static BATCH_REINDEX: Rule =
+    Rule { layer_type: "BatchReindex", bottoms: (2, 2), shapes, emit, ..PLAIN };
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    match (&*setup.bottoms[0], &*setup.bottoms[1]) {
+        ([_, parts @ ..], indices @ [_]) => Ok(Shapes::top(with_rest(indices, 1, parts))),
+        _ => {
+            Err(Error::invalid("the indices have one axis, and what they choose from at least one"))
+        }
+    }
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    let indices = e.node("Cast").int("to", DataType::Int64 as i64).input(e.bottom(1)).value(e);
+    e.node("Gather").int("axis", 0).input(e.bottom(0)).input(indices).top(e, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn a_part_for_each_index() {
+        check(
+            "BatchReindex",
+            &[
+                ("", &[&[2, 3], &[7]], Some((&[&[7, 3]], &[]))),
+                ("", &[&[2, 3], &[7, 1]], None),
+                ("", &[&[], &[7]], None),
+            ],
+        );
+    }
+}

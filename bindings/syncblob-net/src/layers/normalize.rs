@@ -1,0 +1,61 @@
+//! A blob over the root of its sum of squares, times weights: SSD's layer.
+
+use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use crate::onnx::Emit;
+use crate::{Error, Result};
+
+pub(super) static NORMALIZE: Rule =
+    Rule { layer_type: "Normalize", parameters: Some("norm_param"), shapes, emit, ..PLAIN };
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let bottom = &setup.bottoms[0];
+    if !(2..=4).contains(&bottom.len()) {
+        return Err(Error::invalid(format_args!("a bottom with {} axes", bottom.len())));
+    }
+    let scale = match setup.parameters.bool("channel_shared") {
+        true => vec![],
+        false => vec![bottom[1]],
+    };
+    Ok(Shapes::top(bottom.clone()).with_blobs(vec![scale]))
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    e.parameters.ignore("scale_filler");
+    let axes = e.bottom_shapes[0].len();
+    let across = e.parameters.bool("across_spatial");
+    let mut dims = e.blob_shapes[0].clone();
+    if !dims.is_empty() {
+        fixed(e, 1..2)?;
+        dims.resize(axes - 1, 1);
+    }
+    let (scale, eps) = (e.blob_as(0, dims)?, e.float(e.parameters.float("eps")));
+    let summed: Vec<i64> = (1..if across { axes as i64 } else { 2 }).collect();
+    let summed = e.ints(&summed);
+    let x = e.bottom(0);
+    let squares = e.node("Mul").input(x).input(x).value(e);
+    let sum = e.node("ReduceSum").int("keepdims", 1).input(squares).input(summed).value(e);
+    let sum = e.node("Add").input(sum).input(eps).value(e);
+    let norm = e.node("Sqrt").input(sum).value(e);
+    let normal = e.node("Div").input(x).input(norm).value(e);
+    e.node("Mul").input(normal).input(scale).top(e, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn weights_are_one_or_one_a_channel() {
+        let bottom: &[&[i64]] = &[&[2, 3, 4, 5]];
+        check(
+            "Normalize",
+            &[
+                ("", bottom, Some((bottom, &[&[]]))),
+                ("channel_shared: false", bottom, Some((bottom, &[&[3]]))),
+                ("", &[&[2]], None),
+                ("", &[&[2, 3, 4, 5, 6]], None),
+            ],
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! The maximum or the mean of windows. Caffe lays windows in its own way: their number is rounded
+//! up, and the last begins inside the image or the padding before it.
+
+use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
+use crate::message::{Message, Place};
+use crate::onnx::{Emit, Node, Value};
+use crate::{Error, Result};
+
+pub(super) static POOLING: Rule = Rule {
+    layer_type: "Pooling",
+    parameters: Some("pooling_param"),
+    tops: (1, 2),
+    shapes,
+    emit,
+    ..PLAIN
+};
+
+/// The windows along one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Windows {
+    pub size: i64,
+    pub kernel: i64,
+    pub stride: i64,
+    pub pad: i64,
+    /// How many there are.
+    pub number: i64,
+}
+
+impl Windows {
+    /// Lays windows, which may be fewer than fit into the padded size.
+    pub fn new(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<Self> {
+        if kernel < 1 || stride < 1 || pad >= kernel || size < 1 {
+            let text = format_args!("kernel {kernel}, stride {stride} and pad {pad} over {size}");
+            return Err(Error::invalid(text));
+        }
+        Ok(Self { size, kernel, stride, pad, number: number(size, kernel, stride, pad, up)? })
+    }
+
+    /// Where the last window begins, from where the padding begins.
+    fn last(&self) -> i64 {
+        (self.number - 1) * self.stride
+    }
+
+    /// The padding behind the image that the last window needs.
+    fn pad_after(&self) -> i64 {
+        (self.last() + self.kernel - self.size - self.pad).max(0)
+    }
+
+    /// Of each window the length that Caffe divides by: what is inside the image and its padding.
+    fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
+        let end = self.size + 2 * self.pad;
+        (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
+    }
+
+    /// Whether all windows are inside the image and its padding.
+    fn whole(&self) -> bool {
+        self.pad_after() <= self.pad
+    }
+}
+
+/// Computed as Caffe does, with `float`.
+#[allow(clippy::cast_precision_loss)]
+fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64> {
+    let steps = (size + 2 * pad - kernel) as f32 / stride as f32;
+    #[allow(clippy::cast_possible_truncation)] // less than 2^34
+    let mut number = if up { steps.ceil() } else { steps.floor() } as i64 + 1;
+    if pad > 0 && (number - 1) * stride >= size + pad {
+        number -= 1;
+    }
+    if number < 1 {
+        let text = format_args!("a kernel of {kernel} over {size} and twice {pad}");
+        return Err(Error::invalid(text));
+    }
+    if (number - 1) * stride >= size + pad {
+        return Err(Error::unsupported("a window outside of the image, whose value means nothing"));
+    }
+    super::size(number.into())
+}
+
+/// Height and width.
+pub(super) struct Pool {
+    pub method: &'static str,
+    pub windows: [Windows; 2],
+    global: bool,
+}
+
+impl Pool {
+    fn new(setup: &Setup<'_>) -> Result<Self> {
+        let p = setup.parameters;
+        let sizes = plane(&setup.bottoms[0])?;
+        let global = p.bool("global_pooling");
+        let strides = pair(p, "stride", ("stride_h", "stride_w"), Some(1))?;
+        let pads = pair(p, "pad", ("pad_h", "pad_w"), Some(0))?;
+        let kernels = if global {
+            let others = ["kernel_size", "kernel_h", "kernel_w"].map(|name| p.has(name));
+            if others != [false; 3] || strides != [1, 1] || pads != [0, 0] {
+                return Err(Error::invalid("global_pooling beside a kernel, a pad or a stride"));
+            }
+            sizes
+        } else {
+            pair(p, "kernel_size", ("kernel_h", "kernel_w"), None)?
+        };
+        let lay = |up| -> Result<[Windows; 2]> {
+            let axis = |at: usize| Windows::new(sizes[at], kernels[at], strides[at], pads[at], up);
+            Ok([axis(0)?, axis(1)?])
+        };
+        let windows = match rounding(p) {
+            Rounding::Up => lay(true)?,
+            Rounding::Down => lay(false)?,
+            Rounding::Unclear => either(lay(true), lay(false))?,
+        };
+        Ok(Self { method: p.enumeration("pool"), windows, global })
+    }
+
+    pub fn of(method: &'static str, windows: [Windows; 2]) -> Self {
+        Self { method, windows, global: false }
+    }
+
+    /// The shape of the top.
+    pub fn shape(&self, bottom: &[i64]) -> Vec<i64> {
+        [&bottom[..2], &self.windows.map(|windows| windows.number)].concat()
+    }
+
+    fn node(&self, op: &'static str, x: Value) -> Node {
+        let w = &self.windows;
+        Node::new(op)
+            .input(x)
+            .ints("kernel_shape", w.map(|axis| axis.kernel))
+            .ints("strides", w.map(|axis| axis.stride))
+            .ints("pads", [w[0].pad, w[1].pad, w[0].pad_after(), w[1].pad_after()])
+    }
+
+    /// The maxima of windows.
+    pub fn maximum(&self, x: Value) -> Node {
+        match self.global {
+            true => Node::new("GlobalMaxPool").input(x),
+            false => self.node("MaxPool", x),
+        }
+    }
+
+    /// The means of windows. Where the last is cut, ONNX divides by another length, which a factor
+    /// for each window makes good; without pads both leave out what is outside.
+    pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Node {
+        if self.global {
+            return Node::new("GlobalAveragePool").input(x);
+        }
+        let w = &self.windows;
+        let mean = self.node("AveragePool", x);
+        if w.iter().all(|axis| axis.pad == 0) {
+            return mean.int("count_include_pad", 0);
+        }
+        let mean = mean.int("count_include_pad", 1);
+        if w.iter().all(Windows::whole) {
+            return mean;
+        }
+        let (mean, factors) = (mean.value(e), factors(w));
+        let factors = e.floats(&[w[0].number, w[1].number], &factors);
+        e.node("Mul").input(mean).input(factors)
+    }
+}
+
+/// Of each window its whole area over that inside the image and its padding.
+#[allow(clippy::cast_precision_loss)]
+fn factors(w: &[Windows; 2]) -> Vec<f32> {
+    let whole = (w[0].kernel * w[1].kernel) as f32;
+    let areas = w[0].lengths().flat_map(|height| w[1].lengths().map(move |width| height * width));
+    areas.map(|area| whole / area as f32).collect()
+}
+
+/// Height and width of a bottom with four axes.
+pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
+    match *bottom {
+        [_, _, height, width] => Ok([size(height.into())?, size(width.into())?]),
+        _ => Err(Error::invalid(format_args!("a bottom with {} axes, not 4", bottom.len()))),
+    }
+}
+
+/// A field for both axes, or one for each.
+fn pair(p: &Message, both: &str, (h, w): (&str, &str), default: Option<i64>) -> Result<[i64; 2]> {
+    let values = match (p.given_int(both), p.given_int(h), p.given_int(w), default) {
+        (Some(one), None, None, _) | (None, None, None, Some(one)) => [one, one],
+        (None, Some(h), Some(w), _) => [h, w],
+        _ => {
+            let text = format_args!("neither {both} alone nor both {h} and {w}");
+            return Err(Error::invalid(text));
+        }
+    };
+    let [h, w] = values.map(|value| size(value.into()));
+    Ok([h?, w?])
+}
+
+enum Rounding {
+    Up,
+    Down,
+    /// In bytes one number is `ceil_mode` of some forks and `round_mode` of others, which are
+    /// opposites.
+    Unclear,
+}
+
+fn rounding(p: &Message) -> Rounding {
+    let (ceil, round) = (p.has("ceil_mode"), p.has("round_mode"));
+    let mut given = p.all("ceil_mode").chain(p.all("round_mode"));
+    if given.any(|field| matches!(field.place(), Place::Byte(_))) {
+        return Rounding::Unclear;
+    }
+    let down = (ceil && !p.bool("ceil_mode")) || (round && p.enumeration("round_mode") == "FLOOR");
+    if down {
+        Rounding::Down
+    } else {
+        Rounding::Up
+    }
+}
+
+/// What both ways to round make, if it is the same.
+fn either(up: Result<[Windows; 2]>, down: Result<[Windows; 2]>) -> Result<[Windows; 2]> {
+    match (up, down) {
+        (Ok(up), Ok(down)) if up == down => Ok(up),
+        _ => Err(Error::unsupported(
+            "field 13 is ceil_mode in models of some forks and round_mode in those of others, \
+             which round in opposite ways; a prototxt has its name",
+        )),
+    }
+}
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let pool = Pool::new(setup)?;
+    let number = setup.layer.tops.len();
+    if number > 1 && pool.method != "MAX" {
+        return Err(Error::invalid("a second top is for the pool MAX"));
+    }
+    let top = pool.shape(&setup.bottoms[0]);
+    Ok(Shapes { tops: vec![top; number], blobs: Vec::new() })
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    e.parameters.ignore("engine");
+    fixed(e, 2..4)?;
+    let pool = Pool::new(&e.setup())?;
+    let x = e.bottom(0);
+    match (pool.method, e.top_shapes.len()) {
+        ("MAX", 1) => pool.maximum(x).top(e, 0),
+        ("MAX", _) => maximum_and_mask(e, &pool),
+        ("AVE", _) => pool.mean(e, x).top(e, 0),
+        (other, _) => return Err(Error::unsupported(format_args!("the pool {other}"))),
+    }
+    Ok(())
+}
+
+/// The second top has where in its plane each maximum is, ONNX where in the whole blob.
+fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
+    let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
+    let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
+    let places = e.node("Mod").input(places).input(plane).value(e);
+    e.node("CastLike").input(places).input(e.bottom(0)).top(e, 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::testing::check;
+
+    #[test]
+    fn windows_are_rounded_up_and_begin_inside() {
+        let bottom: &[&[i64]] = &[&[1, 2, 7, 8]];
+        check(
+            "Pooling",
+            &[
+                ("kernel_size: 3 stride: 2", bottom, Some((&[&[1, 2, 3, 4]], &[]))),
+                ("kernel_size: 2 stride: 2 pad: 1", bottom, Some((&[&[1, 2, 4, 5]], &[]))),
+                ("kernel_size: 2 stride: 3 pad: 1", bottom, Some((&[&[1, 2, 3, 3]], &[]))),
+                ("kernel_h: 3 kernel_w: 9 stride: 2", bottom, Some((&[&[1, 2, 3, 1]], &[]))),
+                ("kernel_size: 3 stride_h: 1 stride_w: 5", bottom, Some((&[&[1, 2, 5, 2]], &[]))),
+                ("global_pooling: true pool: AVE", bottom, Some((&[&[1, 2, 1, 1]], &[]))),
+                (
+                    "kernel_size: 3 ceil_mode: false stride: 2",
+                    bottom,
+                    Some((&[&[1, 2, 3, 3]], &[])),
+                ),
+                (
+                    "kernel_size: 3 round_mode: FLOOR stride: 2",
+                    bottom,
+                    Some((&[&[1, 2, 3, 3]], &[])),
+                ),
+                ("kernel_size: 7 kernel_h: 1", bottom, None),
+                ("kernel_h: 1", bottom, None),
+                ("kernel_size: 3 pad: 3", bottom, None),
+                ("kernel_size: 3 stride: 0", bottom, None),
+                ("kernel_size: 9", bottom, None),
+                ("kernel_size: 3 global_pooling: true", bottom, None),
+                ("stride: 2 global_pooling: true", bottom, None),
+                ("kernel_size: 3", &[&[2, 7, 8]], None),
+                ("kernel_size: 4294967295", bottom, None),
+            ],
+        );
+        let mask = "kernel_size: 7";
+        check("Pooling", &[(mask, bottom, Some((&[&[1, 2, 1, 2], &[1, 2, 1, 2]], &[])))]);
+    }
+
+    #[test]
+    fn a_cut_window_has_its_own_length() {
+        let windows = Windows::new(6, 3, 2, 1, true).unwrap();
+        assert_eq!((windows.number, windows.pad_after(), windows.whole()), (4, 2, false));
+        assert_eq!(windows.lengths().collect::<Vec<_>>(), [3, 3, 3, 2]);
+        let windows = Windows::new(5, 3, 2, 1, true).unwrap();
+        assert_eq!((windows.number, windows.pad_after(), windows.whole()), (3, 1, true));
+    }
+
+    #[test]
+    fn a_window_without_values_is_refused() {
+        let error = Windows::new(5, 1, 3, 0, true).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+    }
+}

@@ -1,0 +1,49 @@
+//! max(x, 0), with a learned slope for what is below: one a channel, or one for all.
+
+use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use crate::onnx::Emit;
+use crate::{Error, Result};
+
+pub(super) static PRELU: Rule =
+    Rule { layer_type: "PReLU", parameters: Some("prelu_param"), shapes, emit, ..PLAIN };
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let bottom = &setup.bottoms[0];
+    if bottom.len() < 2 {
+        return Err(Error::invalid("a bottom without channels"));
+    }
+    let slopes = match setup.parameters.bool("channel_shared") {
+        true => vec![],
+        false => vec![bottom[1]],
+    };
+    Ok(Shapes::top(bottom.clone()).with_blobs(vec![slopes]))
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    e.parameters.ignore("filler");
+    fixed(e, 1..2)?;
+    let mut dims = vec![1; e.bottom_shapes[0].len() - 1];
+    dims[0] = e.blob_shapes[0].first().copied().unwrap_or(1);
+    let slopes = e.blob_as(0, dims)?;
+    e.node("PRelu").input(e.bottom(0)).input(slopes).top(e, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn slopes_are_one_a_channel_or_one() {
+        let bottom: &[&[i64]] = &[&[2, 3, 4]];
+        check(
+            "PReLU",
+            &[
+                ("", bottom, Some((bottom, &[&[3]]))),
+                ("channel_shared: true", bottom, Some((bottom, &[&[]]))),
+                ("", &[&[2, 3]], Some((&[&[2, 3]], &[&[3]]))),
+                ("", &[&[3]], None),
+            ],
+        );
+    }
+}
