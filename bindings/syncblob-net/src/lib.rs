@@ -10,7 +10,10 @@ mod onnx;
 mod print;
 mod schema;
 mod shapes;
+#[cfg(test)]
+mod testing;
 mod text;
+mod upgrade;
 mod wire;
 
 pub use error::{Error, ErrorKind, Problem, Result};
@@ -18,3 +21,4 @@ pub use limits::Limits;
 pub use message::{Field, Message, Place, Value};
 pub use net::{Layer, Net, Shape};
 pub use onnx::{Mean, Onnx, OnnxOptions, Preprocessing};
+pub use upgrade::{upgrade, Upgraded};

@@ -1,0 +1,114 @@
+//! Nets of Caffe's older generations in the current form, as Caffe's own upgrade makes them.
+
+mod data;
+mod inputs;
+mod types;
+mod v0;
+mod v1;
+
+use crate::message::{Field, Label, Message, Place, Value};
+use crate::Result;
+
+/// A `NetParameter` in Caffe's current form.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Upgraded {
+    /// The net: `layer` alone, fields in the order of their numbers.
+    pub net: Message,
+    /// What did not fit into the current form and was left out, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Brings a `NetParameter` of any of Caffe's generations into the current form: V0 and V1 layers,
+/// inputs that the net itself lists, data layers' own transformations, BatchNorm's old parameters.
+/// A net that is in this form already stays as it is.
+///
+/// # Errors
+/// [`Invalid`](crate::ErrorKind::Invalid) for a net of two generations, and for what Caffe
+/// refuses to upgrade; [`Unsupported`](crate::ErrorKind::Unsupported) for a type of layer that
+/// the old generation did not have.
+pub fn upgrade(mut net: Message) -> Result<Upgraded> {
+    let mut notes = Vec::new();
+    v0::upgrade(&mut net, &mut notes)?;
+    data::upgrade(&mut net);
+    v1::upgrade(&mut net, &mut notes)?;
+    inputs::upgrade(&mut net)?;
+    for layer in messages_mut(&mut net, "layer") {
+        forget_batch_norm_parameters(layer);
+    }
+    sort(&mut net);
+    Ok(Upgraded { net, notes })
+}
+
+/// Three `param` of a BatchNorm layer are of a time when they had to be there.
+fn forget_batch_norm_parameters(layer: &mut Message) {
+    if layer.text("type") == b"BatchNorm" && layer.all("param").count() == 3 {
+        layer.fields.retain(|field| field.name() != "param");
+    }
+}
+
+/// Orders the fields of the net and of its layers by number, as Caffe prints them. Those that the
+/// schema does not know come last.
+fn sort(message: &mut Message) {
+    message.fields.sort_by_key(|field| match &field.label {
+        Label::Known(info) => info.number,
+        Label::Unknown(_) => u32::MAX,
+    });
+    for field in &mut message.fields {
+        if let Value::Message(message) = &mut field.value {
+            sort(message);
+        }
+    }
+}
+
+/// The values of a repeated field of messages, to change them.
+fn messages_mut<'a>(
+    message: &'a mut Message,
+    name: &'a str,
+) -> impl Iterator<Item = &'a mut Message> {
+    let fields = message.fields.iter_mut().filter(move |field| is(field, name));
+    fields.filter_map(|field| match &mut field.value {
+        Value::Message(message) => Some(&mut **message),
+        _ => None,
+    })
+}
+
+/// Whether it is the field of that name, and not one that the schema lacks.
+fn is(field: &Field, name: &str) -> bool {
+    matches!(field.label, Label::Known(info) if info.name == name)
+}
+
+/// The same value as another message's field; `None` if that message has none of the name.
+fn moved(field: Field, name: &str, to: &Message, layer_type: &str) -> Option<Field> {
+    let info = to.info.by_name(name, layer_type)?;
+    Some(Field::new(Label::Known(info), field.place, field.value))
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.as_bytes().into())
+}
+
+/// The messages of parameters that are added to a layer, one of each name.
+#[derive(Default)]
+struct Children(Vec<(&'static str, Message)>);
+
+impl Children {
+    /// The message of a layer's field; a new one if it is the first of its name.
+    fn of(&mut self, name: &'static str, layer: &Message) -> &mut Message {
+        let found = self.0.iter().position(|child| child.0 == name);
+        let at = found.unwrap_or_else(|| {
+            self.0.push((name, Message::new(layer.type_of(name), Place::Made)));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    fn finish(self, layer: &mut Message) {
+        for (name, message) in self.0 {
+            layer.push(name, Value::Message(Box::new(message)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

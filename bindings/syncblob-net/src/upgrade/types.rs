@@ -1,0 +1,98 @@
+//! What the older generations called the types of layers.
+
+use crate::message::Message;
+
+/// V0's names; the number in V1 is the place, from 1.
+const V0: &[&str] = &[
+    "accuracy",
+    "bnll",
+    "concat",
+    "conv",
+    "data",
+    "dropout",
+    "euclidean_loss",
+    "flatten",
+    "hdf5_data",
+    "hdf5_output",
+    "im2col",
+    "images",
+    "infogain_loss",
+    "innerproduct",
+    "lrn",
+    "multinomial_logistic_loss",
+    "pool",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "softmax_loss",
+    "split",
+    "tanh",
+    "window_data",
+];
+
+/// The current names of V1's types; the number is the place. The last is a fork's.
+const V1: &[&str] = &[
+    "",
+    "Accuracy",
+    "BNLL",
+    "Concat",
+    "Convolution",
+    "Data",
+    "Dropout",
+    "EuclideanLoss",
+    "Flatten",
+    "HDF5Data",
+    "HDF5Output",
+    "Im2col",
+    "ImageData",
+    "InfogainLoss",
+    "InnerProduct",
+    "LRN",
+    "MultinomialLogisticLoss",
+    "Pooling",
+    "ReLU",
+    "Sigmoid",
+    "Softmax",
+    "SoftmaxWithLoss",
+    "Split",
+    "TanH",
+    "WindowData",
+    "Eltwise",
+    "Power",
+    "SigmoidCrossEntropyLoss",
+    "HingeLoss",
+    "MemoryData",
+    "ArgMax",
+    "Threshold",
+    "DummyData",
+    "Slice",
+    "MVN",
+    "AbsVal",
+    "Silence",
+    "ContrastiveLoss",
+    "Exp",
+    "Deconvolution",
+    "Crop",
+];
+
+/// Types of forks with a number that Caffe gave to another: the parameters that tell them, and
+/// their name.
+const FORKS: &[(usize, &str, &str)] = &[
+    (30, "convolution_param", "Convolution3D"),
+    (31, "pooling_param", "Pooling3D"),
+    (34, "convolution_param", "Deconvolution3D"),
+    (40, "upsample_param", "Upsample"),
+];
+
+/// The number in V1 of a V0 layer's type.
+pub(super) fn v0_type(name: &[u8]) -> Option<i64> {
+    let place = V0.iter().position(|known| known.as_bytes() == name)?;
+    i64::try_from(place + 1).ok()
+}
+
+/// The current name of a V1 layer's type.
+pub(super) fn v1_type(number: i64, layer: &Message) -> Option<&'static str> {
+    let number = usize::try_from(number).ok()?;
+    let fork = FORKS.iter().find(|row| row.0 == number && layer.has(row.1));
+    fork.map(|row| row.2).or_else(|| V1.get(number).copied())
+}
