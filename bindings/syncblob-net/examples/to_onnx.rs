@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::sync::Arc;
 
 use syncblob::Model;
-use syncblob_net::{Net, OnnxOptions};
+use syncblob_net::{Net, NetOptions, OnnxOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: to_onnx PROTOTXT CAFFEMODEL ONNX".into());
     };
     let model = Arc::new(Model::open(model)?);
-    let net = Net::new(&fs::read(prototxt)?, Some(model))?;
+    let net = Net::from_prototxt(&fs::read(prototxt)?, &NetOptions::default())?;
+    let net = net.with_weights(model)?;
     let converted = net.to_onnx(&OnnxOptions::default())?;
     converted.write(BufWriter::new(File::create(onnx)?))?;
     Ok(())

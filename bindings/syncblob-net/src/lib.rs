@@ -2,6 +2,8 @@
 //! shapes of all blobs, and the same net as an ONNX file.
 
 mod error;
+mod filter;
+mod inputs;
 mod layers;
 mod limits;
 mod message;
@@ -10,15 +12,19 @@ mod onnx;
 mod print;
 mod schema;
 mod shapes;
+mod splits;
 #[cfg(test)]
 mod testing;
 mod text;
+mod training;
 mod upgrade;
+mod weights;
 mod wire;
 
 pub use error::{Error, ErrorKind, Problem, Result};
 pub use limits::Limits;
 pub use message::{Field, Message, Place, Value};
-pub use net::{Layer, Net, Shape};
+pub use net::{model_net, Layer, Net, NetOptions, Shape};
 pub use onnx::{Mean, Onnx, OnnxOptions, Preprocessing};
+pub use shapes::BlobShapes;
 pub use upgrade::{upgrade, Upgraded};

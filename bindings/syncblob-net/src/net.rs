@@ -1,6 +1,18 @@
 //! A net: layers joined by named blobs.
 
-use crate::message::Message;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use syncblob::{Generation, Model};
+
+use crate::filter::State;
+use crate::inputs::{twice, Inputs};
+use crate::message::{Message, Value};
+use crate::upgrade::{upgrade, Upgraded};
+use crate::weights::Stored;
+use crate::wire::read_bytes;
+use crate::{training, Error, ErrorKind, Limits, Result};
 
 /// The shape of a blob.
 pub type Shape = Vec<i64>;
@@ -41,34 +53,260 @@ impl Layer {
     pub fn message(&self) -> &Message {
         &self.message
     }
+
+    fn new(message: Message) -> Self {
+        let all = |field| message.texts(field).into_iter().map(readable).collect();
+        Self {
+            name: readable(message.text("name")),
+            layer_type: readable(message.text("type")),
+            bottoms: all("bottom"),
+            tops: all("top"),
+            message,
+        }
+    }
+
+    /// Whether a top is the bottom of the same place, which it overwrites.
+    fn is_in_place(&self, top: usize) -> bool {
+        self.bottoms.get(top) == self.tops.get(top)
+    }
 }
 
-impl std::fmt::Display for Layer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "layer '{}' ({})", self.name.escape_default(), self.layer_type.escape_default())
     }
 }
 
-// Draft of what the net's own files bring.
+/// A name as text: bytes that are not UTF-8 are escaped.
+fn readable(name: &[u8]) -> String {
+    match std::str::from_utf8(name) {
+        Ok(name) => name.to_owned(),
+        Err(_) => name.escape_ascii().to_string(),
+    }
+}
+
+/// How a [`Net`] is read. The phase is TEST.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct NetOptions {
+    /// How much is read.
+    pub limits: Limits,
+    /// The level that layers' rules are compared with.
+    pub level: i32,
+    /// The stages that layers' rules are compared with, beside those that the net lists.
+    pub stages: Vec<String>,
+    /// Shapes of inputs, by name. They replace what the net says, and are needed where only the
+    /// data would tell the shape.
+    pub inputs: Vec<(String, Shape)>,
+    /// The first dimension of all inputs, if it shall be another.
+    pub batch: Option<i64>,
+}
+
+/// A net in phase TEST: what layers of data, training and loss were left out of, in the order in
+/// which the layers run.
+#[derive(Clone, Debug)]
 pub struct Net {
     pub(crate) name: String,
     pub(crate) inputs: Vec<(String, Shape)>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) outputs: Vec<String>,
-    pub(crate) model: Option<std::sync::Arc<syncblob::Model>>,
-    pub(crate) blobs: Vec<Vec<syncblob::BlobAt>>,
+    pub(crate) model: Option<Arc<Model>>,
+    /// Of each layer, what the model has for it.
+    pub(crate) stored: Vec<Stored>,
+    warnings: Vec<String>,
 }
 
 impl Net {
-    pub(crate) fn infer(
-        &self,
-        _inputs: &[Shape],
-    ) -> crate::Result<Vec<crate::shapes::LayerShapes>> {
-        todo!()
+    /// The net of a prototxt, of any of Caffe's generations.
+    ///
+    /// # Errors
+    /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
+    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as one with
+    /// a bottom that no layer makes; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of
+    /// an old generation that had no such type.
+    pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
+        let message = crate::text::read_text(text, "NetParameter", &options.limits)?;
+        Self::from_message(upgrade(message)?, options)
     }
 
-    pub(crate) fn weights(&self, layer: usize) -> Option<crate::onnx::Weights<'_>> {
-        let model = self.model.as_deref()?;
-        Some(crate::onnx::Weights { model, blobs: &self.blobs[layer] })
+    /// The net that a model itself carries, with its weights. The shapes of inputs are rarely in
+    /// it: options give them.
+    ///
+    /// # Errors
+    /// As [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if the
+    /// model's file cannot be read.
+    pub fn from_model(model: Arc<Model>, options: &NetOptions) -> Result<Self> {
+        let upgraded = model_net(&model, &options.limits)?;
+        Self::from_message(upgraded, options)?.with_weights(model)
+    }
+
+    pub(crate) fn from_message(upgraded: Upgraded, options: &NetOptions) -> Result<Self> {
+        let Upgraded { mut net, notes: mut warnings, .. } = upgraded;
+        let mut layers = included_layers(&mut net, options)?;
+        training::predict(&mut layers, &mut warnings);
+        let inputs = Inputs::take(&mut layers, options, &mut warnings)?;
+        training::leave_out(&mut layers, &inputs, &mut warnings);
+        let outputs = link(&layers, &inputs)?;
+        Ok(Self {
+            name: readable(net.text("name")),
+            inputs: inputs.known,
+            stored: Vec::new(),
+            layers,
+            outputs,
+            model: None,
+            warnings,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Names and shapes of its inputs.
+    pub fn inputs(&self) -> &[(String, Shape)] {
+        &self.inputs
+    }
+
+    /// Its layers, in the order in which they run.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The blobs that no layer reads, in Caffe's order: that of their names.
+    pub fn outputs(&self) -> &[String] {
+        &self.outputs
+    }
+
+    /// What was left out or changed, a sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// The part of the net that computes some of its blobs, which are its outputs. Each is what
+    /// the blob is when all layers have run.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a name that the net lacks.
+    pub fn up_to(&self, outputs: &[String]) -> Result<Self> {
+        let made = self.layers.iter().flat_map(|layer| &layer.tops);
+        let made: HashSet<&String> = made.chain(self.inputs.iter().map(|input| &input.0)).collect();
+        if let Some(name) = outputs.iter().find(|name| !made.contains(name)) {
+            let text = format_args!("the net has no blob '{}'", name.escape_default());
+            return Err(Error::invalid(text));
+        }
+        let mut needed: HashSet<&String> = outputs.iter().collect();
+        let mut stays = vec![false; self.layers.len()];
+        for (at, layer) in self.layers.iter().enumerate().rev() {
+            stays[at] = layer.tops.iter().any(|top| needed.contains(top));
+            if stays[at] {
+                layer.tops.iter().for_each(|top| drop(needed.remove(top)));
+                needed.extend(&layer.bottoms);
+            }
+        }
+        let chosen = |at: &usize| stays[*at];
+        Ok(Self {
+            inputs: self.inputs.iter().filter(|input| needed.contains(&input.0)).cloned().collect(),
+            layers: (0..self.layers.len())
+                .filter(chosen)
+                .map(|at| self.layers[at].clone())
+                .collect(),
+            stored: (0..self.stored.len())
+                .filter(chosen)
+                .map(|at| self.stored[at].clone())
+                .collect(),
+            outputs: outputs.to_vec(),
+            name: self.name.clone(),
+            model: self.model.clone(),
+            warnings: self.warnings.clone(),
+        })
     }
 }
+
+/// The layers of the phase, the level and the stages.
+fn included_layers(net: &mut Message, options: &NetOptions) -> Result<Vec<Layer>> {
+    let (layers, rest) = std::mem::take(&mut net.fields)
+        .into_iter()
+        .partition(|field| field.is_known() && field.name() == "layer");
+    net.fields = rest;
+    let layers: Vec<crate::Field> = layers;
+    let state = State::new(net, options);
+    let mut included = Vec::new();
+    for field in layers {
+        if let Value::Message(layer) = field.value {
+            if state.includes(&layer)? {
+                included.push(Layer::new(*layer));
+            }
+        }
+    }
+    Ok(included)
+}
+
+/// Checks that every bottom is made before it is read and every blob by one layer. Returns the
+/// outputs: what nobody reads when all layers have run.
+fn link(layers: &[Layer], inputs: &Inputs) -> Result<Vec<String>> {
+    let mut read: HashMap<&str, bool> = HashMap::new();
+    read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));
+    for layer in layers {
+        for bottom in &layer.bottoms {
+            match read.get_mut(bottom.as_str()) {
+                Some(read) => *read = true,
+                None => return Err(inputs.missing(bottom).within(layer)),
+            }
+        }
+        for (index, top) in layer.tops.iter().enumerate() {
+            if read.insert(top, false).is_some() && !layer.is_in_place(index) {
+                return Err(Error::invalid(twice(top)).within(layer));
+            }
+        }
+    }
+    let unread = read.into_iter().filter(|(_, read)| !read).map(|(name, _)| name.to_owned());
+    let mut outputs: Vec<String> = unread.collect();
+    outputs.sort_unstable();
+    Ok(outputs)
+}
+
+/// The net that a model carries, in the current form: without the layers that Caffe inserted, and
+/// without the phase in which the model was written.
+///
+/// # Errors
+/// As [`upgrade`]; [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
+pub fn model_net(model: &Model, limits: &Limits) -> Result<Upgraded> {
+    let mut net = read_bytes(&model.message()?, "NetParameter", limits)?;
+    if model.num_layers() > limits.layers {
+        return Err(too_much(format_args!("{} layers", model.num_layers()), limits.layers));
+    }
+    let mut size = 0;
+    for layer in model {
+        let (field, kind) = match layer.generation() {
+            Generation::Current => ("layer", "LayerParameter"),
+            _ => ("layers", "V1LayerParameter"),
+        };
+        let bytes = layer.message()?;
+        size += bytes.len();
+        if size > limits.size {
+            return Err(too_much("bytes of layers without their blobs", limits.size));
+        }
+        let message = read_bytes(&bytes, kind, limits)?;
+        net.push(field, Value::Message(Box::new(message)));
+    }
+    let mut upgraded = upgrade(net)?;
+    for field in &mut upgraded.net.fields {
+        if let Value::Message(layer) = &mut field.value {
+            layer.fields.retain(|field| !(field.is_known() && field.name() == "phase"));
+        }
+    }
+    crate::splits::join(&mut upgraded.net);
+    Ok(upgraded)
+}
+
+fn too_much(what: impl fmt::Display, limit: usize) -> Error {
+    Error::new(ErrorKind::Limit, format_args!("{what}: more than {limit}"))
+}
+
+#[cfg(test)]
+mod tests;

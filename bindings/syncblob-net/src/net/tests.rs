@@ -1,0 +1,193 @@
+use super::{Net, NetOptions};
+use crate::ErrorKind;
+
+fn read(text: &str) -> crate::Result<Net> {
+    Net::from_prototxt(text.as_bytes(), &NetOptions::default())
+}
+
+fn with_inputs(text: &str, inputs: &[(&str, &[i64])]) -> crate::Result<Net> {
+    let inputs = inputs.iter().map(|(name, shape)| ((*name).to_owned(), shape.to_vec()));
+    let options = NetOptions { inputs: inputs.collect(), ..NetOptions::default() };
+    Net::from_prototxt(text.as_bytes(), &options)
+}
+
+/// Names and types, as `name:type`.
+fn layers(net: &Net) -> String {
+    let names = net.layers().iter().map(|layer| format!("{}:{}", layer.name(), layer.layer_type()));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+const IN: &str =
+    "layer { name: 'in' type: 'Input' top: 'd' input_param { shape { dim: 1 dim: 4 } } }
+";
+
+#[test]
+fn outputs_are_what_nobody_reads_by_name() {
+    let net = read(&format!(
+        "{IN} layer {{ name: 'z' type: 'ReLU' bottom: 'd' top: 'z' }}
+         layer {{ name: 'b' type: 'ReLU' bottom: 'd' top: 'b' }}
+         layer {{ name: 'i' type: 'ReLU' bottom: 'b' top: 'b' }}
+         layer {{ name: 'm' type: 'ReLU' bottom: 'd' top: 'm' }}
+         layer {{ name: 's' type: 'Silence' bottom: 'm' }}"
+    ));
+    let net = net.unwrap();
+    assert_eq!(net.outputs(), ["b", "z"]);
+    assert_eq!(net.inputs(), [("d".to_owned(), vec![1, 4])]);
+    assert_eq!(layers(&net), "z:ReLU b:ReLU i:ReLU m:ReLU s:Silence");
+    let part = net.up_to(&["b".into()]).unwrap();
+    assert_eq!((layers(&part).as_str(), part.outputs()), ("b:ReLU i:ReLU", &["b".to_owned()][..]));
+    let error = net.up_to(&["x".into()]).unwrap_err();
+    assert_eq!(error.to_string(), "the net has no blob 'x'");
+}
+
+/// A net of an input layer and its input, or the error.
+const INPUTS: &[(&str, &[(&str, &[i64])], &str)] = &[
+    ("input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4", &[], "d [1, 2, 3, 4]"),
+    ("input: 'd' input_shape { dim: 1 dim: 2 }", &[], "d [1, 2]"),
+    ("input: 'd' input_shape { dim: 1 dim: 2 }", &[("d", &[5, 6])], "d [5, 6]"),
+    ("input: 'd'", &[("d", &[5, 6])], "d [5, 6]"),
+    (
+        "layer { name: 'x' type: 'Input' top: 'd' top: 'e' input_param { shape { dim: 3 } } }",
+        &[],
+        "d [3] e [3]",
+    ),
+    (
+        "layer { name: 'x' type: 'DummyData' top: 'd' top: 'e' dummy_data_param { num: 1 num: 2
+           channels: 3 height: 4 width: 5 } }",
+        &[],
+        "d [1, 3, 4, 5]",
+    ),
+    (
+        "layer { name: 'x' type: 'DummyData' top: 'd' dummy_data_param { shape { dim: 7 } } }",
+        &[],
+        "d [7]",
+    ),
+    (
+        "layer { name: 'x' type: 'MemoryData' top: 'd' top: 'e'
+           memory_data_param { batch_size: 2 channels: 3 height: 4 width: 5 } }",
+        &[],
+        "d [2, 3, 4, 5]",
+    ),
+    ("layer { name: 'x' type: 'Data' top: 'd' top: 'l' }", &[("d", &[1, 2])], "d [1, 2]"),
+    (
+        "layer { name: 'x' type: 'Data' top: 'd' }",
+        &[],
+        "layer 'r' (ReLU): its bottom 'd' comes from layer 'x' (Data), whose shape is not known: \
+         give it by --input d=SHAPE",
+    ),
+    (
+        "",
+        &[],
+        "layer 'r' (ReLU): no layer makes its bottom 'd': if it is an input, give its shape by \
+         --input d=SHAPE",
+    ),
+    ("", &[("d", &[1]), ("f", &[2])], "the net has no input 'f'"),
+    ("", &[("d", &[1]), ("r", &[2])], "'r' is not an input: a layer makes it"),
+    (
+        "layer { name: 'x' type: 'Input' top: 'd' top: 'e' top: 'f' input_param {
+           shape { dim: 3 } shape { dim: 3 } } }",
+        &[],
+        "layer 'x' (Input): 2 shapes for 3 tops",
+    ),
+];
+
+#[test]
+fn inputs_come_from_layers_and_options() {
+    for (text, given, expected) in INPUTS {
+        let text = format!("{text} layer {{ name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }}");
+        let found = match with_inputs(&text, given) {
+            Ok(net) => {
+                let inputs = net.inputs().iter().map(|(name, shape)| format!("{name} {shape:?}"));
+                inputs.collect::<Vec<_>>().join(" ")
+            }
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(found, *expected, "{text}");
+    }
+}
+
+#[test]
+fn a_batch_is_the_first_dimension_of_all_inputs() {
+    let options = NetOptions { batch: Some(7), ..NetOptions::default() };
+    let net = Net::from_prototxt(IN.as_bytes(), &options).unwrap();
+    assert_eq!(net.inputs(), [("d".to_owned(), vec![7, 4])]);
+}
+
+/// Layers behind an input and the data of labels, what stays, and the outputs.
+const TRAINING: &[(&str, &str, &str)] = &[
+    (
+        "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }
+         layer { name: 'a' type: 'Accuracy' bottom: 'd' bottom: 'l' top: 'a' }",
+        "s:Softmax",
+        "loss",
+    ),
+    (
+        "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' top: 'p' }",
+        "s:Softmax",
+        "p",
+    ),
+    (
+        "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }
+         layer { name: 'p' type: 'Softmax' bottom: 'd' top: 'p' }",
+        "p:Softmax",
+        "p",
+    ),
+    (
+        "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
+         layer { name: 'e' type: 'EuclideanLoss' bottom: 'r' bottom: 'l' top: 'e' }",
+        "r:ReLU",
+        "r",
+    ),
+    // What is only for the labels goes, too.
+    (
+        "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
+         layer { name: 'q' type: 'Slice' bottom: 'l' top: 'm' top: 'n' }
+         layer { name: 't' type: 'Silence' bottom: 'n' }
+         layer { name: 'e' type: 'EuclideanLoss' bottom: 'r' bottom: 'm' top: 'e' }",
+        "r:ReLU",
+        "r",
+    ),
+    (
+        "layer { name: 'c' type: 'SigmoidCrossEntropyLoss' bottom: 'd' bottom: 'l' top: 'c' }",
+        "c:Sigmoid",
+        "c",
+    ),
+];
+
+#[test]
+fn layers_of_training_go() {
+    for (text, stays, outputs) in TRAINING {
+        let text = format!("{IN} layer {{ name: 'y' type: 'HDF5Data' top: 'l' }} {text}");
+        let net = read(&text).unwrap();
+        assert_eq!((layers(&net).as_str(), net.outputs().join(" ").as_str()), (*stays, *outputs));
+        assert!(!net.warnings().is_empty());
+        assert_eq!(net.inputs().len(), 1);
+    }
+}
+
+#[test]
+fn nets_that_caffe_refuses() {
+    let refused = [
+        (
+            "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
+             layer { name: 'b' type: 'ReLU' bottom: 'd' top: 'a' }",
+            "layer 'b' (ReLU): its top 'a' is made by another layer, too",
+        ),
+        (
+            "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
+             layer { name: 'b' type: 'Eltwise' bottom: 'd' bottom: 'a' top: 'a' }",
+            "layer 'b' (Eltwise): its top 'a' is made by another layer, too",
+        ),
+        ("layer { name: 'i' type: 'Input' top: 'd' }", "layer 'i' (Input): its top 'd'"),
+        (
+            "layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }
+             layer { name: 'b' type: 'ReLU' bottom: 'd' top: 'b' }",
+            "layer 'a' (ReLU): no layer makes its bottom 'b'",
+        ),
+    ];
+    for (text, expected) in refused {
+        let error = read(&format!("{IN}{text}")).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+}

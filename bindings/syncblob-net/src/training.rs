@@ -1,0 +1,84 @@
+//! Layers that only training and testing by labels need: they go away.
+
+use std::collections::HashSet;
+
+use crate::inputs::Inputs;
+use crate::layers::rule;
+use crate::net::Layer;
+
+/// A loss that computes what users want of it, and the layer that computes that alone.
+const PREDICTING: &[(&str, &str)] =
+    &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
+
+/// Makes losses the layers that predict, where none does so already.
+pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
+    let predicted: HashSet<(&str, String)> = layers
+        .iter()
+        .filter_map(|layer| {
+            let row = PREDICTING.iter().find(|row| row.1 == layer.layer_type)?;
+            Some((row.0, layer.bottoms.first()?.clone()))
+        })
+        .collect();
+    for layer in layers {
+        let Some(row) = PREDICTING.iter().find(|row| row.0 == layer.layer_type) else { continue };
+        let Some(bottom) = layer.bottoms.first() else { continue };
+        if predicted.contains(&(row.0, bottom.clone())) {
+            continue;
+        }
+        warnings.push(format!("{layer}: became {}, without the loss", row.1));
+        row.1.clone_into(&mut layer.layer_type);
+        layer.bottoms.truncate(1);
+        layer.tops = layer.tops.last().into_iter().cloned().collect();
+    }
+}
+
+/// Whether a layer measures, and nothing that is predicted depends on it.
+fn measures(layer: &Layer) -> bool {
+    let kind = layer.layer_type.as_str();
+    rule(kind).is_none()
+        && (kind.contains("Loss")
+            || kind.ends_with("Accuracy")
+            || ["DetectionEvaluate", "HDF5Output"].contains(&kind))
+}
+
+/// Removes layers that measure, and those that only prepare what they need of labels, where there
+/// are none.
+pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut Vec<String>) {
+    let lacking = lacking(layers, inputs);
+    let (mut wanted, mut measured) = (HashSet::new(), HashSet::new());
+    let mut stays = vec![true; layers.len()];
+    for (at, layer) in layers.iter().enumerate().rev() {
+        let mut bottoms = layer.bottoms.iter();
+        let is_wanted = layer.tops.iter().any(|top| wanted.contains(top));
+        let is_measured = layer.tops.iter().any(|top| measured.contains(top));
+        if measures(layer) {
+            wanted.extend(bottoms.next());
+            measured.extend(bottoms);
+        } else if lacking[at] && !is_wanted && (is_measured || layer.tops.is_empty()) {
+            measured.extend(bottoms);
+        } else {
+            wanted.extend(bottoms);
+            continue;
+        }
+        stays[at] = false;
+    }
+    for (layer, _) in layers.iter().zip(&stays).filter(|(_, stays)| !**stays) {
+        warnings.push(format!("{layer}: left out, it is for training and testing"));
+    }
+    let mut stays = stays.into_iter();
+    layers.retain(|_| stays.next().unwrap_or(true));
+}
+
+/// Which layers depend on blobs that nobody makes.
+fn lacking(layers: &[Layer], inputs: &Inputs) -> Vec<bool> {
+    let mut made: HashSet<&String> = inputs.known.iter().map(|input| &input.0).collect();
+    let mut lacking = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let lacks = layer.bottoms.iter().any(|bottom| !made.contains(bottom));
+        if !lacks {
+            made.extend(&layer.tops);
+        }
+        lacking.push(lacks);
+    }
+    lacking
+}

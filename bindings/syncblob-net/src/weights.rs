@@ -1,0 +1,195 @@
+//! Which blobs of a model belong to which layer: by the layers' names, and by those that layers
+//! share their blobs under.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use syncblob::{BlobAt, Model};
+
+use crate::layers::count;
+use crate::message::Message;
+use crate::net::{Layer, Net, Shape};
+use crate::onnx::Weights;
+use crate::{Error, Result};
+
+/// What a model has for a layer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stored {
+    /// The model's layer of that name, if there is one.
+    layer: Option<usize>,
+    /// Its blobs' shapes.
+    pub shapes: Vec<Shape>,
+    forms: Vec<Form>,
+    /// Where the layer's blobs are: its own, and those that it shares.
+    blobs: Vec<BlobAt>,
+}
+
+/// What a blob of the model is beside its shape.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// Whether it has four dimensions only because old messages have no others.
+    legacy: bool,
+    /// Whether the values are there.
+    whole: bool,
+}
+
+impl Net {
+    /// The net with weights: each layer of the model belongs to the first of its name.
+    /// [`to_onnx`](Net::to_onnx) compares the blobs' shapes with those that the layers need.
+    ///
+    /// # Errors
+    /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
+    pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        for (at, layer) in self.layers.iter().enumerate() {
+            first.entry(&layer.name).or_insert(at);
+        }
+        let mut stored = vec![Stored::default(); self.layers.len()];
+        let mut unknown = Vec::new();
+        for layer in &*model {
+            match first.get(&*layer.name()) {
+                Some(&at) => stored[at] = Stored::of(&layer)?,
+                None if layer.num_blobs() > 0 => unknown.push(layer.name()),
+                None => {}
+            }
+        }
+        for name in unknown {
+            let name = name.escape_default();
+            self.warn(format!("the net has no layer '{name}': the model's was left out"));
+        }
+        share(&self.layers, &mut stored);
+        self.model = Some(model);
+        self.stored = stored;
+        Ok(self)
+    }
+
+    /// The weights of a layer, if the net has any.
+    pub(crate) fn weights(&self, layer: usize) -> Option<Weights<'_>> {
+        let model = self.model.as_deref()?;
+        Some(Weights { model, blobs: &self.stored.get(layer)?.blobs })
+    }
+
+    /// Compares what the model has with the shapes that a layer needs.
+    pub(crate) fn check_weights(&self, layer: usize, needed: &[Shape]) -> Result<()> {
+        match self.stored.get(layer) {
+            Some(stored) => stored.check(needed),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Stored {
+    fn of(layer: &syncblob::Layer<'_>) -> Result<Self> {
+        let mut stored = Self { layer: Some(layer.index()), ..Self::default() };
+        for blob in layer.blobs() {
+            let blob = blob?;
+            let info = blob.info();
+            stored.shapes.push(info.shape().iter().map(|&dim| dim as i64).collect());
+            let (legacy, whole) = (info.is_legacy(), info.data_count() == info.count());
+            stored.forms.push(Form { legacy, whole });
+            stored.blobs.push(blob.at());
+        }
+        Ok(stored)
+    }
+
+    fn check(&self, needed: &[Shape]) -> Result<()> {
+        if self.layer.is_none() && self.blobs.len() < needed.len() {
+            return Err(Error::invalid("the model has no layer of this name"));
+        }
+        if self.layer.is_some() && self.shapes.len() != needed.len() {
+            let (has, needs) = (self.shapes.len(), needed.len());
+            return Err(Error::invalid(format_args!(
+                "the model has {has} blobs for it, and it needs {needs}"
+            )));
+        }
+        for (index, (shape, form)) in self.shapes.iter().zip(&self.forms).enumerate() {
+            if !same_shape(shape, form.legacy, &needed[index]) {
+                let (has, needs) = (shown(shape), shown(&needed[index]));
+                return Err(Error::invalid(format_args!(
+                    "its blob {index} is {has} in the model, and it needs {needs}"
+                )));
+            }
+            if !form.whole {
+                let text = format_args!("its blob {index} has no values in the model");
+                return Err(Error::invalid(text));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Caffe's rule: an old message's four dimensions may be a shape with fewer axes and ones before.
+fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
+    match stored.len().checked_sub(needed.len()) {
+        Some(more) if legacy => {
+            stored[more..] == *needed && stored[..more].iter().all(|&dim| dim == 1)
+        }
+        _ => stored == needed,
+    }
+}
+
+pub(crate) fn shown(shape: &[i64]) -> String {
+    let dims: Vec<String> = shape.iter().map(i64::to_string).collect();
+    format!("({})", dims.join(", "))
+}
+
+/// The names that a layer shares its blobs under, blob by blob; an empty name is none.
+fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
+    let parameters = layer.message.messages("param").enumerate();
+    parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
+}
+
+/// Layers that share a blob have the one that Caffe copies last: they share the memory, too.
+fn share(layers: &[Layer], stored: &mut [Stored]) {
+    let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
+    for (layer, stored) in layers.iter().zip(&*stored) {
+        for (blob, parameters) in shared_names(layer) {
+            if let Some(at) = stored.blobs.get(blob) {
+                let known = last.entry(parameters.text("name")).or_insert(*at);
+                if (known.layer, known.index) < (at.layer, at.index) {
+                    *known = *at;
+                }
+            }
+        }
+    }
+    for (layer, stored) in layers.iter().zip(stored) {
+        for (blob, parameters) in shared_names(layer) {
+            let Some(shared) = last.get(parameters.text("name")) else { continue };
+            if blob == stored.blobs.len() {
+                stored.blobs.push(*shared);
+            } else if let Some(own) = stored.blobs.get_mut(blob) {
+                *own = *shared;
+            }
+        }
+    }
+}
+
+/// The shapes of blobs that layers share, each of the first layer that has it.
+#[derive(Default)]
+pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
+
+impl<'n> Shared<'n> {
+    /// Checks that a layer's blobs are as those that it shares.
+    pub fn check(&mut self, layer: &'n Layer, blobs: &[Shape]) -> Result<()> {
+        for (blob, parameters) in shared_names(layer) {
+            let Some(shape) = blobs.get(blob) else { break };
+            let name = parameters.text("name");
+            let owner = self.0.entry(name).or_insert_with(|| shape.clone());
+            let same = match parameters.enumeration("share_mode") {
+                "PERMISSIVE" => count(owner)? == count(shape)?,
+                _ => owner == shape,
+            };
+            if !same {
+                let (name, other) = (name.escape_ascii(), shown(owner));
+                return Err(Error::invalid(format_args!(
+                    "its blob {blob} is {}, and '{name}', which it shares, is {other}",
+                    shown(shape)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use std::sync::Arc;
+
+use syncblob::{Blob, Format, Model, Payload};
+
+use super::same_shape;
+use crate::{Net, NetOptions, Result};
+
+/// A model of layers with blobs of these shapes, which hold the layer's number.
+fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    for (number, (name, blobs)) in layers.iter().enumerate() {
+        let layer = model.add_layer(name, "Convolution").unwrap();
+        for shape in *blobs {
+            let blob = Blob::<f32>::full(*shape, number as f32).unwrap();
+            model.add_blob(layer, &blob, Payload::Data).unwrap();
+        }
+    }
+    Arc::new(model)
+}
+
+fn net(layers: &[(&str, &str)], model: Arc<Model>) -> Net {
+    let mut text = "layer { name: 'in' type: 'Input' top: 'd' input_param { shape {
+        dim: 1 dim: 4 dim: 8 dim: 8 } } }"
+        .to_owned();
+    for (name, more) in layers {
+        text += &format!(
+            "layer {{ name: '{name}' type: 'Convolution' bottom: 'd' top: '{name}/{}'
+             convolution_param {{ num_output: 2 kernel_size: 1 bias_term: false }} {more} }}",
+            text.len()
+        );
+    }
+    let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+    net.with_weights(model).unwrap()
+}
+
+fn infer(net: &Net) -> Result<()> {
+    let shapes: Vec<_> = net.inputs().iter().map(|input| input.1.clone()).collect();
+    net.infer(&shapes).map(drop)
+}
+
+/// The layers of the model that the net's layers have their first blob from.
+fn layers_of(net: &Net) -> Vec<usize> {
+    infer(net).unwrap();
+    let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
+    blobs.map(|at| at.layer.unwrap()).collect()
+}
+
+const BLOB: &[&[usize]] = &[&[2, 4, 1, 1]];
+
+#[test]
+fn layers_have_the_weights_of_their_names() {
+    let model = model(&[("b", BLOB), ("x", BLOB), ("a", BLOB), ("y", &[])]);
+    let net = net(&[("a", ""), ("b", "")], model);
+    assert_eq!(layers_of(&net), [2, 0]);
+    assert_eq!(net.warnings(), ["the net has no layer 'x': the model's was left out"]);
+}
+
+#[test]
+fn of_two_layers_of_one_name_the_last_of_the_model_counts() {
+    let net = net(&[("a", "")], model(&[("a", BLOB), ("a", BLOB)]));
+    assert_eq!(layers_of(&net), [1]);
+}
+
+#[test]
+fn shared_blobs_are_those_that_caffe_copies_last() {
+    let named = "param { name: 'w' }";
+    let layers = [("a", named), ("b", ""), ("c", named)];
+    assert_eq!(
+        layers_of(&net(&layers, model(&[("c", BLOB), ("b", BLOB), ("a", BLOB)]))),
+        [2, 1, 2]
+    );
+    assert_eq!(
+        layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB), ("c", BLOB)]))),
+        [2, 1, 2]
+    );
+    // One of them is enough.
+    assert_eq!(layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB)]))), [0, 1, 0]);
+}
+
+#[test]
+fn weights_that_do_not_fit_are_refused() {
+    let short: &[&[usize]] = &[&[2, 4, 1]];
+    let refused = [
+        (model(&[]), "the model has no layer of this name"),
+        (model(&[("a", &[])]), "the model has 0 blobs for it, and it needs 1"),
+        (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, and it needs 1"),
+        (model(&[("a", short)]), "its blob 0 is (2, 4, 1) in the model, and it needs (2, 4, 1, 1)"),
+    ];
+    for (model, reason) in refused {
+        let error = infer(&net(&[("a", "")], model)).unwrap_err();
+        assert_eq!(error.problems_of()[0].reason, reason);
+    }
+}
+
+#[test]
+fn a_second_layer_of_a_name_has_no_weights() {
+    let error = infer(&net(&[("a", ""), ("a", "")], model(&[("a", BLOB)]))).unwrap_err();
+    assert_eq!(error.to_string(), "layer 'a' (Convolution): the model has no layer of this name");
+}
+
+#[test]
+fn shared_blobs_have_one_shape() {
+    let text = |second: &str| {
+        format!(
+            "layer {{ name: 'in' type: 'Input' top: 'd' input_param {{ shape {{ dim: 1 dim: 4 dim: 8
+             dim: 8 }} }} }}
+             layer {{ name: 'a' type: 'Convolution' bottom: 'd' top: 'a' param {{ name: 'w' }}
+             convolution_param {{ num_output: 2 kernel_size: 2 bias_term: false }} }}
+             layer {{ name: 'b' type: 'Convolution' bottom: 'd' top: 'b' {second}
+             convolution_param {{ num_output: 8 kernel_size: 1 bias_term: false }} }}"
+        )
+    };
+    let read = |mode: &str| {
+        let second = format!("param {{ name: 'w' share_mode: {mode} }}");
+        Net::from_prototxt(text(&second).as_bytes(), &NetOptions::default()).unwrap()
+    };
+    infer(&read("PERMISSIVE")).unwrap();
+    let error = infer(&read("STRICT")).unwrap_err();
+    let reason = "its blob 0 is (8, 4, 1, 1), and 'w', which it shares, is (2, 4, 2, 2)";
+    assert_eq!(error.problems_of()[0].reason, reason);
+}
+
+#[test]
+fn old_shapes_may_have_ones_before() {
+    let shapes: &[(&[i64], bool, &[i64], bool)] = &[
+        (&[1, 1, 1, 20], true, &[20], true),
+        (&[1, 1, 1, 20], false, &[20], false),
+        (&[1, 1, 10, 20], true, &[10, 20], true),
+        (&[1, 1, 1, 1], true, &[], true),
+        (&[20, 1, 1, 1], true, &[20], false),
+        (&[2, 1, 10, 20], true, &[10, 20], false),
+        (&[2, 3, 10, 20], true, &[2, 3, 10, 20], true),
+        (&[1, 1, 10, 20], true, &[1, 1, 1, 10, 20], false),
+        (&[10, 20], false, &[10, 20], true),
+        (&[20, 10], false, &[10, 20], false),
+    ];
+    for (stored, legacy, needed, same) in shapes {
+        assert_eq!(same_shape(stored, *legacy, needed), *same, "{stored:?} {needed:?}");
+    }
+}
