@@ -5,6 +5,7 @@ mod caffe;
 mod layers;
 pub mod names;
 mod numpy;
+pub mod onnx;
 pub mod plan;
 mod safetensors;
 mod values;
@@ -19,6 +20,7 @@ use glob::Pattern;
 use syncblob::{Dtype, Format};
 
 use self::caffe::Net;
+use self::onnx::{convert_net, NetArguments, NetTask};
 use self::plan::{Plan, Wishes};
 use self::values::Reader;
 use crate::interrupt::Interrupt;
@@ -49,13 +51,14 @@ use crate::{advice, complain, Status};
     2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The file to read
-    #[arg(value_name = "IN")]
-    input: PathBuf,
+    /// The file to read, then the file to write; for .onnx the prototxt, if there is one, and the
+    /// model
+    #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
+    files: Vec<PathBuf>,
 
-    /// The file to write
-    #[arg(value_name = "OUT")]
-    output: PathBuf,
+    /// The file to write, if FILE are only those to read
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
 
     /// Read IN as this format, instead of detecting it
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -93,6 +96,9 @@ pub struct Arguments {
     /// Replace OUT if it exists
     #[arg(short, long)]
     force: bool,
+
+    #[command(flatten)]
+    net: NetArguments,
 }
 
 const AFTER_HELP: &str = "\
@@ -189,7 +195,54 @@ pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// The exit status; an error is one of standard output.
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
-    let output = &arguments.output;
+    let (inputs, output) = match (&arguments.output, arguments.files.as_slice()) {
+        (Some(output), inputs) => (inputs, output),
+        (None, [inputs @ .., output]) => (inputs, output),
+        (None, []) => unreachable!("the parser wants a file"),
+    };
+    match inputs {
+        [_] | [_, _] if onnx::is_onnx(output) => Ok(run_net(arguments, inputs, output)),
+        [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
+        [_] => Ok(wrong("an option for .onnx, but OUT is not one")),
+        [] => Ok(wrong("a file to read and a file to write, or --output")),
+        _ => Ok(wrong("more than one file to read, but OUT is not an .onnx")),
+    }
+}
+
+fn wrong(text: &str) -> Status {
+    crate::wrong_usage(&crate::Arguments::command().error(ErrorKind::WrongNumberOfValues, text))
+}
+
+fn run_net(arguments: &Arguments, inputs: &[PathBuf], output: &Path) -> Status {
+    let task = NetTask {
+        inputs,
+        output,
+        arguments: &arguments.net,
+        force: arguments.force,
+        note: &crate::note,
+    };
+    match convert_net(&task, &Interrupt::default()) {
+        // A line for each layer that cannot be converted.
+        Err(Failure::Told(text)) => {
+            text.lines().for_each(|line| complain(&printable(line)));
+            Status::FAILURE
+        }
+        result => ended(result),
+    }
+}
+
+fn ended(result: Result<()>) -> Status {
+    match result {
+        Ok(()) => Status::SUCCESS,
+        Err(Failure::Interrupted) => Status::FAILURE,
+        Err(failure) => {
+            complain(&printable(&failure.to_string()));
+            Status::FAILURE
+        }
+    }
+}
+
+fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result<Status> {
     let Some(format) = output_format(arguments.to.map(FileFormat::from), output) else {
         let name = output.to_string_lossy();
         let text = format!("'{}' does not say its format: --to does", printable(&name));
@@ -197,7 +250,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
         return Ok(crate::wrong_usage(&error));
     };
     let task = Task {
-        input: &arguments.input,
+        input,
         output,
         from: arguments.from.map(FileFormat::from),
         wishes: Wishes {
@@ -215,12 +268,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let interrupt = Interrupt::default();
     match convert(&task, &interrupt) {
         Ok(Some(plan)) => list(format, &plan, output).map(|()| Status::SUCCESS),
-        Ok(None) => Ok(Status::SUCCESS),
-        Err(Failure::Interrupted) => Ok(Status::FAILURE),
-        Err(failure) => {
-            complain(&printable(&failure.to_string()));
-            Ok(Status::FAILURE)
-        }
+        result => Ok(ended(result.map(|_| ()))),
     }
 }
 

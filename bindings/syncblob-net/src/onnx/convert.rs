@@ -61,19 +61,19 @@ struct BlobValue<'n> {
     made_by: (Option<usize>, usize),
 }
 
-/// The layers that outputs need, and the values between them.
+/// The layers of a net, and the values between them.
 pub(super) struct Plan<'n> {
     net: &'n Net,
     shapes: &'n [LayerShapes],
     steps: Vec<Step<'n>>,
     values: Vec<BlobValue<'n>>,
-    /// The values of the net's inputs, of those that are needed.
+    /// The values of the net's inputs.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
 }
 
 impl<'n> Plan<'n> {
-    pub fn new(net: &'n Net, shapes: &'n [LayerShapes], outputs: &[String]) -> Result<Self> {
+    pub fn new(net: &'n Net, shapes: &'n [LayerShapes]) -> Result<Self> {
         let mut plan = Self {
             net,
             shapes,
@@ -97,14 +97,12 @@ impl<'n> Plan<'n> {
             let tops = tops.collect();
             plan.steps.push(Step { layer, index, bottoms, tops });
         }
-        let outputs = if outputs.is_empty() { &net.outputs } else { outputs };
-        for name in outputs {
+        for name in &net.outputs {
             let value = last.get(name.as_str()).ok_or_else(|| {
                 Error::invalid(format_args!("the net has no blob '{}'", name.escape_default()))
             })?;
             plan.outputs.push(*value);
         }
-        plan.prune();
         Ok(plan)
     }
 
@@ -120,21 +118,6 @@ impl<'n> Plan<'n> {
         }
         self.values.push(BlobValue { blob, last: true, made_by });
         self.values.len() - 1
-    }
-
-    /// Leaves out what no output needs.
-    fn prune(&mut self) {
-        let mut needed: HashSet<usize> = self.outputs.iter().copied().collect();
-        let mut kept = Vec::new();
-        for step in std::mem::take(&mut self.steps).into_iter().rev() {
-            if step.tops.iter().any(|top| needed.contains(top)) {
-                needed.extend(&step.bottoms);
-                kept.push(step);
-            }
-        }
-        kept.reverse();
-        self.steps = kept;
-        self.inputs.retain(|input| needed.contains(input));
     }
 }
 

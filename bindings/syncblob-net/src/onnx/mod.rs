@@ -66,11 +66,18 @@ impl Net {
     /// [`Error::problems_of`](crate::Error::problems_of) has them all;
     /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves.
     pub fn to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
+        match options.outputs.as_slice() {
+            [] => self.whole_to_onnx(options),
+            outputs => self.up_to(outputs)?.whole_to_onnx(options),
+        }
+    }
+
+    fn whole_to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let layers = self.infer(&inputs)?;
         let other = options.batch.as_deref().map(|name| self.with_larger_batch(&inputs, name));
         let other = other.transpose()?;
-        let plan = Plan::new(self, &layers, &options.outputs)?;
+        let plan = Plan::new(self, &layers)?;
         let mut graph = Graph::default();
         let larger = other.as_ref().map(|other| other.1.as_slice());
         let ends = plan.build(&mut graph, larger, options)?;
@@ -108,6 +115,11 @@ impl Onnx {
             return Err(crate::Error::new(crate::ErrorKind::Limit, text));
         }
         self.parts.write(self.model.as_deref(), &mut out)
+    }
+
+    /// Bytes of all weights and constants in the file.
+    pub fn size_of_values(&self) -> u64 {
+        self.parts.size_of_values()
     }
 
     /// Whether there are more weights than one file holds.

@@ -1,0 +1,235 @@
+//! A whole net into ONNX: the layers of a prototxt or of the model itself, and the weights.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use syncblob::Model;
+use syncblob_net::{Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
+
+use super::{about_input, about_output, Note};
+use crate::interrupt::Interrupt;
+use crate::output::Target;
+use crate::progress::Progress;
+use crate::source::{Failure, Result};
+
+/// Options that only a net in ONNX has.
+#[derive(clap::Args, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Options for .onnx")]
+pub struct NetArguments {
+    /// The shape of an input, such as data=1x3x224x224; may be given several times
+    #[arg(long = "input", value_name = "NAME=SHAPE", value_parser = named_shape)]
+    inputs: Vec<(String, Vec<i64>)>,
+
+    /// Compute these blobs instead of the net's outputs, and no layer behind them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    outputs: Vec<String>,
+
+    /// The size of the batch; a name for one that has no fixed size
+    #[arg(long, value_name = "N|NAME")]
+    batch: Option<String>,
+
+    /// Store weights as halves, and compute with them
+    #[arg(long)]
+    fp16: bool,
+
+    /// Subtract a mean from the input first: a .binaryproto, or a number for each channel
+    #[arg(long, value_name = "FILE|B,G,R")]
+    mean: Option<String>,
+
+    /// Multiply the input first, after the mean is subtracted
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    scale: Option<f32>,
+
+    /// Swap red and blue of the input first
+    #[arg(long)]
+    swap_rb: bool,
+}
+
+impl NetArguments {
+    pub fn are_given(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+fn named_shape(text: &str) -> std::result::Result<(String, Vec<i64>), String> {
+    let (name, shape) = text.rsplit_once('=').ok_or("it is not NAME=SHAPE")?;
+    let dims = shape.split(['x', ',']).map(|dim| match dim.parse::<i64>() {
+        Ok(dim) if dim > 0 => Ok(dim),
+        _ => Err(format!("'{dim}' is not a dimension: a shape is like 1x3x224x224")),
+    });
+    Ok((name.to_owned(), dims.collect::<std::result::Result<_, _>>()?))
+}
+
+/// What to convert, and where to.
+pub struct NetTask<'a> {
+    /// A prototxt and a model, or a model alone.
+    pub inputs: &'a [PathBuf],
+    pub output: &'a Path,
+    pub arguments: &'a NetArguments,
+    pub force: bool,
+    pub note: Note<'a>,
+}
+
+/// Converts, and writes the file as a whole or not at all.
+pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<()> {
+    let net = open(task.inputs, task.arguments)?;
+    for warning in net.warnings() {
+        (task.note)(warning);
+    }
+    let writing = |failure| about_output(task.output, failure);
+    let onnx = net.to_onnx(&options(task.arguments)?).map_err(failure)?;
+    let target = Target::new(task.output, task.force).map_err(writing)?;
+    interrupt.listen()?;
+    match onnx.needs_external() {
+        false => target.write(interrupt, task.note, |file| write(&onnx, file.as_file(), interrupt)),
+        true => write_two(task, &target, &onnx, interrupt),
+    }
+    .map_err(writing)
+}
+
+/// The net of the files, of which the last one has the weights.
+fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Net> {
+    let (prototxt, model) = match inputs {
+        [prototxt, model] => (Some(prototxt), model),
+        [model] => (None, model),
+        _ => return Err(Failure::Unsupported("a prototxt and a model, or a model alone".into())),
+    };
+    let text = prototxt.map(|path| read_text(path).map_err(|failure| about_input(path, failure)));
+    let text = text.transpose()?;
+    let opened = Model::open(model).map_err(|error| about_input(model, error.into()))?;
+    let mut options = NetOptions::default();
+    options.inputs.clone_from(&arguments.inputs);
+    options.batch = arguments.batch.as_ref().and_then(|batch| batch.parse().ok());
+    let named = prototxt.unwrap_or(model);
+    let model = Arc::new(opened);
+    let net = match text {
+        Some(text) => Net::from_prototxt(&text, &options).and_then(|net| net.with_weights(model)),
+        None => Net::from_model(model, &options),
+    };
+    net.map_err(|error| about_output(named, failure(error)))
+}
+
+/// A text of a stranger's, of which no more is read than a net may have.
+pub fn read_text(path: &Path) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let most = Limits::default().size as u64 + 1;
+    File::open(path)?.take(most).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+pub fn failure(error: syncblob_net::Error) -> Failure {
+    Failure::Unsupported(error.to_string())
+}
+
+fn options(arguments: &NetArguments) -> Result<OnnxOptions> {
+    let mut options = OnnxOptions::default();
+    options.outputs.clone_from(&arguments.outputs);
+    options.batch = arguments.batch.clone().filter(|batch| batch.parse::<i64>().is_err());
+    options.half = arguments.fp16;
+    options.preprocessing = preprocessing(arguments)?;
+    Ok(options)
+}
+
+fn preprocessing(arguments: &NetArguments) -> Result<Preprocessing> {
+    let mut preprocessing = Preprocessing::default();
+    preprocessing.swap_rb = arguments.swap_rb;
+    preprocessing.scale = arguments.scale;
+    preprocessing.mean = arguments.mean.as_deref().map(mean).transpose()?;
+    Ok(preprocessing)
+}
+
+/// Numbers with commas between them, else a file.
+fn mean(text: &str) -> Result<Mean> {
+    let numbers: std::result::Result<Vec<f32>, _> = text.split(',').map(str::parse).collect();
+    if let Ok(numbers) = numbers {
+        return Ok(Mean::Channels(numbers));
+    }
+    let path = Path::new(text);
+    read_mean(path).map_err(|failure| about_input(path, failure))
+}
+
+fn read_mean(path: &Path) -> Result<Mean> {
+    let model = Model::open(path)?;
+    let blob = model.load::<f32>(0)?;
+    let shape: Vec<i64> = blob.shape().iter().map(|&dim| dim as i64).collect();
+    match *shape.as_slice() {
+        [1, channels, height, width] | [channels, height, width] => {
+            Ok(Mean::Image { shape: [channels, height, width], values: blob.data()?.to_vec() })
+        }
+        _ => Err(Failure::Unsupported(format!("a mean image of shape {shape:?}"))),
+    }
+}
+
+fn write(onnx: &Onnx, file: &File, interrupt: &Interrupt) -> Result<()> {
+    let progress = Progress::new(onnx.size_of_values());
+    let mut out = Watched { out: BufWriter::with_capacity(1 << 18, file), interrupt, progress };
+    onnx.write(&mut out).map_err(|error| interrupted(error, interrupt))?;
+    Ok(out.flush()?)
+}
+
+/// The weights go beside the file, which comes last: it names them.
+fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt) -> Result<()> {
+    let mut name = task.output.file_name().unwrap_or_default().to_owned();
+    name.push(".data");
+    let path = task.output.with_file_name(&name);
+    let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;
+    let name = name.to_string_lossy();
+    target.write(interrupt, task.note, |file| {
+        let mut message = BufWriter::new(file.as_file());
+        values.write(interrupt, task.note, |file| {
+            let progress = Progress::new(onnx.size_of_values());
+            let out = BufWriter::with_capacity(1 << 18, file.as_file());
+            let mut out = Watched { out, interrupt, progress };
+            let written = onnx.write_external(&name, &mut message, &mut out);
+            written.map_err(|error| interrupted(error, interrupt))?;
+            Ok(out.flush()?)
+        })?;
+        Ok(message.flush()?)
+    })
+}
+
+/// The signal, if that is why writing ended.
+fn interrupted(error: syncblob_net::Error, interrupt: &Interrupt) -> Failure {
+    interrupt.check().err().unwrap_or_else(|| failure(error))
+}
+
+/// A file that is being written: a signal ends it, a bar shows it.
+struct Watched<'a, W> {
+    out: W,
+    interrupt: &'a Interrupt,
+    progress: Progress,
+}
+
+impl<W: Write> Write for Watched<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.interrupt.check().map_err(|_| io::Error::other("interrupted"))?;
+        let written = self.out.write(bytes)?;
+        self.progress.advance(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Whether a path is named as a file of ONNX.
+pub fn is_onnx(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_of_inputs() {
+        assert_eq!(named_shape("data=1x3x2x2"), Ok(("data".into(), vec![1, 3, 2, 2])));
+        assert_eq!(named_shape("a=b=7"), Ok(("a=b".into(), vec![7])));
+        for wrong in ["data", "data=", "data=1x0", "data=1x-3", "data=axb"] {
+            assert!(named_shape(wrong).is_err(), "{wrong}");
+        }
+    }
+}
