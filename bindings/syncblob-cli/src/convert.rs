@@ -31,7 +31,7 @@ use crate::standard_output::StandardOutput;
 use crate::text::{grouped, printable};
 use crate::{advice, complain, Status};
 
-/// Convert weights between Caffe's formats, safetensors and NumPy's
+/// Convert weights between Caffe's formats, safetensors and NumPy's, and nets into ONNX
 ///
 /// The content of IN tells its format. The extension of OUT tells what to write:
 /// .caffemodel, .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at
@@ -42,6 +42,11 @@ use crate::{advice, complain, Status};
 /// layers, the name of the net, and the counters of a solver. It leaves out a net's
 /// parameters and connections, and diffs. It writes a .caffemodel in Caffe's
 /// current form.
+///
+/// To an .onnx file it converts the whole net: layers, parameters and weights. FILE is
+/// then the prototxt and the model, or a model alone, which carries its net but rarely the
+/// shapes of its inputs: --input gives them. Blobs keep their names. If a layer cannot be
+/// converted, nothing is written, and every such layer is listed.
 ///
 /// A .safetensors file keeps the layers in its metadata, so you can convert it
 /// back. A .npz or .npy file keeps only the names of tensors: if you convert it
@@ -107,6 +112,8 @@ Examples:
   syncblob convert resnet.caffemodel resnet.safetensors --names torch --apply-scale --dtype f16
   syncblob convert resnet.safetensors resnet.caffemodel
   syncblob convert mean.binaryproto mean.npy
+  syncblob convert deploy.prototxt resnet.caffemodel -o resnet.onnx
+  syncblob convert resnet.caffemodel -o resnet.onnx --input data=1x3x224x224
   syncblob convert --dry-run --only 'conv*' resnet.caffemodel conv.npz
 
 Exit status:

@@ -13,6 +13,7 @@ pub mod naming;
 mod output;
 mod picture;
 mod progress;
+mod prototxt;
 mod report;
 mod shell;
 mod show;
@@ -53,6 +54,7 @@ const EXAMPLES: &str = "\
 Examples:
   syncblob info resnet.caffemodel
   syncblob convert resnet.caffemodel resnet.safetensors
+  syncblob convert deploy.prototxt resnet.caffemodel resnet.onnx
   syncblob diff before.caffemodel after.caffemodel
   syncblob verify *.caffemodel
 
@@ -66,6 +68,7 @@ enum Command {
     Show(show::Arguments),
     Report(report::Arguments),
     Verify(verify::Arguments),
+    Prototxt(prototxt::Arguments),
     Completions(shell::CompletionsArguments),
     Man(shell::ManArguments),
 }
@@ -180,6 +183,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Info(arguments) => info(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Prototxt(arguments) => prototxt::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),

@@ -27,4 +27,5 @@ pub use message::{Field, Message, Place, Value};
 pub use net::{model_net, Layer, Net, NetOptions, Shape};
 pub use onnx::{Mean, Onnx, OnnxOptions, Preprocessing};
 pub use shapes::BlobShapes;
+pub use text::read_prototxt;
 pub use upgrade::{upgrade, Upgraded};

@@ -1,0 +1,70 @@
+//! `prototxt`: the net that a model carries, as text.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use syncblob::Model;
+use syncblob_net::{model_net, read_prototxt, upgrade, Limits, Upgraded};
+
+use crate::convert::onnx::{failure, read_text};
+use crate::source::Result;
+use crate::standard_output::StandardOutput;
+use crate::{complain_of, note, Status};
+
+/// Print the net that a model carries as a prototxt
+///
+/// A .caffemodel holds the layers of its net with their parameters and connections, for
+/// when the prototxt is lost. The text is of Caffe's current form, whatever generation
+/// the file is of. It has the layers of training, too. Shapes of inputs are rarely in a
+/// model.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0 if the net was printed; 1 if it was not; 2 for wrong usage.",
+    after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The model to read
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// FILE is a prototxt: bring it from V0 or V1 into Caffe's current form
+    #[arg(long)]
+    upgrade: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob prototxt resnet.caffemodel > resnet.prototxt
+  syncblob prototxt --upgrade deploy_v1.prototxt > deploy.prototxt
+
+Exit status:
+  0  the net was printed
+  1  FILE cannot be read, or is not a net. The reason is on standard error
+  2  wrong usage";
+
+/// The exit status; an error is one of standard output.
+pub fn run(arguments: &Arguments) -> io::Result<Status> {
+    let net = match arguments.upgrade {
+        true => upgraded(&arguments.file),
+        false => of_model(&arguments.file),
+    };
+    let net = match net {
+        Ok(net) => net,
+        Err(failure) => {
+            complain_of(&arguments.file, &failure);
+            return Ok(Status::FAILURE);
+        }
+    };
+    net.notes.iter().for_each(|text| note(text));
+    let mut out = BufWriter::new(StandardOutput::lock());
+    write!(out, "{}", net.net)?;
+    out.flush()?;
+    Ok(Status::SUCCESS)
+}
+
+fn of_model(path: &Path) -> Result<Upgraded> {
+    model_net(&Model::open(path)?, &Limits::default()).map_err(failure)
+}
+
+fn upgraded(path: &Path) -> Result<Upgraded> {
+    let text = read_text(path)?;
+    read_prototxt(&text, &Limits::default()).and_then(upgrade).map_err(failure)
+}
