@@ -39,7 +39,7 @@ fn plain(e: &mut Emit<'_>, op: &'static str) -> Result<()> {
 }
 
 fn with_engine(e: &mut Emit<'_>, op: &'static str) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     plain(e, op)
 }
 

@@ -21,7 +21,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    ["engine", "moving_average_fraction"].map(|name| e.parameters.ignore(name));
+    e.ignore(["engine", "moving_average_fraction"]);
     let given = e.parameters.has("use_global_stats");
     if given && !e.parameters.bool("use_global_stats") {
         of_batch(e);

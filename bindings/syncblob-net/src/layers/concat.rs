@@ -38,7 +38,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     let axis = axis(&e.setup(), "concat_dim")? as i64;
     let bottoms: Vec<_> = (0..e.bottom_shapes.len()).map(|index| e.bottom(index)).collect();
     e.node("Concat").int("axis", axis).inputs(bottoms).top(e, 0);

@@ -1,6 +1,6 @@
 //! Convolution of any number of axes, with groups and dilation.
 
-use super::{count, fixed, size, Rule, Setup, Shapes, ANY, PLAIN};
+use super::{count, fixed, size, Rule, Setup, Shapes, ANY};
 use crate::message::Message;
 use crate::net::Shape;
 use crate::onnx::{Emit, Node, Value};
@@ -13,7 +13,6 @@ pub(super) static CONVOLUTION: Rule = Rule {
     tops: (1, ANY),
     shapes,
     emit,
-    ..PLAIN
 };
 
 /// The window over the spatial axes: those behind the axis of channels.
@@ -178,9 +177,7 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
 
 /// What changes nothing, and that no weights depend on the batch; then the weights themselves.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
-    for name in ["engine", "force_nd_im2col", "weight_filler", "bias_filler"] {
-        e.parameters.ignore(name);
-    }
+    e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();
     dims.resize(dims.len().max(3), 1);

@@ -27,21 +27,24 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("stable_prod_grad");
+    e.ignore(["stable_prod_grad"]);
     let coefficients = e.parameters.floats("coeff");
     let bottoms: Vec<Value> = (0..e.bottom_shapes.len()).map(|index| e.bottom(index)).collect();
     match e.parameters.enumeration("operation") {
-        "PROD" if !coefficients.is_empty() => Err(Error::invalid("coefficients of a product")),
-        "PROD" => Ok(fold(e, "Mul", &bottoms)),
-        "MAX" => Ok(fold(e, "Max", &bottoms)),
-        "SUM" if coefficients.is_empty() => Ok(fold(e, "Add", &bottoms)),
+        "PROD" if !coefficients.is_empty() => {
+            return Err(Error::invalid("coefficients of a product"))
+        }
+        "PROD" => fold(e, "Mul", &bottoms),
+        "MAX" => fold(e, "Max", &bottoms),
+        "SUM" if coefficients.is_empty() => fold(e, "Add", &bottoms),
         "SUM" => {
             let pairs = bottoms.into_iter().zip(coefficients);
             let terms: Vec<Value> = pairs.map(|(value, by)| times(e, value, by)).collect();
-            Ok(fold(e, "Add", &terms))
+            fold(e, "Add", &terms);
         }
-        other => Err(Error::unsupported(format_args!("the operation {other}"))),
+        other => return Err(Error::unsupported(format_args!("the operation {other}"))),
     }
+    Ok(())
 }
 
 #[allow(clippy::float_cmp)]

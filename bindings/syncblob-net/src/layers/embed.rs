@@ -21,7 +21,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    ["weight_filler", "bias_filler"].map(|name| e.parameters.ignore(name));
+    e.ignore(["weight_filler", "bias_filler"]);
     let blobs = e.blobs()?;
     let rows = e.node("Cast").int("to", DataType::Int64 as i64).input(e.bottom(0)).value(e);
     let gather = e.node("Gather").int("axis", 0).input(blobs[0]).input(rows);

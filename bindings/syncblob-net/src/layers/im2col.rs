@@ -1,7 +1,7 @@
 //! The values under each position of a window, as channels.
 
 use super::convolution::Window;
-use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
+use super::{constants, count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
@@ -22,15 +22,13 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 
 /// A convolution whose kernels each have one 1: where the value comes from.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    for name in ["engine", "force_nd_im2col", "num_output", "bias_term", "group"] {
-        e.parameters.ignore(name);
-    }
-    ["weight_filler", "bias_filler"].map(|name| e.parameters.ignore(name));
+    e.ignore(["engine", "force_nd_im2col", "num_output", "bias_term", "group"]);
+    e.ignore(["weight_filler", "bias_filler"]);
     let window = Window::new(&e.setup())?;
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let channels = e.bottom_shapes[0][window.axis];
     let kernel = count(&window.kernel)?;
-    let number = count(&[channels, kernel, kernel])?;
+    let number = constants(&[channels, kernel, kernel])?;
     let ones = (0..number).map(|at| if at / kernel % kernel == at % kernel { 1.0 } else { 0.0 });
     let dims = [&[channels * kernel, 1], &*window.kernel].concat();
     let weights = e.floats(&dims, &ones.collect::<Vec<f32>>());

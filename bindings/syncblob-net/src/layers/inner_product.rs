@@ -33,7 +33,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    ["weight_filler", "bias_filler"].map(|name| e.parameters.ignore(name));
+    e.ignore(["weight_filler", "bias_filler"]);
     let axis = axis(&e.setup())?;
     let axes = e.bottom_shapes[0].len();
     fixed(e, axis..axes)?;

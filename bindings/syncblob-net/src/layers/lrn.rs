@@ -18,7 +18,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     let k = e.parameters.float("k");
     match e.parameters.enumeration("norm_region") {
         "WITHIN_CHANNEL" => within(e),
@@ -54,7 +54,7 @@ fn within(e: &mut Emit<'_>) -> Result<()> {
     let pool = Pool::of("AVE", [h?, w?]);
     let x = e.bottom(0);
     let squares = e.node("Mul").input(x).input(x).value(e);
-    let mean = pool.mean(e, squares).value(e);
+    let mean = pool.mean(e, squares)?.value(e);
     let [alpha, one, power] =
         [p.float("alpha"), 1.0, -p.float("beta")].map(|number| e.float(number));
     let sum = e.node("Mul").input(mean).input(alpha).value(e);

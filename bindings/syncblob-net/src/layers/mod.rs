@@ -41,7 +41,7 @@ use std::ops::Range;
 use crate::message::{Message, Place};
 use crate::net::{Layer, Shape};
 use crate::onnx::Emit;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// What a type of layer means.
 pub(crate) struct Rule {
@@ -187,6 +187,19 @@ pub(crate) fn size(computed: i128) -> Result<i64> {
     match i32::try_from(computed) {
         Ok(size) if size >= 0 => Ok(size.into()),
         _ => Err(Error::invalid(format_args!("a size of {computed}"))),
+    }
+}
+
+/// The number of elements of a tensor that a rule computes, of which a net's text may want any
+/// number: few enough to keep in memory.
+fn constants(shape: &[i64]) -> Result<i64> {
+    const MOST: i64 = 1 << 24;
+    match count(shape)? {
+        number if number > MOST => {
+            let text = format_args!("{number} numbers that are computed, more than {MOST}");
+            Err(Error::new(ErrorKind::Limit, text))
+        }
+        number => Ok(number),
     }
 }
 

@@ -20,7 +20,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("scale_filler");
+    e.ignore(["scale_filler"]);
     let axes = e.bottom_shapes[0].len();
     let across = e.parameters.bool("across_spatial");
     let mut dims = e.blob_shapes[0].clone();

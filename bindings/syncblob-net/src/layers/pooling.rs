@@ -1,7 +1,7 @@
 //! The maximum or the mean of windows. Caffe lays windows in its own way: their number is rounded
 //! up, and the last begins inside the image or the padding before it.
 
-use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
+use super::{constants, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
 use crate::onnx::{Emit, Node, Value};
 use crate::{Error, Result};
@@ -140,22 +140,23 @@ impl Pool {
 
     /// The means of windows. Where the last is cut, ONNX divides by another length, which a factor
     /// for each window makes good; without pads both leave out what is outside.
-    pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Node {
+    pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
-            return Node::new("GlobalAveragePool").input(x);
+            return Ok(Node::new("GlobalAveragePool").input(x));
         }
         let w = &self.windows;
         let mean = self.node("AveragePool", x);
         if w.iter().all(|axis| axis.pad == 0) {
-            return mean.int("count_include_pad", 0);
+            return Ok(mean.int("count_include_pad", 0));
         }
         let mean = mean.int("count_include_pad", 1);
         if w.iter().all(Windows::whole) {
-            return mean;
+            return Ok(mean);
         }
-        let (mean, factors) = (mean.value(e), factors(w));
-        let factors = e.floats(&[w[0].number, w[1].number], &factors);
-        e.node("Mul").input(mean).input(factors)
+        let dims = w.map(|axis| axis.number);
+        constants(&dims)?;
+        let (mean, factors) = (mean.value(e), e.floats(&dims, &factors(w)));
+        Ok(e.node("Mul").input(mean).input(factors))
     }
 }
 
@@ -233,14 +234,14 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     fixed(e, 2..4)?;
     let pool = Pool::new(&e.setup())?;
     let x = e.bottom(0);
     match (pool.method, e.top_shapes.len()) {
         ("MAX", 1) => pool.maximum(x).top(e, 0),
         ("MAX", _) => maximum_and_mask(e, &pool),
-        ("AVE", _) => pool.mean(e, x).top(e, 0),
+        ("AVE", _) => pool.mean(e, x)?.top(e, 0),
         (other, _) => return Err(Error::unsupported(format_args!("the pool {other}"))),
     }
     Ok(())

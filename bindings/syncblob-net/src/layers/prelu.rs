@@ -20,7 +20,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("filler");
+    e.ignore(["filler"]);
     fixed(e, 1..2)?;
     let mut dims = vec![1; e.bottom_shapes[0].len() - 1];
     dims[0] = e.blob_shapes[0].first().copied().unwrap_or(1);

@@ -8,7 +8,7 @@ pub(super) static RELU: Rule =
     Rule { layer_type: "ReLU", parameters: Some("relu_param"), emit, ..PLAIN };
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     let slope = e.parameters.float("negative_slope");
     let node = match slope {
         0.0 => e.node("Relu"),

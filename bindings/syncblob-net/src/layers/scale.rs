@@ -63,7 +63,7 @@ fn bias_shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn scale(e: &mut Emit<'_>) -> Result<()> {
-    ["filler", "bias_filler"].map(|name| e.parameters.ignore(name));
+    e.ignore(["filler", "bias_filler"]);
     let factor = second(e)?;
     let scaled = e.node("Mul").input(e.bottom(0)).input(factor);
     if e.parameters.bool("bias_term") {
@@ -77,7 +77,7 @@ fn scale(e: &mut Emit<'_>) -> Result<()> {
 }
 
 fn bias(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("filler");
+    e.ignore(["filler"]);
     let term = second(e)?;
     e.node("Add").input(e.bottom(0)).input(term).top(e, 0);
     Ok(())

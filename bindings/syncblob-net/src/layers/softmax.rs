@@ -17,7 +17,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     let axis = axis(&e.setup())? as i64;
     e.node("Softmax").int("axis", axis).input(e.bottom(0)).top(e, 0);
     Ok(())

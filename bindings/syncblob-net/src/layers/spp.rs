@@ -39,7 +39,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.parameters.ignore("engine");
+    e.ignore(["engine"]);
     fixed(e, 1..4)?;
     let levels = levels(&e.setup())?;
     let pooled = levels.iter().map(|level| pool(e, level)).collect::<Result<Vec<Value>>>()?;
@@ -57,7 +57,7 @@ fn pool(e: &mut Emit<'_>, level: &Pool) -> Result<Value> {
     let x = e.bottom(0);
     match level.method {
         "MAX" => Ok(level.maximum(x).value(e)),
-        "AVE" => Ok(level.mean(e, x).value(e)),
+        "AVE" => Ok(level.mean(e, x)?.value(e)),
         other => Err(Error::unsupported(format_args!("the pool {other}"))),
     }
 }

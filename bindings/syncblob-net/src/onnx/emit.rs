@@ -51,6 +51,11 @@ impl Emit<'_> {
         self.bottoms[index]
     }
 
+    /// Marks parameters that change nothing.
+    pub fn ignore<const N: usize>(&self, names: [&str; N]) {
+        names.iter().for_each(|name| self.parameters.ignore(name));
+    }
+
     /// Begins a node. It is added by [`Node::top`] or [`Node::value`].
     #[allow(clippy::unused_self)] // reads as what it belongs to
     pub fn node(&self, op: &'static str) -> Node {
