@@ -160,18 +160,20 @@ impl Message {
         })
     }
 
+    /// The field of a name; where its type depends on the layer's, that of most layers.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
-        let found = fields.find(|field| field.name == name);
+        let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
         found.unwrap_or_else(|| panic!("the schema lacks {}.{name}", self.info.name))
     }
 
-    /// The type of the messages in a field.
-    pub(crate) fn type_of(&self, name: &str) -> &'static str {
-        let Kind::Message(name) = self.declared(name).kind else {
-            panic!("{name} is not a message")
-        };
-        name
+    /// The type of the messages in a field, in a layer of a type.
+    pub(crate) fn type_of(&self, name: &str, layer_type: &str) -> &'static str {
+        let of_type = self.info.by_name(name, layer_type);
+        match of_type.unwrap_or_else(|| self.declared(name)).kind {
+            Kind::Message(name) => name,
+            _ => panic!("{name} is not a message"),
+        }
     }
 
     /// The last value of a field, if it has one.

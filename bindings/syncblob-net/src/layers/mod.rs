@@ -129,7 +129,9 @@ impl Layer {
         let field = rule.parameters.unwrap_or("dropout_param"); // of a type that has none: never read
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
-            None => Cow::Owned(Message::new(self.message.type_of(field), Place::Made)),
+            None => {
+                Cow::Owned(Message::new(self.message.type_of(field, &self.layer_type), Place::Made))
+            }
         }
     }
 }
@@ -234,10 +236,120 @@ pub(crate) fn as_bottoms(setup: &Setup<'_>) -> Result<Shapes> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::message::{Field, Label, Value};
+    use crate::schema::{FieldInfo, Kind};
 
     #[test]
     fn rules_are_sorted_by_name() {
         assert!(RULES.is_sorted_by(|one, next| one.layer_type < next.layer_type));
+    }
+
+    /// Convolution3D has parameters of the same name.
+    #[test]
+    fn parameters_are_those_of_the_type() {
+        let layer = Message::new("LayerParameter", Place::Made);
+        for (layer_type, kind) in [
+            ("Convolution", "ConvolutionParameter"),
+            ("Convolution3D", "Convolution3DParameter"),
+            ("", "ConvolutionParameter"),
+        ] {
+            assert_eq!(layer.type_of("convolution_param", layer_type), kind);
+        }
+    }
+
+    /// Where numbers come from: bytes, and zeros behind them.
+    struct Source<'a>(std::slice::Iter<'a, u8>);
+
+    impl Source<'_> {
+        fn below(&mut self, end: usize) -> usize {
+            usize::from(self.0.next().copied().unwrap_or(0)) % end
+        }
+
+        fn integer(&mut self, field: &FieldInfo) -> i64 {
+            let sizes = [1, 2, 3, 4, 5, 6, 8, 16, 0, -1, -2, i64::from(i32::MAX), 1 << 16];
+            let other = match field.kind {
+                Kind::Uint32 => u32::MAX.into(),
+                Kind::Int32 => i32::MIN.into(),
+                _ => i64::MIN,
+            };
+            match sizes.get(self.below(sizes.len() + 1)) {
+                Some(-2..0) if field.kind == Kind::Uint32 => 1,
+                Some(size) => *size,
+                None => other,
+            }
+        }
+
+        fn value(&mut self, field: &FieldInfo) -> Value {
+            match field.kind {
+                Kind::Bool => Value::Bool(self.below(2) == 1),
+                Kind::Float | Kind::Double => {
+                    Value::Float([0.0, 1.0, -1.0, 0.5, 1e38, f64::NAN][self.below(6)])
+                }
+                Kind::Text | Kind::Bytes => Value::Text(Box::default()),
+                Kind::Enum(_) => Value::Int(self.below(4) as i64),
+                Kind::Message(name) => Value::Message(Box::new(self.message(name))),
+                _ => Value::Int(self.integer(field)),
+            }
+        }
+
+        fn message(&mut self, name: &str) -> Message {
+            let mut message = Message::new(name, Place::Made);
+            for _ in 0..self.below(6) {
+                let field = &message.info.fields[self.below(message.info.fields.len())];
+                let value = self.value(field);
+                message.push(field.name, value);
+            }
+            message
+        }
+
+        fn shape(&mut self) -> Shape {
+            let mut left = i64::from(i32::MAX);
+            let dims = (0..self.below(6)).map(|_| {
+                let dim = [1, 2, 3, 4, 7, 0, 1 << 15, 1 << 20, left][self.below(9)].min(left);
+                left /= dim.max(1);
+                dim
+            });
+            dims.collect()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+
+        /// Whatever the parameters and the bottoms are, a rule makes sizes of them or an error.
+        #[test]
+        fn shapes_are_sizes_or_errors(index in 0..RULES.len(), bytes in prop::collection::vec(any::<u8>(), 8..64)) {
+            let (rule, mut source) = (RULES[index], Source(bytes.iter()));
+            let mut message = Message::new("LayerParameter", Place::Made);
+            message.push("type", Value::Text(rule.layer_type.as_bytes().into()));
+            if let Some(name) = rule.parameters {
+                let kind = message.type_of(name, rule.layer_type);
+                let field = message.info.by_name(name, rule.layer_type).unwrap();
+                let parameters = Value::Message(Box::new(source.message(kind)));
+                if source.below(8) > 0 {
+                    message.fields.push(Field::new(Label::Known(field), Place::Made, parameters));
+                }
+            }
+            let mut names = |(least, most): (usize, usize)| {
+                vec![String::new(); (least + source.below(3)).min(most)]
+            };
+            let (bottoms, tops) = (names(rule.bottoms), names(rule.tops));
+            let shapes: Vec<Shape> = bottoms.iter().map(|_| source.shape()).collect();
+            let layer = Layer {
+                name: String::new(),
+                layer_type: rule.layer_type.into(),
+                bottoms,
+                tops,
+                message,
+            };
+            let parameters = layer.parameters(rule);
+            let setup = Setup { layer: &layer, parameters: &parameters, bottoms: &shapes, stored: &[] };
+            if let Ok(made) = (rule.shapes)(&setup) {
+                prop_assert!(made.tops.iter().chain(&made.blobs).flatten().all(|&dim| dim >= 0), "{made:?}");
+            }
+        }
     }
 }

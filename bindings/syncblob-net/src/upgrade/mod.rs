@@ -97,7 +97,7 @@ impl Children {
     fn of(&mut self, name: &'static str, layer: &Message) -> &mut Message {
         let found = self.0.iter().position(|child| child.0 == name);
         let at = found.unwrap_or_else(|| {
-            self.0.push((name, Message::new(layer.type_of(name), Place::Made)));
+            self.0.push((name, Message::new(layer.type_of(name, ""), Place::Made)));
             self.0.len() - 1
         });
         &mut self.0[at].1
