@@ -95,41 +95,4 @@ fn escape(text: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use crate::text::read_text;
-    use crate::Limits;
-
-    /// The nets of the test data: read, printed, and read again. One is a template, which is not
-    /// a prototxt yet.
-    #[test]
-    fn public_nets_read_back() {
-        let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        let data = std::env::var_os("SYNCBLOB_TEST_DATA").map_or(beside, Into::into);
-        let Ok(nets) = std::fs::read_dir(data.join("nets")) else {
-            eprintln!("skipped: {} has no nets; set SYNCBLOB_TEST_DATA", data.display());
-            return;
-        };
-        let mut count = 0;
-        for net in nets.map(|net| net.unwrap().path()) {
-            if net.extension().is_none_or(|extension| extension != "prototxt") {
-                continue;
-            }
-            let read = |text: &[u8]| read_text(text, "NetParameter", &Limits::default());
-            let message = match read(&std::fs::read(&net).unwrap()) {
-                Ok(message) => message,
-                Err(error) if net.to_string_lossy().contains("template") => {
-                    let text = "line 2397, column 17: expected a whole number for 'num_output', \
-                                found 'cls3x'";
-                    assert_eq!(error.to_string(), text);
-                    continue;
-                }
-                Err(error) => panic!("{}: {error}", net.display()),
-            };
-            assert_eq!(read(message.to_string().as_bytes()).unwrap(), message, "{}", net.display());
-            count += 1;
-        }
-        assert!(count > 0);
-    }
-}
+mod tests;

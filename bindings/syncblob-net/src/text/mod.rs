@@ -7,7 +7,7 @@ mod string;
 
 use crate::limits::{Limits, Used};
 use crate::message::{Field, Label, Message, Value};
-use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
+use crate::schema::{is_layer, FieldInfo, Kind, Schema};
 use crate::{Error, Result};
 use lexer::{malformed, Lexer, Token};
 
@@ -199,3 +199,6 @@ fn once(info: &'static FieldInfo, given: &mut Given, name: Token<'_>) -> Result<
     given.push(info);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

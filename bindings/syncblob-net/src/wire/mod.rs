@@ -232,3 +232,6 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
 fn low_bits(number: u64) -> i32 {
     number as i32
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
