@@ -36,7 +36,7 @@ fn escaped(escape: &[u8], out: &mut Vec<u8>) -> Option<usize> {
             out.push(u8::try_from(code).ok()?);
             return Some(digits);
         }
-        b'x' | b'X' => {
+        b'x' => {
             let (code, digits) = number(&escape[1..], 16, 2);
             out.push(u8::try_from(code).ok()?);
             return (digits > 0).then_some(1 + digits);

@@ -76,7 +76,7 @@ fn escapes() {
     let rows: &[(&str, &[u8])] = &[
         (r"\a\b\f\n\r\t\v\\\?\'\x22", b"\x07\x08\x0c\n\r\t\x0b\\?'\""),
         (r"\0\12\1234\377", b"\0\nS4\xff"),
-        (r"\x1\x41B\XfF", b"\x01AB\xff"),
+        (r"\x1\x41B\xfF", b"\x01AB\xff"),
         (r"\u00e4\U0001F600\ud83d\ude00", "ä😀😀".as_bytes()),
         ("ä\t", "ä\t".as_bytes()),
     ];
@@ -102,6 +102,7 @@ fn refused() {
         ("name: '\\ud800'", "line 1, column 7: unknown escape in a string: \\\\ud800"),
         ("name: '\\U00110000'", "line 1, column 7: unknown escape in a string: \\\\U00110000"),
         ("name: '\\x'", "line 1, column 7: unknown escape in a string: \\\\x"),
+        ("name: '\\X41'", "line 1, column 7: unknown escape in a string: \\\\X41"),
         ("foo: '\\q'", "line 1, column 6: unknown escape in a string: \\\\q"),
         ("name: 'a' name: 'b'", "line 1, column 11: 'name' is given twice"),
         ("state {} state {}", "line 1, column 10: 'state' is given twice"),
