@@ -62,7 +62,9 @@ impl Maker<'_> {
         let layer_type = self.layer_type.unwrap_or_default();
         let by_name = info.by_name(field.name, layer_type)?;
         let by_number = info.by_number(by_name.number, layer_type)?;
-        (std::ptr::eq(by_name, by_number) && field.name != "blobs").then_some(by_name)
+        // Only texts have fields without a number, and bytes are read without blobs.
+        let both = by_name.number != 0 && field.name != "blobs";
+        (both && std::ptr::eq(by_name, by_number)).then_some(by_name)
     }
 
     fn message(&mut self, name: &'static str) -> Message {
