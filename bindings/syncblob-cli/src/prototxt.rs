@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use syncblob::Model;
-use syncblob_net::{model_net, read_prototxt, upgrade, Limits, Upgraded};
+use syncblob_net::{Limits, Upgraded};
 
 use crate::convert::onnx::{failure, read_text};
 use crate::source::Result;
@@ -61,10 +61,10 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
 }
 
 fn of_model(path: &Path) -> Result<Upgraded> {
-    model_net(&Model::open(path)?, &Limits::default()).map_err(failure)
+    Upgraded::from_model(&Model::open(path)?, &Limits::default()).map_err(failure)
 }
 
 fn upgraded(path: &Path) -> Result<Upgraded> {
     let text = read_text(path)?;
-    read_prototxt(&text, &Limits::default()).and_then(upgrade).map_err(failure)
+    Upgraded::from_prototxt(&text, &Limits::default()).map_err(failure)
 }

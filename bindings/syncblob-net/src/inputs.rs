@@ -5,13 +5,16 @@ use std::collections::{HashMap, HashSet};
 use crate::layers::rule;
 use crate::message::Message;
 use crate::net::{Layer, NetOptions, Shape};
+use crate::shapes::check_shape;
 use crate::{Error, Result};
 
 /// The inputs of a net under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// Blobs that a layer would read from elsewhere, in shapes that only the data tells.
+    /// Which of them are there only because a layer reads them.
+    of_data: HashSet<String>,
+    /// Blobs of data whose shape the net does not give, and the layers that bring them.
     unknown: HashMap<String, String>,
 }
 
@@ -26,9 +29,12 @@ impl Inputs {
         let (data, rest) = std::mem::take(layers).into_iter().partition(brings_data);
         *layers = rest;
         let data: Vec<Layer> = data;
-        let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
+        let mut seen = HashSet::new();
         for layer in &data {
-            inputs.add(layer, &read, warnings).map_err(|error| error.within(layer))?;
+            inputs.add(layer, &mut seen).map_err(|error| error.within(layer))?;
+            if layer.layer_type != "Input" {
+                warnings.push(format!("{layer}: left out, its tops are inputs"));
+            }
         }
         inputs.replace(layers, &options.inputs)?;
         if let Some(batch) = options.batch {
@@ -38,27 +44,19 @@ impl Inputs {
         Ok(inputs)
     }
 
-    fn add(
-        &mut self,
-        layer: &Layer,
-        read: &HashSet<&String>,
-        warnings: &mut Vec<String>,
-    ) -> Result<()> {
+    fn add<'l>(&mut self, layer: &'l Layer, seen: &mut HashSet<&'l String>) -> Result<()> {
         let shapes = shapes_of(layer)?;
-        let is_input = layer.layer_type == "Input";
         for (index, top) in layer.tops.iter().enumerate() {
-            if self.known.iter().any(|known| known.0 == *top) || self.unknown.contains_key(top) {
+            if !seen.insert(top) {
                 return Err(Error::invalid(twice(top)));
             }
             match shapes.get(index) {
-                Some(shape) if is_input || read.contains(top) => {
-                    self.known.push((top.clone(), shape.clone()));
-                }
-                _ => drop(self.unknown.insert(top.clone(), layer.to_string())),
+                Some(shape) => self.known.push((top.clone(), shape.clone())),
+                None => drop(self.unknown.insert(top.clone(), layer.to_string())),
             }
-        }
-        if !is_input {
-            warnings.push(format!("{layer}: left out, its tops are inputs"));
+            if layer.layer_type != "Input" {
+                self.of_data.insert(top.clone());
+            }
         }
         Ok(())
     }
@@ -68,20 +66,44 @@ impl Inputs {
         let made: HashSet<&String> = layers.iter().flat_map(|layer| &layer.tops).collect();
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         for (name, shape) in shapes {
+            let shown = name.escape_default();
             if let Some(input) = self.known.iter_mut().find(|input| input.0 == *name) {
                 input.1.clone_from(shape);
             } else if made.contains(name) {
-                let text =
-                    format_args!("'{}' is not an input: a layer makes it", name.escape_default());
+                let text = format_args!("'{shown}' is not an input: a layer makes it");
                 return Err(Error::invalid(text));
-            } else if self.unknown.remove(name).is_some() || read.contains(name) {
+            } else if self.unknown.contains_key(name) || read.contains(name) {
                 self.known.push((name.clone(), shape.clone()));
             } else {
-                let text = format_args!("the net has no input '{}'", name.escape_default());
-                return Err(Error::invalid(text));
+                let others = self.others(layers, &made);
+                return Err(Error::invalid(format_args!("the net has no input '{shown}'{others}")));
             }
         }
         Ok(())
+    }
+
+    /// The names of inputs, for who gave another.
+    fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
+        let known = self.known.iter().map(|input| &input.0);
+        let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
+        let names = known.chain(lacking.filter(|bottom| !made.contains(bottom)));
+        let mut shown: Vec<String> = Vec::new();
+        for name in names.map(|name| format!("'{}'", name.escape_default())) {
+            if shown.len() < 8 && !shown.contains(&name) {
+                shown.push(name);
+            }
+        }
+        match shown.is_empty() {
+            true => String::new(),
+            false => format!(", but {}", shown.join(", ")),
+        }
+    }
+
+    /// Forgets the data, such as labels, that no layer reads any more.
+    pub fn forget_unread(&mut self, layers: &[Layer]) {
+        let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
+        let of_data = &self.of_data;
+        self.known.retain(|(name, _)| read.contains(name) || !of_data.contains(name));
     }
 
     /// Why nobody makes a blob that a layer reads.
@@ -115,11 +137,11 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     let message = |name| layer.message.message(name);
     match layer.layer_type.as_str() {
         "Input" => match message("input_param") {
-            Some(p) => each_top(layer, p.messages("shape").map(dims).collect()),
+            Some(p) => each_top(layer, shapes_in(p)?),
             None => Ok(Vec::new()),
         },
         "DummyData" => match message("dummy_data_param") {
-            Some(p) if p.has("shape") => each_top(layer, p.messages("shape").map(dims).collect()),
+            Some(p) if p.has("shape") => each_top(layer, shapes_in(p)?),
             Some(p) => legacy_shapes(layer, p),
             None => Ok(Vec::new()),
         },
@@ -128,8 +150,10 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     }
 }
 
-fn dims(shape: &Message) -> Shape {
-    shape.ints("dim")
+/// The shapes that parameters list. Each may be that of many tops: it is bounded here.
+fn shapes_in(parameters: &Message) -> Result<Vec<Shape>> {
+    let dims = parameters.messages("shape").map(|shape| shape.ints("dim"));
+    dims.map(|dims| check_shape(&dims).map(|()| dims)).collect()
 }
 
 /// One shape for all, or one a top.

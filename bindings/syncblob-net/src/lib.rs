@@ -12,7 +12,6 @@ mod onnx;
 mod print;
 mod schema;
 mod shapes;
-mod splits;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -24,8 +23,7 @@ mod wire;
 pub use error::{Error, ErrorKind, Problem, Result};
 pub use limits::Limits;
 pub use message::{Field, Message, Place, Value};
-pub use net::{model_net, Layer, Net, NetOptions, Shape};
+pub use net::{Layer, Net, NetOptions, Shape};
 pub use onnx::{Mean, Onnx, OnnxOptions, Preprocessing};
 pub use shapes::BlobShapes;
-pub use text::read_prototxt;
-pub use upgrade::{upgrade, Upgraded};
+pub use upgrade::Upgraded;

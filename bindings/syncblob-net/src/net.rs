@@ -4,15 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use syncblob::{Generation, Model};
+use syncblob::Model;
 
 use crate::filter::State;
 use crate::inputs::{twice, Inputs};
 use crate::message::{Message, Value};
-use crate::upgrade::{upgrade, Upgraded};
+use crate::upgrade::Upgraded;
 use crate::weights::Stored;
-use crate::wire::read_bytes;
-use crate::{training, Error, ErrorKind, Limits, Result};
+use crate::{training, Error, Limits, Result};
 
 /// The shape of a blob.
 pub type Shape = Vec<i64>;
@@ -66,7 +65,7 @@ impl Layer {
     }
 
     /// Whether a top is the bottom of the same place, which it overwrites.
-    fn is_in_place(&self, top: usize) -> bool {
+    pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
 }
@@ -125,8 +124,7 @@ impl Net {
     /// a bottom that no layer makes; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of
     /// an old generation that had no such type.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
-        let message = crate::text::read_text(text, "NetParameter", &options.limits)?;
-        Self::from_message(upgrade(message)?, options)
+        Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)
     }
 
     /// The net that a model itself carries, with its weights. The shapes of inputs are rarely in
@@ -136,16 +134,17 @@ impl Net {
     /// As [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if the
     /// model's file cannot be read.
     pub fn from_model(model: Arc<Model>, options: &NetOptions) -> Result<Self> {
-        let upgraded = model_net(&model, &options.limits)?;
+        let upgraded = Upgraded::from_model(&model, &options.limits)?;
         Self::from_message(upgraded, options)?.with_weights(model)
     }
 
-    pub(crate) fn from_message(upgraded: Upgraded, options: &NetOptions) -> Result<Self> {
+    fn from_message(upgraded: Upgraded, options: &NetOptions) -> Result<Self> {
         let Upgraded { mut net, notes: mut warnings, .. } = upgraded;
         let mut layers = included_layers(&mut net, options)?;
         training::predict(&mut layers, &mut warnings);
-        let inputs = Inputs::take(&mut layers, options, &mut warnings)?;
+        let mut inputs = Inputs::take(&mut layers, options, &mut warnings)?;
         training::leave_out(&mut layers, &inputs, &mut warnings);
+        inputs.forget_unread(&layers);
         let outputs = link(&layers, &inputs)?;
         Ok(Self {
             name: readable(net.text("name")),
@@ -268,44 +267,6 @@ fn link(layers: &[Layer], inputs: &Inputs) -> Result<Vec<String>> {
     let mut outputs: Vec<String> = unread.collect();
     outputs.sort_unstable();
     Ok(outputs)
-}
-
-/// The net that a model carries, in the current form: without the layers that Caffe inserted, and
-/// without the phase in which the model was written.
-///
-/// # Errors
-/// As [`upgrade`]; [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
-pub fn model_net(model: &Model, limits: &Limits) -> Result<Upgraded> {
-    let mut net = read_bytes(&model.message()?, "NetParameter", limits)?;
-    if model.num_layers() > limits.layers {
-        return Err(too_much(format_args!("{} layers", model.num_layers()), limits.layers));
-    }
-    let mut size = 0;
-    for layer in model {
-        let (field, kind) = match layer.generation() {
-            Generation::Current => ("layer", "LayerParameter"),
-            _ => ("layers", "V1LayerParameter"),
-        };
-        let bytes = layer.message()?;
-        size += bytes.len();
-        if size > limits.size {
-            return Err(too_much("bytes of layers without their blobs", limits.size));
-        }
-        let message = read_bytes(&bytes, kind, limits)?;
-        net.push(field, Value::Message(Box::new(message)));
-    }
-    let mut upgraded = upgrade(net)?;
-    for field in &mut upgraded.net.fields {
-        if let Value::Message(layer) = &mut field.value {
-            layer.fields.retain(|field| !(field.is_known() && field.name() == "phase"));
-        }
-    }
-    crate::splits::join(&mut upgraded.net);
-    Ok(upgraded)
-}
-
-fn too_much(what: impl fmt::Display, limit: usize) -> Error {
-    Error::new(ErrorKind::Limit, format_args!("{what}: more than {limit}"))
 }
 
 #[cfg(test)]

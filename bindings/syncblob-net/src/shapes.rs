@@ -32,7 +32,8 @@ impl Net {
         let mut pass = Pass::new(self, &inputs, false);
         let mut order: Vec<&String> = self.inputs.iter().map(|input| &input.0).collect();
         for (at, layer) in self.layers.iter().enumerate() {
-            order.extend(layer.tops.iter().filter(|top| !layer.bottoms.contains(top)));
+            let fresh = layer.tops.iter().enumerate().filter(|(top, _)| !layer.is_in_place(*top));
+            order.extend(fresh.map(|(_, name)| name));
             pass.run(at);
         }
         let known = order
@@ -155,7 +156,7 @@ fn check_number(what: &str, given: usize, (least, most): (usize, usize)) -> Resu
 }
 
 /// Caffe's limits of a blob: no negative dimension, 32 axes, fewer than 2^31 elements.
-fn check_shape(shape: &[i64]) -> Result<()> {
+pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let most = i64::from(i32::MAX);
     let mut count = 1_i64;
     for &dim in shape {

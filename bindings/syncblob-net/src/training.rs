@@ -35,10 +35,10 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
 /// Whether a layer measures, and nothing that is predicted depends on it.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();
-    rule(kind).is_none()
-        && (kind.contains("Loss")
-            || kind.ends_with("Accuracy")
-            || ["DetectionEvaluate", "HDF5Output"].contains(&kind))
+    let by_name = kind.contains("Loss")
+        || kind.ends_with("Accuracy")
+        || ["DetectionEvaluate", "HDF5Output"].contains(&kind);
+    rule(kind).is_none() && (by_name || layer.message.has("loss_weight"))
 }
 
 /// Removes layers that measure, and those that only prepare what they need of labels, where there

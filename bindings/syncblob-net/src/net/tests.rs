@@ -52,6 +52,11 @@ const INPUTS: &[(&str, &[(&str, &[i64])], &str)] = &[
         "d [3] e [3]",
     ),
     (
+        "layer { name: 'x' type: 'Input' top: 'd' input_param { shape { dim: -1 dim: 3 } } }",
+        &[],
+        "layer 'x' (Input): a blob of shape (-1, 3) cannot be",
+    ),
+    (
         "layer { name: 'x' type: 'DummyData' top: 'd' top: 'e' dummy_data_param { num: 1 num: 2
            channels: 3 height: 4 width: 5 } }",
         &[],
@@ -81,7 +86,7 @@ const INPUTS: &[(&str, &[(&str, &[i64])], &str)] = &[
         "layer 'r' (ReLU): no layer makes its bottom 'd': if it is an input, give its shape by \
          --input d=SHAPE",
     ),
-    ("", &[("d", &[1]), ("f", &[2])], "the net has no input 'f'"),
+    ("", &[("d", &[1]), ("f", &[2])], "the net has no input 'f', but 'd'"),
     ("", &[("d", &[1]), ("r", &[2])], "'r' is not an input: a layer makes it"),
     (
         "layer { name: 'x' type: 'Input' top: 'd' top: 'e' top: 'f' input_param {

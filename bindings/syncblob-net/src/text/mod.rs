@@ -11,15 +11,6 @@ use crate::schema::{is_layer, FieldInfo, Kind, Schema};
 use crate::{Error, Result};
 use lexer::{malformed, Lexer, Token};
 
-/// Reads a prototxt: Caffe's `NetParameter` as text, of any of Caffe's generations.
-///
-/// # Errors
-/// [`Malformed`](crate::ErrorKind::Malformed), with the line and the column;
-/// [`Limit`](crate::ErrorKind::Limit).
-pub fn read_prototxt(text: &[u8], limits: &Limits) -> Result<Message> {
-    read_text(text, "NetParameter", limits)
-}
-
 /// Reads a text as a message of the schema. A field that the schema lacks is kept as it stands.
 ///
 /// The time is linear in the text's length. Recursion is as deep as the schema, not as the text.

@@ -2,6 +2,8 @@
 
 mod data;
 mod inputs;
+mod source;
+mod splits;
 mod types;
 mod v0;
 mod v1;
@@ -9,7 +11,8 @@ mod v1;
 use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
-/// A `NetParameter` in Caffe's current form.
+/// A `NetParameter` in Caffe's current form, whatever it was read in: V0 and V1 layers, inputs that
+/// the net itself lists, data layers' own transformations, BatchNorm's old parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
@@ -19,15 +22,9 @@ pub struct Upgraded {
     pub notes: Vec<String>,
 }
 
-/// Brings a `NetParameter` of any of Caffe's generations into the current form: V0 and V1 layers,
-/// inputs that the net itself lists, data layers' own transformations, BatchNorm's old parameters.
-/// A net that is in this form already stays as it is.
-///
-/// # Errors
-/// [`Invalid`](crate::ErrorKind::Invalid) for a net of two generations, and for what Caffe
-/// refuses to upgrade; [`Unsupported`](crate::ErrorKind::Unsupported) for a type of layer that
-/// the old generation did not have.
-pub fn upgrade(mut net: Message) -> Result<Upgraded> {
+/// Brings a `NetParameter` of any of Caffe's generations into the current form. One that is in this
+/// form already stays as it is.
+fn upgrade(mut net: Message) -> Result<Upgraded> {
     let mut notes = Vec::new();
     v0::upgrade(&mut net, &mut notes)?;
     data::upgrade(&mut net);

@@ -45,6 +45,13 @@ const NETS: &[(&str, &str)] = &[
     ("layers { type: SOFTMAX_LOSS }", "layer { type: 'SoftmaxWithLoss' }"),
     ("layers { type: NONE }", "layer { type: '' }"),
     ("layers { name: 'a' }", "layer { name: 'a' }"),
+    // Numbers that a fork gave to other types.
+    (
+        "layers { type: ARGMAX } layers { type: CONVOLUTION3D convolution_param { num_output: 3 } }
+         layers { type: UPSAMPLE upsample_param { scale: 2 } } layers { type: CROP }",
+        "layer { type: 'ArgMax' } layer { type: 'Convolution3D' convolution_param { num_output: 3 } }
+         layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }",
+    ),
     // V1's data layers: if one transforms by itself, all get both messages.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
@@ -117,6 +124,9 @@ fn what_is_left_out_is_noted() {
     let (net, notes) = upgraded("layers { layer { name: 'r' type: 'relu' pad: 1 } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' type: 'ReLU' }")));
     assert_eq!(notes, ["line 1, column 46: a layer of type 'relu' has no 'pad': left out"]);
+    let (net, notes) = upgraded("debug_info: true layers { layer { name: 'r' } }");
+    assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' }")));
+    assert_eq!(notes, ["line 1, column 13: a net of generation V0 has no 'debug_info': left out"]);
 }
 
 #[test]

@@ -75,13 +75,13 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks with a number that Caffe gave to another: the parameters that tell them, and
-/// their name.
-const FORKS: &[(usize, &str, &str)] = &[
-    (30, "convolution_param", "Convolution3D"),
-    (31, "pooling_param", "Pooling3D"),
-    (34, "convolution_param", "Deconvolution3D"),
-    (40, "upsample_param", "Upsample"),
+/// Types of forks with a number that Caffe gave to another: the parameters that tell them, those'
+/// type, and the layer's.
+const FORKS: &[(usize, &str, &str, &str)] = &[
+    (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
+    (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),
+    (34, "convolution_param", "Convolution3DParameter", "Deconvolution3D"),
+    (40, "upsample_param", "UpsampleParameter", "Upsample"),
 ];
 
 /// The number in V1 of a V0 layer's type.
@@ -93,6 +93,7 @@ pub(super) fn v0_type(name: &[u8]) -> Option<i64> {
 /// The current name of a V1 layer's type.
 pub(super) fn v1_type(number: i64, layer: &Message) -> Option<&'static str> {
     let number = usize::try_from(number).ok()?;
-    let fork = FORKS.iter().find(|row| row.0 == number && layer.has(row.1));
-    fork.map(|row| row.2).or_else(|| V1.get(number).copied())
+    let has = |field, kind| layer.message(field).is_some_and(|given| given.type_name() == kind);
+    let fork = FORKS.iter().find(|row| row.0 == number && has(row.1, row.2));
+    fork.map(|row| row.3).or_else(|| V1.get(number).copied())
 }

@@ -72,11 +72,25 @@ pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> 
     if old < net.messages("layers").count() {
         return Err(Error::invalid("layers of Caffe's generations V0 and V1 in one net"));
     }
+    keep_own_fields(net, notes);
     join_padding(net)?;
     for layer in messages_mut(net, "layers") {
         *layer = upgrade_layer(layer, notes)?;
     }
     Ok(())
+}
+
+/// Of the net's own fields Caffe keeps those that the generation had.
+fn keep_own_fields(net: &mut Message, notes: &mut Vec<String>) {
+    const KEPT: [&str; 5] = ["name", "layers", "input", "input_dim", "force_backward"];
+    net.fields.retain(|field| {
+        let kept = !field.is_known() || KEPT.contains(&field.name());
+        if !kept {
+            let (place, name) = (field.place(), field.name());
+            notes.push(format!("{place}: a net of generation V0 has no '{name}': left out"));
+        }
+        kept
+    });
 }
 
 fn inner(layer: &Message) -> &Message {

@@ -7,7 +7,7 @@ use crate::message::{Message, Value};
 type Text = Box<[u8]>;
 
 /// Removes them from a net in the current form: their readers read the blob itself again.
-pub(crate) fn join(net: &mut Message) {
+pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
     let mut at = 0;

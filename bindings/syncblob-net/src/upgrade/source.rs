@@ -1,0 +1,66 @@
+//! Where a net's message comes from: a text, or a model.
+
+use std::fmt;
+
+use syncblob::{Generation, Model};
+
+use super::{splits, upgrade, Upgraded};
+use crate::message::{Message, Value};
+use crate::text::read_text;
+use crate::wire::read_bytes;
+use crate::{Error, ErrorKind, Limits, Result};
+
+impl Upgraded {
+    /// The net of a prototxt.
+    ///
+    /// # Errors
+    /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
+    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net of two generations, and for what
+    /// Caffe refuses to upgrade; [`Unsupported`](crate::ErrorKind::Unsupported) for a type of
+    /// layer that the old generation did not have.
+    pub fn from_prototxt(text: &[u8], limits: &Limits) -> Result<Self> {
+        upgrade(read_text(text, "NetParameter", limits)?)
+    }
+
+    /// The net that a model carries: without the layers that Caffe inserted where several read one
+    /// blob, and without the phase in which the model was written.
+    ///
+    /// # Errors
+    /// As [`from_prototxt`](Upgraded::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if
+    /// the model's file cannot be read.
+    pub fn from_model(model: &Model, limits: &Limits) -> Result<Self> {
+        let mut upgraded = upgrade(message_of(model, limits)?)?;
+        for field in &mut upgraded.net.fields {
+            if let Value::Message(layer) = &mut field.value {
+                layer.fields.retain(|field| !super::is(field, "phase"));
+            }
+        }
+        splits::join(&mut upgraded.net);
+        Ok(upgraded)
+    }
+}
+
+fn message_of(model: &Model, limits: &Limits) -> Result<Message> {
+    if model.num_layers() > limits.layers {
+        return Err(too_much(format_args!("{} layers", model.num_layers()), limits.layers));
+    }
+    let mut net = read_bytes(&model.message()?, "NetParameter", limits)?;
+    let mut size = 0;
+    for layer in model {
+        let (field, kind) = match layer.generation() {
+            Generation::Current => ("layer", "LayerParameter"),
+            _ => ("layers", "V1LayerParameter"),
+        };
+        let bytes = layer.message()?;
+        size += bytes.len();
+        if size > limits.size {
+            return Err(too_much("bytes of layers without their blobs", limits.size));
+        }
+        net.push(field, Value::Message(Box::new(read_bytes(&bytes, kind, limits)?)));
+    }
+    Ok(net)
+}
+
+fn too_much(what: impl fmt::Display, limit: usize) -> Error {
+    Error::new(ErrorKind::Limit, format_args!("{what}: more than {limit}"))
+}
