@@ -23,6 +23,7 @@ mod pooling;
 mod power;
 mod prelu;
 mod prior_box;
+mod recurrent;
 mod reduction;
 mod relu;
 mod reshape;
@@ -94,6 +95,7 @@ static RULES: &[&Rule] = &[
     &im2col::IM2COL,
     &inner_product::INNER_PRODUCT,
     &lrn::LRN,
+    &recurrent::LSTM,
     &power::LOG,
     &mvn::MVN,
     &normalize::NORMALIZE,
@@ -103,6 +105,7 @@ static RULES: &[&Rule] = &[
     &pooling::POOLING,
     &power::POWER,
     &prior_box::PRIOR_BOX,
+    &recurrent::RNN,
     &relu::RELU,
     &reduction::REDUCTION,
     &reshape::RESHAPE,

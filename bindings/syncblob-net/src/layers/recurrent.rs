@@ -1,0 +1,333 @@
+//! LSTM and RNN: a state that goes from step to step of sequences, each step with nodes of its own.
+//! Steps are the first axis, sequences the second. Before each step the state is multiplied with
+//! what the second bottom has for the step and the sequence: 0 where a sequence begins, 1 where it
+//! goes on. ONNX has no word for that. Without bottoms for it the state begins as 0, as in Caffe's
+//! first run; in later ones Caffe goes on with that of the run before.
+
+use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
+use crate::net::Shape;
+use crate::onnx::{Emit, Value};
+use crate::{Error, Result};
+
+pub(super) static LSTM: Rule = Rule {
+    layer_type: "LSTM",
+    parameters: Some("recurrent_param"),
+    bottoms: (2, 5),
+    tops: (1, 3),
+    shapes: |setup| Recurrence::new(setup, &LONG)?.shapes(setup),
+    emit: lstm,
+    ..PLAIN
+};
+
+pub(super) static RNN: Rule = Rule {
+    layer_type: "RNN",
+    parameters: Some("recurrent_param"),
+    bottoms: (2, 4),
+    tops: (1, 2),
+    shapes: |setup| Recurrence::new(setup, &SIMPLE)?.shapes(setup),
+    emit: rnn,
+    ..PLAIN
+};
+
+/// The most steps: the graph has nodes for each.
+const MOST_STEPS: i64 = 4096;
+
+/// In what the types differ.
+struct Kind {
+    /// Blobs that go from step to step.
+    states: usize,
+    /// Vectors that a step makes of its input and the state.
+    gates: i64,
+    /// Whether outputs are made of the state by weights of their own.
+    weighted_output: bool,
+}
+
+static LONG: Kind = Kind { states: 2, gates: 4, weighted_output: false };
+static SIMPLE: Kind = Kind { states: 1, gates: 1, weighted_output: true };
+
+struct Recurrence {
+    kind: &'static Kind,
+    steps: i64,
+    sequences: i64,
+    outputs: i64,
+    /// Values of an input at a step.
+    inputs: i64,
+    /// Values of an input that is the same at each step, if there is one: the third bottom.
+    constant: Option<i64>,
+    /// Whether bottoms and tops have the states before and behind all steps.
+    exposed: bool,
+}
+
+impl Recurrence {
+    fn new(setup: &Setup<'_>, kind: &'static Kind) -> Result<Self> {
+        let p = setup.parameters;
+        let (exposed, outputs) = (p.bool("expose_hidden"), size(p.int("num_output").into())?);
+        let states = if exposed { kind.states } else { 0 };
+        let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
+        let constants = bottoms.len().checked_sub(2 + states);
+        if !matches!(constants, Some(0 | 1)) || tops != 1 + states || outputs == 0 {
+            let text = format_args!("{} bottoms, {tops} tops, num_output {outputs}", bottoms.len());
+            return Err(Error::invalid(text));
+        }
+        let &[steps @ 1..=i64::MAX, sequences, ref values @ ..] = &*bottoms[0] else {
+            return Err(Error::invalid("a bottom without steps or without sequences"));
+        };
+        let inputs = vector(values)?;
+        let constant = match constants {
+            Some(1) => Some(constant(&bottoms[2], sequences)?),
+            _ => None,
+        };
+        let new = Self { kind, steps, sequences, outputs, inputs, constant, exposed };
+        new.check(&bottoms[1], &bottoms[new.first_state()..])?;
+        Ok(new)
+    }
+
+    fn check(&self, cont: &[i64], states: &[Shape]) -> Result<()> {
+        if *cont != [self.steps, self.sequences] {
+            let text = format_args!("{cont:?} for {} steps of {}", self.steps, self.sequences);
+            return Err(Error::invalid(text));
+        }
+        match states.iter().find(|shape| **shape != self.state()) {
+            Some(shape) => Err(Error::invalid(format_args!("a state of {shape:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn state(&self) -> Shape {
+        vec![1, self.sequences, self.outputs]
+    }
+
+    fn shapes(&self, setup: &Setup<'_>) -> Result<Shapes> {
+        let mut tops = vec![vec![self.steps, self.sequences, self.outputs]];
+        tops.resize(setup.layer.tops.len(), self.state());
+        let rows = size(i128::from(self.outputs) * i128::from(self.kind.gates))?;
+        let mut blobs = vec![vec![rows, self.inputs], vec![rows]];
+        blobs.extend(self.constant.map(|values| vec![rows, values]));
+        blobs.push(vec![rows, self.outputs]);
+        if self.kind.weighted_output {
+            blobs.extend([vec![self.outputs, self.outputs], vec![self.outputs]]);
+        }
+        Ok(Shapes { tops, blobs })
+    }
+
+    /// The first bottom that has a state, and the blob that the state is multiplied with.
+    fn first_state(&self) -> usize {
+        2 + usize::from(self.constant.is_some())
+    }
+}
+
+/// The length of axes as one vector; Caffe needs at least one of them.
+fn vector(axes: &[i64]) -> Result<i64> {
+    match axes {
+        [] => Err(Error::invalid("a bottom without an axis of values")),
+        axes => count(axes),
+    }
+}
+
+fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
+    match bottom {
+        [first, values @ ..] if *first == sequences => vector(values),
+        _ => Err(Error::invalid(format_args!("{bottom:?} for {sequences} sequences"))),
+    }
+}
+
+/// What the steps compute with.
+struct Steps {
+    /// Of each step, what the inputs give to it, and what the state is multiplied with.
+    inputs: Vec<Value>,
+    conts: Vec<Value>,
+    /// The matrix for the state.
+    weights: Value,
+    /// The states before the first step, if they are not 0.
+    states: Vec<Value>,
+}
+
+impl Steps {
+    fn new(e: &mut Emit<'_>, r: &Recurrence) -> Result<Self> {
+        ["weight_filler", "bias_filler", "debug_info"].map(|name| e.parameters.ignore(name));
+        fixed(e, 0..1)?;
+        fixed(e, 2..usize::MAX)?;
+        if r.steps > MOST_STEPS {
+            let text = format_args!("{} steps, of at most {MOST_STEPS}", r.steps);
+            return Err(Error::unsupported(text));
+        }
+        let sum = sum_of_inputs(e, r)?;
+        let last = e.ints(&[2]);
+        let cont = e.node("Unsqueeze").input(e.bottom(1)).input(last).value(e);
+        let first = r.first_state();
+        Ok(Self {
+            inputs: split(e, sum, 0, r.steps, 1),
+            conts: split(e, cont, 0, r.steps, 1),
+            weights: transposed(e, first)?,
+            states: (first..e.bottom_shapes.len()).map(|index| e.bottom(index)).collect(),
+        })
+    }
+
+    /// What a step makes of its inputs and of the state before it.
+    fn sum(&self, e: &mut Emit<'_>, step: usize, state: Option<Value>) -> Value {
+        let Some(state) = state else { return self.inputs[step] };
+        let state = e.node("Mul").input(state).input(self.conts[step]).value(e);
+        let product = e.node("MatMul").input(state).input(self.weights).value(e);
+        e.node("Add").input(product).input(self.inputs[step]).value(e)
+    }
+}
+
+/// What the inputs give to all steps.
+fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
+    let x = as_rows(e, 0, &[r.steps, -1, r.inputs]);
+    let sum = weighted(e, x, 0)?;
+    let Some(values) = r.constant else { return Ok(sum) };
+    let (x, weights) = (as_rows(e, 2, &[-1, values]), transposed(e, 2)?);
+    let product = e.node("MatMul").input(x).input(weights).value(e);
+    Ok(e.node("Add").input(sum).input(product).value(e))
+}
+
+/// A bottom with the axes of its values as one.
+fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
+    if e.bottom_shapes[bottom].len() == dims.len() {
+        return e.bottom(bottom);
+    }
+    let dims = e.ints(dims);
+    e.node("Reshape").input(e.bottom(bottom)).input(dims).value(e)
+}
+
+/// A blob is the matrix, the next what is added.
+fn weighted(e: &mut Emit<'_>, x: Value, blob: usize) -> Result<Value> {
+    let (weights, bias) = (transposed(e, blob)?, e.blob(blob + 1)?);
+    let product = e.node("MatMul").input(x).input(weights).value(e);
+    Ok(e.node("Add").input(product).input(bias).value(e))
+}
+
+fn transposed(e: &mut Emit<'_>, blob: usize) -> Result<Value> {
+    let weights = e.blob(blob)?;
+    Ok(e.node("Transpose").ints("perm", [1, 0]).input(weights).value(e))
+}
+
+/// Equal parts of a value.
+fn split(e: &mut Emit<'_>, value: Value, axis: i64, parts: i64, length: i64) -> Vec<Value> {
+    let number = usize::try_from(parts).unwrap_or_default();
+    if number == 1 {
+        return vec![value];
+    }
+    let lengths = e.ints(&vec![length; number]);
+    e.node("Split").int("axis", axis).input(value).input(lengths).values(e, number)
+}
+
+/// The outputs, and the states behind the last step.
+fn finish(e: &mut Emit<'_>, outputs: Value, states: &[Value]) {
+    e.node("Identity").input(outputs).top(e, 0);
+    for (top, state) in (1..e.top_shapes.len()).zip(states) {
+        e.node("Identity").input(*state).top(e, top);
+    }
+}
+
+fn lstm(e: &mut Emit<'_>) -> Result<()> {
+    let r = Recurrence::new(&e.setup(), &LONG)?;
+    let steps = Steps::new(e, &r)?;
+    let mut state = steps.states.first().copied().zip(steps.states.get(1).copied());
+    let mut outputs = Vec::new();
+    for step in 0..steps.inputs.len() {
+        let next = long_step(e, &r, &steps, step, state);
+        outputs.push(next.0);
+        state = Some(next);
+    }
+    let all = e.node("Concat").int("axis", 0).inputs(outputs).value(e);
+    let states: Vec<Value> = state.into_iter().flat_map(|state| [state.0, state.1]).collect();
+    finish(e, all, &states);
+    Ok(())
+}
+
+/// What a step shows, and its cell. Its gates are the input's, the one that forgets, the output's,
+/// and what comes in.
+fn long_step(
+    e: &mut Emit<'_>,
+    r: &Recurrence,
+    steps: &Steps,
+    step: usize,
+    state: Option<(Value, Value)>,
+) -> (Value, Value) {
+    let sum = steps.sum(e, step, state.map(|state| state.0));
+    let gates = split(e, sum, 2, 4, r.outputs);
+    let open = |e: &mut Emit<'_>, gate: usize| e.node("Sigmoid").input(gates[gate]).value(e);
+    let (input, output) = (open(e, 0), open(e, 2));
+    let fresh = e.node("Tanh").input(gates[3]).value(e);
+    let mut cell = e.node("Mul").input(input).input(fresh).value(e);
+    if let Some((_, before)) = state {
+        let forget = open(e, 1);
+        let kept = e.node("Mul").input(forget).input(steps.conts[step]).value(e);
+        let kept = e.node("Mul").input(kept).input(before).value(e);
+        cell = e.node("Add").input(kept).input(cell).value(e);
+    }
+    let shown = e.node("Tanh").input(cell).value(e);
+    (e.node("Mul").input(output).input(shown).value(e), cell)
+}
+
+fn rnn(e: &mut Emit<'_>) -> Result<()> {
+    let r = Recurrence::new(&e.setup(), &SIMPLE)?;
+    let steps = Steps::new(e, &r)?;
+    let mut state = steps.states.first().copied();
+    let mut hidden = Vec::new();
+    for step in 0..steps.inputs.len() {
+        let sum = steps.sum(e, step, state);
+        let next = e.node("Tanh").input(sum).value(e);
+        hidden.push(next);
+        state = Some(next);
+    }
+    let all = e.node("Concat").int("axis", 0).inputs(hidden).value(e);
+    let sum = weighted(e, all, r.first_state() + 1)?;
+    let outputs = e.node("Tanh").input(sum).value(e);
+    finish(e, outputs, state.as_slice());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn steps_of_sequences() {
+        let h: &[i64] = &[1, 2, 3];
+        let hidden = "num_output: 3 expose_hidden: true";
+        check(
+            "LSTM",
+            &[
+                (
+                    "num_output: 3",
+                    &[&[5, 2, 7], &[5, 2]],
+                    Some((&[&[5, 2, 3]], &[&[12, 7], &[12], &[12, 3]])),
+                ),
+                (
+                    "num_output: 3",
+                    &[&[5, 2, 7, 2], &[5, 2], &[2, 4]],
+                    Some((&[&[5, 2, 3]], &[&[12, 14], &[12], &[12, 4], &[12, 3]])),
+                ),
+                (
+                    hidden,
+                    &[&[5, 2, 7], &[5, 2], h, h],
+                    Some((&[&[5, 2, 3], h, h], &[&[12, 7], &[12], &[12, 3]])),
+                ),
+            ],
+        );
+        let blobs: &[&[i64]] = &[&[3, 7], &[3], &[3, 4], &[3, 3], &[3, 3], &[3]];
+        let bottoms: &[&[i64]] = &[&[5, 2, 7], &[5, 2], &[2, 4], h];
+        check("RNN", &[(hidden, bottoms, Some((&[&[5, 2, 3], h], blobs)))]);
+    }
+
+    #[test]
+    fn wrong_sequences_are_refused() {
+        let rows: [&[&[i64]]; 8] = [
+            &[&[5, 2, 7], &[5, 3]],
+            &[&[5, 2, 7], &[5, 2, 1]],
+            &[&[5, 2], &[5, 2]],
+            &[&[5], &[5]],
+            &[&[0, 2, 7], &[0, 2]],
+            &[&[5, 2, 7], &[5, 2], &[3, 4]],
+            &[&[5, 2, 7], &[5, 2], &[2]],
+            &[&[5, 2, 7], &[5, 2], &[2, 4], &[2, 4]],
+        ];
+        check("LSTM", &rows.map(|bottoms| ("num_output: 3", bottoms, None)));
+        let bottoms: &[&[i64]] = &[&[5, 2, 7], &[5, 2]];
+        let texts = ["num_output: 0", "num_output: 4294967295", "num_output: 3 expose_hidden: true"];
+        check("LSTM", &texts.map(|text| (text, bottoms, None)));
+    }
+}
