@@ -2,6 +2,7 @@
 
 mod activation;
 mod arg_max;
+mod axpy;
 mod batch_norm;
 mod batch_reindex;
 mod concat;
@@ -14,6 +15,7 @@ mod eltwise;
 mod embed;
 mod im2col;
 mod inner_product;
+mod interp;
 mod lrn;
 mod mvn;
 mod normalize;
@@ -26,12 +28,17 @@ mod prior_box;
 mod recurrent;
 mod reduction;
 mod relu;
+mod relu6;
+mod reorg;
 mod reshape;
+mod reverse;
 mod scale;
+mod shuffle_channel;
 mod slice;
 mod softmax;
 mod split;
 mod spp;
+mod swish;
 #[cfg(test)]
 mod testing;
 mod tile;
@@ -77,11 +84,13 @@ pub(crate) const ANY: usize = usize::MAX;
 static RULES: &[&Rule] = &[
     &activation::ABS_VAL,
     &arg_max::ARG_MAX,
+    &axpy::AXPY,
     &activation::BNLL,
     &batch_norm::BATCH_NORM,
     &batch_reindex::BATCH_REINDEX,
     &scale::BIAS,
     &concat::CONCAT,
+    &reverse::CONTINUATION_INDICATOR,
     &convolution::CONVOLUTION,
     &crop::CROP,
     &deconvolution::DECONVOLUTION,
@@ -92,12 +101,16 @@ static RULES: &[&Rule] = &[
     &embed::EMBED,
     &power::EXP,
     &reshape::FLATTEN,
+    &swish::HARD_SIGMOID,
+    &swish::HARD_SWISH,
     &im2col::IM2COL,
     &inner_product::INNER_PRODUCT,
+    &interp::INTERP,
     &lrn::LRN,
     &recurrent::LSTM,
     &power::LOG,
     &mvn::MVN,
+    &swish::MISH,
     &normalize::NORMALIZE,
     &prelu::PRELU,
     &parameter::PARAMETER,
@@ -107,18 +120,24 @@ static RULES: &[&Rule] = &[
     &prior_box::PRIOR_BOX,
     &recurrent::RNN,
     &relu::RELU,
+    &relu6::RELU6,
     &reduction::REDUCTION,
+    &reorg::REORG,
     &reshape::RESHAPE,
+    &reverse::REVERSE,
     &spp::SPP,
     &scale::SCALE,
+    &shuffle_channel::SHUFFLE_CHANNEL,
     &activation::SIGMOID,
     &split::SILENCE,
     &slice::SLICE,
     &softmax::SOFTMAX,
     &split::SPLIT,
+    &swish::SWISH,
     &activation::TANH,
     &activation::THRESHOLD,
     &tile::TILE,
+    &reverse::TRANSPOSE,
 ];
 
 /// What a type of layer means, if it is known.

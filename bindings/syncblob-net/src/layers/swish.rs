@@ -1,0 +1,58 @@
+//! Swish and its kin: a value times a gate that is made of it. The Swish is BVLC's, the others are
+//! forks'.
+
+use super::{Rule, PLAIN};
+use crate::onnx::Emit;
+use crate::Result;
+
+/// x * sigmoid(beta * x)
+pub(super) static SWISH: Rule =
+    Rule { layer_type: "Swish", parameters: Some("swish_param"), emit: swish, ..PLAIN };
+
+/// x * tanh(log(1 + exp(x)))
+pub(super) static MISH: Rule = Rule { layer_type: "Mish", emit: mish, ..PLAIN };
+
+/// max(0, min(1, alpha * x + beta))
+pub(super) static HARD_SIGMOID: Rule = Rule {
+    layer_type: "HardSigmoid",
+    parameters: Some("hardsigmoid_param"),
+    emit: hard_sigmoid,
+    ..PLAIN
+};
+
+/// x * max(0, min(1, x / 6 + 1 / 2))
+pub(super) static HARD_SWISH: Rule =
+    Rule { layer_type: "HardSwish", emit: hard_swish, ..PLAIN };
+
+#[allow(clippy::float_cmp)]
+fn swish(e: &mut Emit<'_>) -> Result<()> {
+    let (mut x, beta) = (e.bottom(0), e.parameters.float("beta"));
+    if beta != 1.0 {
+        let beta = e.float(beta);
+        x = e.node("Mul").input(x).input(beta).value(e);
+    }
+    let gate = e.node("Sigmoid").input(x).value(e);
+    e.node("Mul").input(e.bottom(0)).input(gate).top(e, 0);
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_wraps)] // a rule's
+fn mish(e: &mut Emit<'_>) -> Result<()> {
+    let gate = e.node("Softplus").input(e.bottom(0)).value(e);
+    let gate = e.node("Tanh").input(gate).value(e);
+    e.node("Mul").input(e.bottom(0)).input(gate).top(e, 0);
+    Ok(())
+}
+
+fn hard_sigmoid(e: &mut Emit<'_>) -> Result<()> {
+    let (alpha, beta) = (e.parameters.float("alpha"), e.parameters.float("beta"));
+    let node = e.node("HardSigmoid").float("alpha", alpha).float("beta", beta);
+    node.input(e.bottom(0)).top(e, 0);
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_wraps)] // a rule's
+fn hard_swish(e: &mut Emit<'_>) -> Result<()> {
+    e.node("HardSwish").input(e.bottom(0)).top(e, 0);
+    Ok(())
+}
