@@ -43,7 +43,22 @@ run_caffe() { # [FOLDER]
     {
         python3 tests/users/caffe/check.py tests "$folder" "$sources"
         python3 tests/users/caffe/check.py nets "$folder"
+        run_forward "$folder/own_forward"
     } | tee "$build/caffe/report.txt"
+}
+
+# Caffe's answers to small nets: those that tests/users/onnx keeps, within rounding.
+run_forward() { # PROGRAM OPTION...
+    make_onnx_environment
+    "$cache/python-onnx/bin/python" -B tests/users/onnx/record.py "$@"
+}
+
+# They are kept anew: the one program is built for that.
+run_answers() {
+    local sources
+    sources=$(find_caffe)
+    make_caffe whole "$sources" own_forward -- -DCMAKE_BUILD_TYPE=Release
+    run_forward "$build/caffe/whole/own_forward" --write
 }
 
 # The tests of blobs and memories, of what shares them and of what fills them, and of nets: on
@@ -83,11 +98,16 @@ compare_caffe() { # FOLDER PROGRAM
     diff -u --label own --label ours "$1/$2-own.txt" "$1/$2-ours.txt"
 }
 
-caffe() { # [FOLDER]
+caffe() { # [FOLDER | --answers]
     steps_of='./dev caffe'
     need "$build_needs" "$python_needs" "$bench_needs" "$peer_needs" "$caffe_needs"
     make_python
     find_cuda_headers
+    if [ "${1:-}" = --answers ]; then
+        step "Caffe's answers to the nets of tests/users/onnx" run_answers
+        summary
+        return
+    fi
     step 'Caffe on syncblob' run_caffe "$@"
     [ "$step_status" != 0 ] || cat "$build/caffe/report.txt"
     summary

@@ -29,6 +29,7 @@ more_steps() {
     peer_steps
     python_steps
     caffe_steps
+    onnx_steps
     cost_steps
     cross_steps
     windows_steps

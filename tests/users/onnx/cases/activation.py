@@ -1,0 +1,111 @@
+"""Layers of one bottom that compute each value by itself."""
+
+
+def in_place_or_not(draw, net, kind, values, top, **parameters):
+    """The layer over an input, over what another layer made, or over that in its place."""
+    net.input("data", values)
+    way = draw.choice(("plain", "plain", "in place", "above"))
+    if way == "plain":
+        net.layer(kind, "data", top, **parameters)
+        return
+    net.layer("Power", "data", "middle")
+    net.layer(kind, "middle", "middle" if way == "in place" else top, **parameters)
+
+
+def any_shape(draw, least_axes=1, most_axes=5):
+    return draw.shape(draw.between(least_axes, most_axes), 6)
+
+
+def maybe(name, parameters):
+    """A message of parameters, unless it is empty."""
+    return {name: parameters} if parameters else {}
+
+
+def some(draw, **options):
+    """A few fields, each with one of its values."""
+    return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
+
+
+def relu(draw, net):
+    parameters = some(draw, negative_slope=(0.1, 0.25, 0, 1.5, -0.5))
+    in_place_or_not(draw, net, "ReLU", draw.numbers(any_shape(draw)), "relu",
+                    **maybe("relu_param", parameters))
+
+
+def prelu(draw, net):
+    shape = any_shape(draw, 2, 4)
+    shared = draw.chance(40)
+    slopes = draw.numbers([] if shared else [shape[1]], 0.5)
+    net.input("data", draw.numbers(shape))
+    net.layer("Power", "data", "middle")
+    net.layer("PReLU", "middle", draw.choice(("prelu", "middle")), [slopes],
+              **maybe("prelu_param", {"channel_shared": True} if shared else {}))
+
+
+def elu(draw, net):
+    in_place_or_not(draw, net, "ELU", draw.numbers(any_shape(draw)), "elu",
+                    **maybe("elu_param", some(draw, alpha=(0.5, 1.7, 0, -0.3))))
+
+
+def absval(draw, net):
+    """The one that Caffe refuses to run in place."""
+    net.input("data", draw.numbers(any_shape(draw)))
+    net.layer("AbsVal", "data", "absval")
+
+
+def plain(kind, deviation=1.0):
+    def draw_case(draw, net):
+        in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower())
+    return draw_case
+
+
+def power(draw, net):
+    parameters = some(draw, power=(1, 2, 3, 0, 0.5, -1, -0.75, 1.5), scale=(1, 0.5, -2, 0, 3),
+                      shift=(0, 1, -0.5, 2.5))
+    values = draw.numbers(any_shape(draw))
+    if parameters.get("power", 1) not in (0, 1, 2, 3):  # a base of 0 or less has no such power
+        parameters["scale"] = abs(parameters.get("scale", 1))
+        parameters["shift"] = abs(parameters.get("shift", 0))
+        if not parameters["scale"]:
+            parameters["shift"] += 1
+        values = abs(values) + 0.25
+    in_place_or_not(draw, net, "Power", values, "power", **maybe("power_param", parameters))
+
+
+def exp(draw, net):
+    parameters = some(draw, base=(2, 10, 0.5, -1), scale=(0.5, -1, 0), shift=(1, -0.5))
+    in_place_or_not(draw, net, "Exp", draw.numbers(any_shape(draw)), "exp", **maybe("exp_param", parameters))
+
+
+def log(draw, net):
+    parameters = some(draw, base=(2, 10, 0.5, -1), scale=(0.5, 3), shift=(1, 0.25))
+    in_place_or_not(draw, net, "Log", draw.uniform(any_shape(draw), 0.25, 8), "log",
+                    **maybe("log_param", parameters))
+
+
+def threshold(draw, net):
+    parameters = some(draw, threshold=(0.5, -0.5, 0, 1))
+    in_place_or_not(draw, net, "Threshold", draw.numbers(any_shape(draw)), "threshold",
+                    **maybe("threshold_param", parameters))
+
+
+def dropout(draw, net):
+    parameters = some(draw, dropout_ratio=(0.2, 0.5, 0.9))
+    in_place_or_not(draw, net, "Dropout", draw.numbers(any_shape(draw)), "dropout",
+                    **maybe("dropout_param", parameters))
+
+
+TABLE = {
+    "ReLU": (40, relu),
+    "PReLU": (40, prelu),
+    "ELU": (40, elu),
+    "Sigmoid": (40, plain("Sigmoid", 2.0)),
+    "TanH": (40, plain("TanH", 1.5)),
+    "AbsVal": (40, absval),
+    "BNLL": (40, plain("BNLL", 3.0)),
+    "Power": (60, power),
+    "Exp": (40, exp),
+    "Log": (40, log),
+    "Threshold": (40, threshold),
+    "Dropout": (40, dropout),
+}

@@ -1,0 +1,226 @@
+"""Layers with weights that sum over windows or whole blobs."""
+
+import math
+
+from nets import OldBlob
+
+
+def window(draw, axes, largest_kernel=4, dilations=(1, 1, 1, 2, 3)):
+    """Kernel, pad, stride and dilation of each axis."""
+    return [(draw.between(1, largest_kernel), draw.choice((0, 0, 1, 2, 3)), draw.choice((1, 1, 2, 3)),
+             draw.choice(dilations)) for _ in range(axes)]
+
+
+def extent(kernel, dilation):
+    return dilation * (kernel - 1) + 1
+
+
+def spell(draw, axes, windows, fields):
+    """Parameters of windows, each in one of the ways that say the same."""
+    parameters = {}
+    for number, (word, long_word, default) in enumerate(fields):
+        values = [each[number] for each in windows]
+        ways = ["list"]
+        if len(set(values)) == 1:
+            ways += ["one", "one"]
+            if default == values[0]:
+                ways += ["none", "none"]
+        if axes == 2 and word != "dilation":
+            ways += ["long", "long"]
+        way = draw.choice(ways)
+        if way == "long":
+            parameters[f"{long_word}_h"], parameters[f"{long_word}_w"] = values
+        elif way != "none":
+            parameters[word] = values if way == "list" else values[0]
+    return parameters
+
+
+FIELDS = (("kernel_size", "kernel", None), ("pad", "pad", 0), ("stride", "stride", 1),
+          ("dilation", None, 1))
+
+
+def channels(draw):
+    """Groups, and the channels of each before and after."""
+    group = draw.choice((1, 1, 1, 2, 3, 4))
+    if group > 1 and draw.chance(40):
+        return group, 1, draw.between(1, 2)  # by depth
+    return group, draw.between(1, 4), draw.between(1, 4)
+
+
+def convolution_of(draw, net, axes, bottoms=1):
+    group, before, after = channels(draw)
+    windows = window(draw, axes, 4 if axes < 3 else 3)
+    sizes = [max(1, extent(kernel, dilation) - 2 * pad) + draw.between(0, 6)
+             for kernel, pad, _, dilation in windows]
+    parameters = {"num_output": group * after, **spell(draw, axes, windows, FIELDS)}
+    if group > 1:
+        parameters["group"] = group
+    weight = [group * after, before, *(kernel for kernel, *_ in windows)]
+    blobs = [draw.numbers(weight, 1 / math.sqrt(math.prod(weight[1:])))]
+    if draw.chance(30):
+        parameters["bias_term"] = False
+    else:
+        blobs.append(draw.numbers([group * after]))
+    shapes = [[draw.between(1, 3), group * before, *sizes]] * bottoms
+    names = [net.input(f"data{i}", draw.numbers(shape)) for i, shape in enumerate(shapes)]
+    net.layer("Convolution", names, [f"conv{i}" for i in range(bottoms)], blobs,
+              convolution_param=parameters)
+
+
+def convolution(draw, net):
+    convolution_of(draw, net, 2, draw.choice((1,) * 15 + (2,)))
+
+
+def convolution_1d(draw, net):
+    convolution_of(draw, net, 1)
+
+
+def convolution_3d(draw, net):
+    convolution_of(draw, net, 3)
+
+
+def convolution_axis(draw, net):
+    """Axes before the channels' are all batches."""
+    batch, (height, width) = draw.shape(2, 3), draw.shape(2, 6)
+    before, after = draw.between(1, 3), draw.between(1, 3)
+    net.input("data", draw.numbers([*batch, before, height, width]))
+    net.layer("Convolution", "data", "conv", [draw.numbers([after, before, 1, 1]), draw.numbers([after])],
+              convolution_param={"num_output": after, "kernel_size": 1, "axis": draw.choice((2, -3))})
+
+
+def shared_convolution(draw, net):
+    """Two layers whose weights have one name: the first's count."""
+    shape = [draw.between(1, 2), 2, 5, 5]
+    weight, bias = draw.numbers([2, 2, 3, 3], 0.25), draw.numbers([2])
+    for side in ("left", "right"):
+        net.input(side, draw.numbers(shape))
+    for side in ("left", "right"):
+        net.layer("Convolution", side, f"{side}_conv", [weight, bias] if side == "left" else (),
+                  param=[{"name": "w"}, {"name": "b"}],
+                  convolution_param={"num_output": 2, "kernel_size": 3})
+
+
+def deconvolution(draw, net):
+    group, before, after = channels(draw)
+    windows = window(draw, 2)
+    sizes = [draw.between(1, 5) for _ in windows]
+    for number, (kernel, pad, stride, dilation) in enumerate(windows):
+        while stride * (sizes[number] - 1) + extent(kernel, dilation) - 2 * pad < 1:
+            sizes[number] += 1
+    parameters = {"num_output": group * after, **spell(draw, 2, windows, FIELDS)}
+    if group > 1:
+        parameters["group"] = group
+    weight = [group * before, after, *(kernel for kernel, *_ in windows)]
+    strides = math.prod(stride for *_, stride, _ in windows)
+    blobs = [draw.numbers(weight, 1 / math.sqrt(max(1, before * math.prod(weight[2:]) / strides)))]
+    if draw.chance(30):
+        parameters["bias_term"] = False
+    else:
+        blobs.append(draw.numbers([group * after]))
+    net.input("data", draw.numbers([draw.between(1, 3), group * before, *sizes]))
+    net.layer("Deconvolution", "data", "deconv", blobs, convolution_param=parameters)
+
+
+def inner_product(draw, net):
+    shape = draw.shape(draw.between(2, 4), 7)
+    axis = draw.choice((1, 1, 1, *range(1, len(shape))))
+    inner, outputs = math.prod(shape[axis:]), draw.between(1, 12)
+    parameters = {"num_output": outputs}
+    if axis != 1 or draw.chance(20):
+        parameters["axis"] = draw.choice((axis, axis - len(shape)))
+    weight = [outputs, inner]
+    if draw.chance(30):
+        parameters["transpose"] = True
+        weight.reverse()
+    blobs = [draw.numbers(weight, 1 / math.sqrt(inner))]
+    if draw.chance(30):
+        parameters["bias_term"] = False
+    else:
+        blobs.append(draw.numbers([outputs]))
+    net.input("data", draw.numbers(shape))
+    net.layer("InnerProduct", "data", "ip", blobs, inner_product_param=parameters)
+
+
+def old_shapes(draw, net):
+    """Weights with four sizes, as Caffe wrote them before it had others."""
+    inputs, outputs = draw.between(1, 9), draw.between(1, 9)
+    net.input("data", draw.numbers([draw.between(1, 3), inputs, 1, 1]))
+    net.layer("InnerProduct", "data", "ip", [OldBlob(draw.numbers([1, 1, outputs, inputs], inputs ** -0.5)),
+                                             OldBlob(draw.numbers([1, 1, 1, outputs]))],
+              inner_product_param={"num_output": outputs})
+
+
+def embed(draw, net):
+    words, outputs = draw.between(2, 9), draw.between(1, 6)
+    parameters = {"num_output": outputs, "input_dim": words}
+    blobs = [draw.numbers([words, outputs])]
+    if draw.chance(40):
+        parameters["bias_term"] = False
+    else:
+        blobs.append(draw.numbers([outputs]))
+    net.input("data", draw.integers(draw.shape(draw.between(1, 3)), words))
+    net.layer("Embed", "data", "embed", blobs, embed_param=parameters)
+
+
+def im2col(draw, net):
+    windows = window(draw, 2)
+    sizes = [max(1, extent(kernel, dilation) - 2 * pad) + draw.between(0, 3)
+             for kernel, pad, _, dilation in windows]
+    net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 2), *sizes]))
+    net.layer("Im2col", "data", "columns", convolution_param=spell(draw, 2, windows, FIELDS))
+
+
+def shape_2d(draw, steps):
+    return [steps, draw.between(1, 3), draw.between(1, 4)]
+
+
+def recurrent(draw, net, kind, weights_of):
+    """A layer over a sequence, with where each of its parts begins."""
+    steps, outputs = draw.between(1, 5), draw.between(1, 4)
+    shape = shape_2d(draw, steps)
+    net.input("data", draw.numbers(shape))
+    begins = draw.integers(shape[:2], 4) != 0
+    begins[0] &= draw.chance(50)
+    net.input("cont", begins)
+    bottoms, static = ["data", "cont"], 0
+    if draw.chance(30):
+        static = draw.between(1, 4)
+        bottoms.append(net.input("static", draw.numbers([shape[1], static])))
+    net.layer(kind, bottoms, "out", weights_of(draw, shape[2], outputs, static),
+              recurrent_param={"num_output": outputs})
+
+
+def matrix(draw, rows, columns):
+    return draw.numbers([rows, columns], columns ** -0.5)
+
+
+def lstm(draw, net):
+    def weights(draw, inputs, outputs, static):
+        gates = 4 * outputs
+        return [matrix(draw, gates, inputs), draw.numbers([gates]),
+                *([matrix(draw, gates, static)] if static else []), matrix(draw, gates, outputs)]
+    recurrent(draw, net, "LSTM", weights)
+
+
+def rnn(draw, net):
+    def weights(draw, inputs, outputs, static):
+        return [matrix(draw, outputs, inputs), draw.numbers([outputs]),
+                *([matrix(draw, outputs, static)] if static else []), matrix(draw, outputs, outputs),
+                matrix(draw, outputs, outputs), draw.numbers([outputs])]
+    recurrent(draw, net, "RNN", weights)
+
+
+TABLE = {
+    "Convolution": (220, convolution),
+    "Convolution1D": (20, convolution_1d),
+    "Convolution3D": (40, convolution_3d),
+    "ConvolutionAxis": (10, convolution_axis),
+    "ConvolutionShared": (10, shared_convolution),
+    "Deconvolution": (220, deconvolution),
+    "InnerProduct": (60, inner_product),
+    "InnerProductOldShapes": (10, old_shapes),
+    "Embed": (40, embed),
+    "Im2col": (40, im2col),
+    "LSTM": (40, lstm),
+    "RNN": (40, rnn),
+}

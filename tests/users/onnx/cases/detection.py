@@ -1,0 +1,136 @@
+"""The layers of SSD's detectors."""
+
+import numpy
+
+from drawing import counted
+from .activation import maybe, some
+
+
+def prior_parameters(draw):
+    """Sizes, ratios and so on of boxes; "clip" always, since Caffes differ in what it is by itself."""
+    count = draw.choice((1, 1, 1, 2, 3))
+    least = [draw.choice((4, 7, 7.5, 10.9, 30, 60.25)) for _ in range(count)]
+    parameters = {"min_size": least}
+    if draw.chance(60):
+        parameters["max_size"] = [size + draw.choice((1, 5.5, 20)) for size in least]
+    if draw.chance(70):
+        ratios = [draw.choice((1, 2, 3, 0.5, 1.5, 0.3333)) for _ in range(draw.between(1, 3))]
+        parameters["aspect_ratio"] = ratios
+    parameters.update(some(draw, flip=(True, False), offset=(0.5, 0, 0.25)))
+    parameters["clip"] = draw.chance(50)
+    if draw.chance(70):
+        parameters["variance"] = draw.choice(([0.1, 0.1, 0.2, 0.2], [0.1], [0.05, 0.1, 0.15, 0.2]))
+    parameters.update(draw.choice(({}, {}, {"img_size": 48}, {"img_h": 40, "img_w": 56})))
+    parameters.update(draw.choice(({}, {}, {"step": 8}, {"step": 7.5}, {"step_h": 6, "step_w": 9.25})))
+    return parameters
+
+
+def prior_box(draw, net):
+    net.input("features", counted([draw.between(1, 2), 1, *draw.shape(2, 4)]))
+    net.input("image", counted([1, 1, draw.between(20, 70), draw.between(20, 70)]))
+    net.layer("PriorBox", ["features", "image"], "priors", prior_box_param=prior_parameters(draw))
+
+
+def boxes(draw, count):
+    """Boxes in the unit square, in rows of xmin, ymin, xmax, ymax."""
+    centre, size = draw.uniform([count, 2], 0.25, 0.75), draw.uniform([count, 2], 0.1, 0.45)
+    return numpy.concatenate([centre - size / 2, centre + size / 2], axis=1)
+
+
+def detection_inputs(draw, net, share, deviation=0.5):
+    """Location, confidence and priors; how many classes."""
+    batch, priors, classes = draw.between(1, 3), draw.between(1, 16), draw.between(2, 5)
+    variance = draw.choice(([0.1, 0.1, 0.2, 0.2], [0.25, 0.2, 0.15, 0.1]))
+    sides = 1 if share else classes
+    return classes, [
+        net.input("location", draw.numbers([batch, priors * sides * 4], deviation)),
+        net.input("confidence", draw.uniform([batch, priors * classes])),
+        net.input("priors", numpy.stack([boxes(draw, priors).reshape(-1),
+                                         numpy.tile(numpy.float32(variance), priors)])[None])]
+
+
+def detection_parameters(draw, classes, share):
+    nms = some(draw, nms_threshold=(0.45, 0.3, 0.2, 0.6), top_k=(1, 3, 5, 400))
+    parameters = {"num_classes": classes, "nms_param": nms}
+    if not share or draw.chance(40):
+        parameters["share_location"] = share
+    # Without a background, Caffe looks for the boxes of all classes as if they were the background's.
+    backgrounds = (0, 0, classes - 1, classes + 3) + (() if share else (-1,))
+    parameters.update(some(draw, background_label_id=backgrounds, keep_top_k=(-1, 1, 4, 8, 200),
+                           confidence_threshold=(0.01, 0.3, 0.6, 0.98),
+                           variance_encoded_in_target=(True, False),
+                           code_type=("CENTER_SIZE", "CENTER_SIZE", "CORNER", "CORNER_SIZE")))
+    return parameters
+
+
+def detection_output(draw, net, **fixed):
+    share = draw.chance(65)
+    classes, bottoms = detection_inputs(draw, net, share)
+    parameters = {**detection_parameters(draw, classes, share), **fixed}
+    whole_steps = parameters.get("variance_encoded_in_target", False)
+    if whole_steps and parameters.get("code_type", "CORNER") != "CENTER_SIZE":
+        net.inputs["location"] *= numpy.float32(0.1)  # else most boxes are inside out
+    net.layer("DetectionOutput", bottoms, "detections", detection_output_param=parameters)
+    net.detections.add("detections")
+
+
+def inverted(draw, net):
+    """Boxes whose right side is left of their left one, some of them: they overlap nothing."""
+    classes, bottoms = detection_inputs(draw, net, True, 3.0)
+    net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
+        "num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",
+        "confidence_threshold": 0.2})
+    net.detections.add("detections")
+
+
+def eta(draw, net):
+    """A threshold that falls with each box that is kept."""
+    classes, bottoms = detection_inputs(draw, net, True, 0.2)
+    net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
+        "num_classes": classes, "nms_param": {"nms_threshold": 0.8, "eta": draw.choice((0.5, 0.9))},
+        "code_type": "CENTER_SIZE"})
+    net.detections.add("detections")
+
+
+def head_of(draw, net, name, shape, outputs):
+    """A convolution's output, its channels last, flat."""
+    weight = draw.numbers([outputs, shape[1], 3, 3], (9 * shape[1]) ** -0.5)
+    net.layer("Convolution", f"features{name[-1]}", name, [weight, draw.numbers([outputs])],
+              convolution_param={"num_output": outputs, "kernel_size": 3, "pad": 1})
+    net.layer("Permute", name, f"{name}_perm", permute_param={"order": [0, 2, 3, 1]})
+    return net.layer("Flatten", f"{name}_perm", f"{name}_flat", flatten_param={"axis": 1})
+
+
+def whole_head(draw, net):
+    """From two maps of features to detections."""
+    batch, classes = draw.between(1, 2), draw.between(2, 4)
+    net.input("image", counted([batch, 1, 32, 32]))
+    parts = {"location": [], "confidence": [], "priors": []}
+    for number, side in enumerate((3, 2)):
+        shape = [batch, draw.between(1, 3), side, side]
+        net.input(f"features{number}", draw.numbers(shape))
+        parts["location"].append(head_of(draw, net, f"loc{number}", shape, 4 * 4))
+        parts["confidence"].append(head_of(draw, net, f"conf{number}", shape, 4 * classes))
+        priors = {"min_size": 9.6 * (number + 1), "max_size": 9.6 * (number + 2), "aspect_ratio": 2,
+                  "clip": False, "variance": [0.1, 0.1, 0.2, 0.2]}
+        parts["priors"].append(net.layer("PriorBox", [f"features{number}", "image"], f"priors{number}",
+                                         prior_box_param=priors))
+    for name, axis in (("location", 1), ("confidence", 1), ("priors", 2)):
+        net.layer("Concat", parts[name], name, concat_param={"axis": axis})
+    net.layer("Reshape", "confidence", "by_box", reshape_param={"shape": {"dim": [0, -1, classes]}})
+    net.layer("Softmax", "by_box", "prob", softmax_param={"axis": 2})
+    net.layer("Flatten", "prob", "prob_flat", **maybe("flatten_param", {"axis": 1}))
+    net.layer("DetectionOutput", ["location", "prob_flat", "priors"], "detections", detection_output_param={
+        "num_classes": classes, "share_location": True, "background_label_id": 0,
+        "code_type": "CENTER_SIZE", "nms_param": {"nms_threshold": 0.45, "top_k": draw.choice((10, 100))},
+        "keep_top_k": draw.choice((5, 50)), "confidence_threshold": draw.choice((0.01, 0.3))})
+    net.detections.add("detections")
+
+
+TABLE = {
+    "PriorBox": (80, prior_box),
+    "DetectionOutput": (140, detection_output),
+    "DetectionOutputInverted": (10, inverted),
+    "DetectionOutputEta": (10, eta),
+    "SSDHead": (20, whole_head),
+}

@@ -1,0 +1,154 @@
+"""Layers that move values: their inputs are 1, 2, 3... so that each shows where it came from."""
+
+import math
+
+from drawing import counted
+
+
+def reshape(draw, net):
+    shape = draw.shape(draw.between(1, 4))
+    axes = len(shape)
+    parameters = {}
+    begin, end = 0, axes
+    if draw.chance(40):
+        begin = draw.between(0, axes)
+        parameters["axis"] = draw.choice((begin, begin - axes - 1))
+        if draw.chance(60):
+            end = draw.between(begin, axes)
+            parameters["num_axes"] = end - begin
+    dims = new_dims(draw, shape[begin:end])
+    parameters = {"shape": {"dim": dims}, **parameters}
+    net.input("data", counted(shape))
+    net.layer("Reshape", "data", "reshaped", reshape_param=parameters)
+
+
+def new_dims(draw, old):
+    """Sizes that make as many values, some of them 0 (as it was) or -1 (what is left)."""
+    left, dims = math.prod(old), []
+    while left > 1 and len(dims) < 3:
+        divisor = draw.choice([n for n in range(1, left + 1) if left % n == 0])
+        dims.append(divisor)
+        left //= divisor
+    dims.append(left)
+    zeros = [i for i, size in enumerate(dims) if i < len(old) and old[i] == size]
+    dims = [0 if i in zeros and draw.chance(50) else size for i, size in enumerate(dims)]
+    if draw.chance(60):
+        dims[draw.below(len(dims))] = -1
+    return dims
+
+
+def flatten(draw, net):
+    shape = draw.shape(draw.between(2, 5), 4)
+    axes = len(shape)
+    parameters = {}
+    begin = 1
+    if draw.chance(60):
+        begin = draw.below(axes)
+        parameters["axis"] = draw.choice((begin, begin - axes))
+    if draw.chance(60):
+        end = draw.between(begin, axes - 1)
+        parameters["end_axis"] = draw.choice((end, end - axes))
+    net.input("data", counted(shape))
+    net.layer("Flatten", "data", "flat", **({"flatten_param": parameters} if parameters else {}))
+
+
+def permute(draw, net):
+    axes = draw.between(2, 5)
+    order = draw.sample(range(axes))
+    if draw.chance(40):  # those that are not listed follow, in their order
+        order = order[:draw.between(1, axes)]
+    net.input("data", counted(draw.shape(axes, 4)))
+    net.layer("Permute", "data", "permuted", permute_param={"order": order})
+
+
+def slice_layer(draw, net):
+    shape = draw.shape(draw.between(2, 4), 6)
+    axes = len(shape)
+    axis = 1 if draw.chance(50) else draw.below(axes)
+    tops = draw.between(1, 4)
+    parameters = {}
+    if axis != 1 or draw.chance(30):
+        word = "slice_dim" if axis < 4 and draw.chance(30) else "axis"
+        parameters[word] = draw.choice((axis, axis - axes)) if word == "axis" else axis
+    if draw.chance(50):
+        shape[axis] = tops * draw.between(1, 3)
+    else:
+        shape[axis] = max(shape[axis], tops)
+        parameters["slice_point"] = sorted(draw.sample(range(1, shape[axis]))[:tops - 1])
+    net.input("data", counted(shape))
+    net.layer("Slice", "data", [f"part{i}" for i in range(tops)], slice_param=parameters)
+
+
+def concat(draw, net):
+    shape = draw.shape(draw.between(2, 4), 4)
+    axes = len(shape)
+    axis = 1 if draw.chance(50) else draw.below(axes)
+    parameters = {}
+    if axis != 1 or draw.chance(30):
+        word = "concat_dim" if draw.chance(30) else "axis"
+        parameters[word] = draw.choice((axis, axis - axes)) if word == "axis" else axis
+    names, begin = [], 0
+    for number in range(draw.between(1, 4)):
+        shape[axis] = draw.between(1, 4)
+        names.append(net.input(f"part{number}", counted(shape) + begin))
+        begin += math.prod(shape)
+    if draw.chance(20):
+        names.append(names[0])
+    net.layer("Concat", names, "whole", **({"concat_param": parameters} if parameters else {}))
+
+
+def crop(draw, net):
+    shape = draw.shape(4, 6)
+    axis = draw.choice((2, 2, 0, 1, 3))
+    offsets = [draw.below(size) for size in shape[axis:]]
+    parameters = {}
+    if axis != 2 or draw.chance(30):
+        parameters["axis"] = draw.choice((axis, axis - 4))
+    way = draw.choice(("none", "one", "all"))
+    if way == "none":
+        offsets = [0] * len(offsets)
+    elif way == "one":
+        offsets = [min(offsets)] * len(offsets)
+        parameters["offset"] = offsets[0]
+    else:
+        parameters["offset"] = offsets
+    reference = draw.shape(axis) + [draw.between(1, size - offset)
+                                    for size, offset in zip(shape[axis:], offsets)]
+    net.input("data", counted(shape))
+    net.input("reference", counted(reference))
+    net.layer("Crop", ["data", "reference"], "cropped", **({"crop_param": parameters} if parameters else {}))
+
+
+def tile(draw, net):
+    shape = draw.shape(draw.between(2, 4), 4)
+    axis = draw.below(len(shape))
+    parameters = {"tiles": draw.between(1, 4)}
+    if axis != 1 or draw.chance(30):
+        parameters["axis"] = draw.choice((axis, axis - len(shape)))
+    net.input("data", counted(shape))
+    net.layer("Tile", "data", "tiled", tile_param=parameters)
+
+
+def split(draw, net):
+    net.input("data", counted(draw.shape(draw.between(1, 4))))
+    net.layer("Split", "data", [f"copy{i}" for i in range(draw.between(1, 4))])
+
+
+def batch_reindex(draw, net):
+    shape = draw.shape(draw.between(1, 4))
+    net.input("data", counted(shape))
+    net.input("index", draw.integers([draw.between(1, 6)], shape[0]))
+    net.layer("BatchReindex", ["data", "index"], "reindexed")
+
+
+TABLE = {
+    "Reshape": (60, reshape),
+    "Flatten": (40, flatten),
+    "Permute": (40, permute),
+    "Slice": (40, slice_layer),
+    "Concat": (40, concat),
+    "Crop": (40, crop),
+    "Tile": (40, tile),
+    "Split": (10, split),
+    "BatchReindex": (40, batch_reindex),
+}

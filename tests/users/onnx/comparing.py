@@ -1,0 +1,69 @@
+"""Whether a net's outputs are Caffe's."""
+
+import numpy
+
+LAYER_TOLERANCE = 1e-5  # of an output's largest value
+UNREAL = 1e30  # from here on, and NaN: what Caffe gives where a window is empty; not compared
+COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
+
+
+def largest(array):
+    sizes = numpy.abs(array, dtype=numpy.float64)
+    return float(sizes[sizes < UNREAL].max(initial=0))
+
+
+def distances(found, wanted):
+    """Of each value; 0 where Caffe's is not real."""
+    real = numpy.abs(wanted) < UNREAL
+    return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
+
+
+def array_problem(found, wanted, tolerance=LAYER_TOLERANCE):
+    """Why an output is not Caffe's, or None."""
+    if found.shape != wanted.shape:
+        return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
+    apart = distances(found, wanted)
+    bound = tolerance * largest(wanted)
+    if (apart <= bound).all():  # a NaN is not
+        return None
+    worst = numpy.where(numpy.isnan(apart), numpy.inf, apart)
+    at = numpy.unravel_index(int(numpy.argmax(worst)), wanted.shape)
+    at = tuple(map(int, at))
+    count = numpy.count_nonzero(~(apart <= bound))
+    return (f"{count} of {apart.size} values differ by more than {bound:.2g}; at {list(at)} "
+            f"{found[at]:.7g}, Caffe's is {wanted[at]:.7g}")
+
+
+def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
+    """The same for rows of detections: in Caffe's order, but for those of equal scores."""
+    if found.ndim != 4 or found.shape[:2] != (1, 1) or found.shape[3] != 7:
+        return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
+    if found.shape[2] != wanted.shape[2]:
+        return f"{found.shape[2]} detections, Caffe's are {wanted.shape[2]}"
+    found, wanted = found[0, 0].astype(numpy.float64), wanted[0, 0].astype(numpy.float64)
+    allowed = tolerance * max(1.0, largest(wanted[:, 2:]))
+    begin = 0
+    while begin < len(wanted):
+        end = end_of_tie(wanted, begin, allowed)
+        left = list(range(begin, end))
+        for row in range(begin, end):
+            match = next((i for i in left if (abs(found[i] - wanted[row]) <= allowed).all()), None)
+            if match is None:
+                return row_problem(row, found[row], wanted[row], allowed)
+            left.remove(match)
+        begin = end
+    return None
+
+
+def end_of_tie(rows, begin, allowed):
+    """Of the rows of one image and label whose scores differ by nothing that counts."""
+    end = begin + 1
+    while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
+            and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:
+        end += 1
+    return end
+
+
+def row_problem(row, found, wanted, allowed):
+    column = next((i for i in range(7) if not abs(found[i] - wanted[i]) <= allowed), 2)
+    return f"row {row}: {COLUMNS[column]} is {found[column]:.7g}, Caffe's {wanted[column]:.7g}"

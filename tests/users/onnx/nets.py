@@ -1,0 +1,135 @@
+"""Small Caffe nets: their prototxt, and their weights as a caffemodel."""
+
+import struct
+
+import numpy
+
+QUOTED = ("name", "type", "bottom", "top", "input")
+
+
+class Net:
+    """A net of a few layers, with values for its inputs and weights."""
+
+    def __init__(self):
+        self.inputs = {}
+        self.messages = []    # of layers, as dictionaries
+        self.head = {}        # fields of the net before its layers
+        self.weights = []     # name, type and arrays of layers that have some
+        self.detections = set()  # tops that are rows of detections
+        self.losses = set()   # types of losses that are a softmax where nothing is learnt
+        self.names_differ = False  # an output of another name is right, too
+
+    def input(self, name, values):
+        """An input with a layer of its own; its name."""
+        values = numpy.asarray(values, numpy.float32)
+        self.inputs[name] = values
+        self.messages.append({"name": name, "type": "Input", "top": name,
+                              "input_param": {"shape": {"dim": list(values.shape)}}})
+        return name
+
+    def layer(self, kind, bottoms, tops, blobs=(), **parameters):
+        """A layer, named as its first top; that top."""
+        bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))
+        name = parameters.pop("name", f"{tops[0] if tops else bottoms[0]}_{len(self.messages)}")
+        self.messages.append({"name": name, "type": kind, "bottom": bottoms, "top": tops, **parameters})
+        if blobs:
+            self.weights.append((name, kind, list(blobs)))
+        return tops[0] if tops else None
+
+    def text(self):
+        return text_of({**self.head, "layer": self.messages})
+
+    def for_caffe(self):
+        """The net that gives the wanted outputs in Caffe: a softmax for its loss, without the label."""
+        if not self.losses:
+            return self
+        net = Net()
+        net.inputs = {name: values for name, values in self.inputs.items() if name != "label"}
+        net.messages = [{**layer, "type": "Softmax", "bottom": layer["bottom"][:1]}
+                        if layer["type"] in self.losses else layer
+                        for layer in self.messages if layer["top"] != "label"]
+        return net
+
+    def model(self):
+        layers = b"".join(field(100, layer_message(*layer)) for layer in self.weights)
+        return field(1, b"net") + layers
+
+
+# --- the text format ------------------------------------------------------------------------
+
+
+def text_of(fields, indent=""):
+    return "".join(f"{indent}{key}{value_text(key, value, indent)}\n"
+                   for key, values in fields.items()
+                   for value in (values if isinstance(values, list) else [values]))
+
+
+def value_text(key, value, indent):
+    if isinstance(value, dict):
+        return f" {{\n{text_of(value, indent + '  ')}{indent}}}"
+    if isinstance(value, bool):
+        return f": {'true' if value else 'false'}"
+    return f': "{value}"' if key in QUOTED else f": {value}"
+
+
+# --- the wire format ------------------------------------------------------------------------
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out) + bytes([number])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def layer_message(name, kind, arrays):
+    return (field(1, name.encode()) + field(2, kind.encode())
+            + b"".join(field(7, blob_message(array)) for array in arrays))
+
+
+class OldBlob:
+    """An array with four sizes, in the fields that Caffe had for them first."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+def blob_message(array):
+    if isinstance(array, OldBlob):
+        sizes = b"".join(varint(number << 3) + varint(size)
+                         for number, size in enumerate(array.array.shape, 1))
+        return sizes + field(5, numpy.asarray(array.array, "<f4").tobytes())
+    array = numpy.asarray(array, "<f4")
+    dims = b"".join(varint(size) for size in array.shape)
+    return field(5, array.tobytes()) + field(7, field(1, dims))
+
+
+# --- what Caffe's program reads and writes ----------------------------------------------------
+
+
+def write_inputs(arrays):
+    return b"".join(numpy.ascontiguousarray(array, "<f4").tobytes() for array in arrays)
+
+
+def read_answers(data):
+    """Of each net its outputs by name, as forward.cpp writes them."""
+    at, nets = 0, []
+    while at < len(data):
+        count, at = struct.unpack_from("<i", data, at)[0], at + 4
+        outputs = {}
+        for _ in range(count):
+            length, axes = struct.unpack_from("<ii", data, at)
+            name = data[at + 8:at + 8 + length].decode()
+            at += 8 + length
+            shape = struct.unpack_from(f"<{axes}i", data, at)
+            at += 4 * axes
+            size = int(numpy.prod(shape, dtype=int))
+            outputs[name] = numpy.frombuffer(data, "<f4", size, at).reshape(shape)
+            at += 4 * size
+        nets.append(outputs)
+    return nets
