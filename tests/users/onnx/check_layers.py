@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Converts the cases of the tables, runs them in onnxruntime and compares their outputs with Caffe's.
 
-    check_layers.py [--convert COMMAND | --module] [--keep FOLDER] [ROW | ROW/CASE]...
+    check_layers.py [--convert COMMAND [--peer] | --module] [--keep FOLDER] [ROW | ROW/CASE]...
 
 COMMAND names the files that it reads and writes, as in "syncblob convert {prototxt} {caffemodel} -o
-{onnx}", which is what runs without it; --module calls the Python module in this process. --keep
-leaves each case's prototxt, caffemodel, ONNX, inputs and wanted outputs in a folder. A status of 0
+{onnx}", which is what runs without it; --peer asks for the right values alone. --module calls the
+Python module in this process. --keep leaves each case's prototxt, caffemodel, ONNX, inputs and wanted outputs in a folder. A status of 0
 means that nothing is wrong, and that nothing is refused that should not be.
 """
 
@@ -28,7 +28,7 @@ MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta", "BatchNormOfBatch"
 Result = collections.namedtuple("Result", "name status message")
 
 
-def check_case(case, wanted, convert, keep=None):
+def check_case(case, wanted, convert, keep=None, peer=False):
     """What becomes of one case."""
     prototxt, model = case.net.text(), case.net.model()
     if keep:
@@ -37,7 +37,7 @@ def check_case(case, wanted, convert, keep=None):
         converted = convert(prototxt, model)
         if keep:
             (keep / f"{case.name.replace('/', '-')}.onnx").write_bytes(converted)
-        check(case.net, converted, wanted)
+        check(case.net, converted, wanted, peer)
     except converting.Refused as error:
         return Result(case.name, "refused", str(error))
     except Wrong as error:
@@ -52,19 +52,19 @@ def keep_files(stem, case, wanted):
     numpy.savez(stem.with_suffix(".wanted.npz"), **wanted)
 
 
-def check_row(row, convert, only=None, keep=None):
+def check_row(row, convert, only=None, **options):
     """What becomes of the cases of a row, or of one of them."""
     of_row, kept = cases.cases_of(row), Answers.read(row).cases
     if [case.digest() for case in of_row] != [digest for digest, _ in kept]:
         sys.exit(f"{row}: the answers are those of other cases; ./dev caffe --record renews them")
-    return [check_case(case, wanted, convert, keep) for case, (_, wanted) in zip(of_row, kept)
+    return [check_case(case, wanted, convert, **options) for case, (_, wanted) in zip(of_row, kept)
             if only is None or case.name == only]
 
 
-def check_named(name, command, keep):
+def check_named(name, command, options):
     """In a process of its own; without a command, by the module."""
     convert = converting.by_command(command) if command else converting.by_module
-    return check_row(name.split("/")[0], convert, name if "/" in name else None, keep)
+    return check_row(name.split("/")[0], convert, name if "/" in name else None, **options)
 
 
 def print_row(name, results, every):
@@ -81,6 +81,7 @@ def print_row(name, results, every):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--convert", default=converting.SYNCBLOB, metavar="COMMAND")
+    parser.add_argument("--peer", action="store_true")
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--every", action="store_true", help="print every message")
@@ -96,7 +97,8 @@ def main():
     print(f"{'':26}{'right':>7}{'wrong':>7}{'refused':>9}")
     sums, bad = collections.Counter(), 0
     with concurrent.futures.ProcessPoolExecutor() as pool:
-        jobs = [pool.submit(check_named, name, command, arguments.keep) for name in names]
+        options = {"keep": arguments.keep, "peer": arguments.peer}
+        jobs = [pool.submit(check_named, name, command, options) for name in names]
         for name, job in zip(names, jobs):
             counts = print_row(name, job.result(), arguments.every)
             sums += counts
