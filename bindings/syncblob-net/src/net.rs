@@ -203,7 +203,9 @@ impl Net {
         for (at, layer) in self.layers.iter().enumerate().rev() {
             stays[at] = layer.tops.iter().any(|top| needed.contains(top));
             if stays[at] {
-                layer.tops.iter().for_each(|top| drop(needed.remove(top)));
+                for top in &layer.tops {
+                    needed.remove(top);
+                }
                 needed.extend(&layer.bottoms);
             }
         }

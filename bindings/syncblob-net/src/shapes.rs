@@ -119,9 +119,8 @@ impl<'n> Pass<'n> {
         let layer = &self.net.layers[at];
         check_number("bottoms", layer.bottoms.len(), rule.bottoms)?;
         check_number("tops", layer.tops.len(), rule.tops)?;
-        let stored = self.net.stored.get(at).map_or(&[][..], |stored| &stored.shapes);
         let parameters = layer.parameters(rule);
-        let setup = Setup { layer, parameters: &parameters, bottoms: &bottoms, stored };
+        let setup = Setup { layer, parameters: &parameters, bottoms: &bottoms };
         let Shapes { tops, blobs } = (rule.shapes)(&setup)?;
         if tops.len() != layer.tops.len() {
             let text = format_args!("it makes {} tops, not {}", tops.len(), layer.tops.len());

@@ -31,7 +31,7 @@ fn extent(shape: &[i64]) -> Result<(i64, i64)> {
 /// a fraction is cut off.
 fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (least, most) = (p.floats("min_size"), p.floats("max_size"));
-    if least.is_empty() || least.iter().any(|size| !(*size > 0.0)) {
+    if least.is_empty() || !least.iter().all(|size| *size > 0.0) {
         return Err(Error::invalid("it needs a min_size, above 0"));
     }
     if !most.is_empty()
@@ -58,7 +58,7 @@ fn ratios(p: &Message) -> Result<Vec<f32>> {
     let flip = p.bool("flip");
     let mut ratios = vec![1_f32];
     for ratio in p.floats("aspect_ratio") {
-        if !(ratio > 0.0) {
+        if ratio.is_nan() || ratio <= 0.0 {
             return Err(Error::invalid(format_args!("an aspect_ratio of {ratio}")));
         }
         if ratios.iter().any(|known| (ratio - known).abs() < 1e-6) {

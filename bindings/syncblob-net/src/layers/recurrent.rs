@@ -4,7 +4,7 @@
 //! goes on. ONNX has no word for that. Without bottoms for it the state begins as 0, as in Caffe's
 //! first run; in later ones Caffe goes on with that of the run before.
 
-use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
+use super::{count, fixed, size, Rule, Setup, Shapes};
 use crate::net::Shape;
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
@@ -16,7 +16,6 @@ pub(super) static LSTM: Rule = Rule {
     tops: (1, 3),
     shapes: |setup| Recurrence::new(setup, &LONG)?.shapes(setup),
     emit: lstm,
-    ..PLAIN
 };
 
 pub(super) static RNN: Rule = Rule {
@@ -26,7 +25,6 @@ pub(super) static RNN: Rule = Rule {
     tops: (1, 2),
     shapes: |setup| Recurrence::new(setup, &SIMPLE)?.shapes(setup),
     emit: rnn,
-    ..PLAIN
 };
 
 /// The most steps: the graph has nodes for each.
@@ -54,8 +52,6 @@ struct Recurrence {
     inputs: i64,
     /// Values of an input that is the same at each step, if there is one: the third bottom.
     constant: Option<i64>,
-    /// Whether bottoms and tops have the states before and behind all steps.
-    exposed: bool,
 }
 
 impl Recurrence {
@@ -77,7 +73,7 @@ impl Recurrence {
             Some(1) => Some(constant(&bottoms[2], sequences)?),
             _ => None,
         };
-        let new = Self { kind, steps, sequences, outputs, inputs, constant, exposed };
+        let new = Self { kind, steps, sequences, outputs, inputs, constant };
         new.check(&bottoms[1], &bottoms[new.first_state()..])?;
         Ok(new)
     }
@@ -144,7 +140,7 @@ struct Steps {
 
 impl Steps {
     fn new(e: &mut Emit<'_>, r: &Recurrence) -> Result<Self> {
-        ["weight_filler", "bias_filler", "debug_info"].map(|name| e.parameters.ignore(name));
+        e.ignore(["weight_filler", "bias_filler", "debug_info"]);
         fixed(e, 0..1)?;
         fixed(e, 2..usize::MAX)?;
         if r.steps > MOST_STEPS {
@@ -327,7 +323,8 @@ mod tests {
         ];
         check("LSTM", &rows.map(|bottoms| ("num_output: 3", bottoms, None)));
         let bottoms: &[&[i64]] = &[&[5, 2, 7], &[5, 2]];
-        let texts = ["num_output: 0", "num_output: 4294967295", "num_output: 3 expose_hidden: true"];
+        let texts =
+            ["num_output: 0", "num_output: 4294967295", "num_output: 3 expose_hidden: true"];
         check("LSTM", &texts.map(|text| (text, bottoms, None)));
     }
 }

@@ -21,8 +21,7 @@ pub(super) static HARD_SIGMOID: Rule = Rule {
 };
 
 /// x * max(0, min(1, x / 6 + 1 / 2))
-pub(super) static HARD_SWISH: Rule =
-    Rule { layer_type: "HardSwish", emit: hard_swish, ..PLAIN };
+pub(super) static HARD_SWISH: Rule = Rule { layer_type: "HardSwish", emit: hard_swish, ..PLAIN };
 
 #[allow(clippy::float_cmp)]
 fn swish(e: &mut Emit<'_>) -> Result<()> {

@@ -32,12 +32,7 @@ impl Case<'_> {
         };
         let parameters = layer.parameters(rule);
         let bottoms: Vec<Shape> = self.bottoms.iter().map(|shape| shape.to_vec()).collect();
-        (rule.shapes)(&Setup {
-            layer: &layer,
-            parameters: &parameters,
-            bottoms: &bottoms,
-            stored: &[],
-        })
+        (rule.shapes)(&Setup { layer: &layer, parameters: &parameters, bottoms: &bottoms })
     }
 }
 

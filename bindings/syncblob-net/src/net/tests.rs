@@ -40,8 +40,10 @@ fn outputs_are_what_nobody_reads_by_name() {
     assert_eq!(error.to_string(), "the net has no blob 'x'");
 }
 
-/// A net of an input layer and its input, or the error.
-const INPUTS: &[(&str, &[(&str, &[i64])], &str)] = &[
+/// A net of an input layer, given inputs, and the inputs that it has, or the error.
+type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], &'a str);
+
+const INPUTS: &[Row] = &[
     ("input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4", &[], "d [1, 2, 3, 4]"),
     ("input: 'd' input_shape { dim: 1 dim: 2 }", &[], "d [1, 2]"),
     ("input: 'd' input_shape { dim: 1 dim: 2 }", &[("d", &[5, 6])], "d [5, 6]"),

@@ -1,6 +1,6 @@
 //! A net, layer by layer, as a graph.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::emit::Emit;
 use super::graph::{Graph, Node, Value};

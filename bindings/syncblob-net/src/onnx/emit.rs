@@ -38,12 +38,7 @@ pub(crate) struct Emit<'a> {
 impl Emit<'_> {
     /// What its shapes were computed from.
     pub fn setup(&self) -> Setup<'_> {
-        Setup {
-            layer: self.layer,
-            parameters: self.parameters,
-            bottoms: self.bottom_shapes,
-            stored: self.blob_shapes,
-        }
+        Setup { layer: self.layer, parameters: self.parameters, bottoms: self.bottom_shapes }
     }
 
     /// The value of a bottom.
