@@ -255,8 +255,8 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part p
 
 static sb_status scale(sb_blob *blob, sb_part part, double factor, const sb_stream *stream,
                        sb_error *err) {
-    const sb_mem *mem = blob ? sb__blob_memory_or_none(blob, part) : &sb__no_memory;
-    if (!sb__is_written_at_host(mem) || !sb__is_float(blob->dtype))
+    const sb_mem *mem = blob ? sb__blob_memory_or_none(blob, part) : NULL;
+    if (!mem || !sb__is_written_at_host(mem) || !sb__is_float(blob->dtype))
         return scale_memory(blob, part, factor, stream, err);
     sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
                    sb__host_bytes(mem));
