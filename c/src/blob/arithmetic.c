@@ -17,7 +17,8 @@ static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
 }
 
 static sb_status check_operand(const sb_blob *blob, sb_part part, sb_error *err) {
-    return !blob || sb__is_part(part) ? check_arithmetic(blob, err) : sb__check_part(part, err);
+    sb_status st = !blob || sb__is_part(part) ? SB_OK : sb__check_part(part, err);
+    return st != SB_OK ? st : check_arithmetic(blob, err);
 }
 
 static int32_t side_of(int32_t head) {
@@ -79,11 +80,14 @@ __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, sb_pa
 }
 
 static sb_status sum(const sb_blob *blob, sb_part part, enum sum kind, double *out, sb_error *err) {
-    const sb_mem *mem = blob && out ? sb__blob_memory_or_none(blob, part) : &sb__no_memory;
-    if (!sb__is_at_host(mem) || !sb__is_float(blob->dtype))
-        return sum_memory(blob, part, kind, out, err);
-    *out = sum_on_host(blob, kind, sb__host_bytes(mem));
-    return SB_OK;
+    if (blob && out && sb__is_float(blob->dtype)) {
+        const sb_mem *mem = sb__blob_memory_or_none(blob, part);
+        if (sb__is_at_host(mem)) {
+            *out = sum_on_host(blob, kind, sb__host_bytes(mem));
+            return SB_OK;
+        }
+    }
+    return sum_memory(blob, part, kind, out, err);
 }
 
 sb_status sb_blob_asum(const sb_blob *blob, sb_part part, double *out, sb_error *err) {
@@ -255,12 +259,15 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part p
 
 static sb_status scale(sb_blob *blob, sb_part part, double factor, const sb_stream *stream,
                        sb_error *err) {
-    const sb_mem *mem = blob ? sb__blob_memory_or_none(blob, part) : NULL;
-    if (!mem || !sb__is_written_at_host(mem) || !sb__is_float(blob->dtype))
-        return scale_memory(blob, part, factor, stream, err);
-    sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
-                   sb__host_bytes(mem));
-    return SB_OK;
+    if (blob && sb__is_float(blob->dtype)) {
+        const sb_mem *mem = sb__blob_memory_or_none(blob, part);
+        if (sb__is_written_at_host(mem)) {
+            sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
+                           sb__host_bytes(mem));
+            return SB_OK;
+        }
+    }
+    return scale_memory(blob, part, factor, stream, err);
 }
 
 sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor, sb_error *err) {

@@ -34,11 +34,14 @@ static sb_status memory_for(const sb_blob *blob, sb_part part, const void *out, 
     __attribute__((noinline)) static ACCESS(function##_anyhow, blob_type, out_type, call)          \
         sb_status                                                                                  \
         function(blob_type *blob, sb_part part, out_type *out, sb_error *err) {                    \
-        const sb_mem *mem = blob && out ? sb__blob_memory_or_none(blob, part) : &sb__no_memory;    \
-        if (!in_place(mem))                                                                        \
-            return function##_anyhow(blob, part, out, err);                                        \
-        *out = mem->side[SB_SIDE_CPU].ptr;                                                         \
-        return SB_OK;                                                                              \
+        if (blob && out) {                                                                         \
+            const sb_mem *mem = sb__blob_memory_or_none(blob, part);                               \
+            if (in_place(mem)) {                                                                   \
+                *out = mem->side[SB_SIDE_CPU].ptr;                                                 \
+                return SB_OK;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        return function##_anyhow(blob, part, out, err);                                            \
     }
 
 FAST(sb_blob_cpu, const sb_blob, const void *, sb_mem_cpu, sb__is_read_at_host)

@@ -240,9 +240,12 @@ static bool is_small(const sb_blob *blob) {
 }
 
 sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
-    const sb_mem *mem = blob && filler ? sb__blob_memory_or_none(blob, SB_DATA) : &sb__no_memory;
-    if (!sb__is_written_at_host(mem) || !is_small(blob) || !is_constant(filler))
-        return fill_checked(blob, filler, seed, err);
-    sb__loop_set(blob->dtype, sb__host_bytes(mem), blob->shape.count, filler->value);
-    return SB_OK;
+    if (blob && filler && is_small(blob) && is_constant(filler)) {
+        const sb_mem *mem = sb__blob_memory_or_none(blob, SB_DATA);
+        if (sb__is_written_at_host(mem)) {
+            sb__loop_set(blob->dtype, sb__host_bytes(mem), blob->shape.count, filler->value);
+            return SB_OK;
+        }
+    }
+    return fill_checked(blob, filler, seed, err);
 }
