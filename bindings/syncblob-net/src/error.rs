@@ -28,14 +28,19 @@ pub struct Problem {
     pub layer: String,
     /// Its type.
     pub layer_type: String,
+    /// The kind of what is wrong.
+    pub kind: ErrorKind,
     /// What is wrong.
     pub reason: String,
+    /// Its number among the layers; `None` for an input.
+    pub(crate) at: Option<usize>,
 }
 
 impl Problem {
-    pub(crate) fn new(layer: &Layer, error: &Error) -> Self {
+    pub(crate) fn new(at: usize, layer: &Layer, error: &Error) -> Self {
         let (layer, layer_type) = (layer.name.clone(), layer.layer_type.clone());
-        Self { layer, layer_type, reason: error.to_string() }
+        let (kind, reason) = (error.kind, error.to_string());
+        Self { layer, layer_type, kind, reason, at: Some(at) }
     }
 }
 
@@ -68,8 +73,9 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Of several layers, a line each.
-    pub(crate) fn problems(problems: Vec<Problem>) -> Self {
+    /// Of several layers, a line each, in their order.
+    pub(crate) fn problems(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         Self { problems, ..Self::unsupported(lines.join("\n")) }
     }

@@ -1,9 +1,10 @@
 //! The shapes of a net's blobs, by Caffe's rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::layers::{rule, Rule, Setup, Shapes};
 use crate::net::{Layer, Net, Shape};
+use crate::onnx::Custom;
 use crate::weights::{shown, Shared};
 use crate::{Error, Problem, Result};
 
@@ -13,6 +14,28 @@ pub(crate) struct LayerShapes {
     pub bottoms: Vec<Shape>,
     pub tops: Vec<Shape>,
     pub blobs: Vec<Shape>,
+}
+
+/// What is known around a layer.
+#[derive(Debug)]
+pub(crate) enum Inferred {
+    /// By the layer's rule.
+    Rule(LayerShapes),
+    /// Of a layer that is written as it is: its tops, as far as they are known.
+    Custom(Vec<Option<Shape>>),
+    /// Nothing: the layer, or one before it, cannot be converted.
+    Nothing,
+}
+
+impl Inferred {
+    /// The shape of a top.
+    pub fn top(&self, top: usize) -> Option<&Shape> {
+        match self {
+            Self::Rule(shapes) => shapes.tops.get(top),
+            Self::Custom(tops) => tops.get(top)?.as_ref(),
+            Self::Nothing => None,
+        }
+    }
 }
 
 /// The shapes of a net's blobs, as far as they are known.
@@ -29,7 +52,8 @@ impl Net {
     /// The shapes of its blobs. Weights, if there are any, are not compared with them.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
-        let mut pass = Pass::new(self, &inputs, false);
+        let custom = Custom::default();
+        let mut pass = Pass::new(self, &inputs, false, &custom);
         let mut order: Vec<&String> = self.inputs.iter().map(|input| &input.0).collect();
         for (at, layer) in self.layers.iter().enumerate() {
             let fresh = layer.tops.iter().enumerate().filter(|(top, _)| !layer.is_in_place(*top));
@@ -42,19 +66,16 @@ impl Net {
         BlobShapes { known: known.collect(), problems: pass.problems.clone() }
     }
 
-    /// The shapes around every layer, for inputs of some shapes. The weights have those that the
-    /// layers need.
-    ///
-    /// # Errors
-    /// All the layers that cannot be.
-    pub(crate) fn infer(&self, inputs: &[Shape]) -> Result<Vec<LayerShapes>> {
-        let mut pass = Pass::new(self, inputs, true);
-        let layers: Vec<Option<LayerShapes>> =
-            (0..self.layers.len()).map(|at| pass.run(at)).collect();
-        match pass.problems.is_empty() {
-            true => Ok(layers.into_iter().flatten().collect()),
-            false => Err(Error::problems(pass.problems)),
-        }
+    /// What is known around every layer, for inputs of some shapes, and the layers that cannot be.
+    /// The weights have the shapes that the layers need.
+    pub(crate) fn infer(
+        &self,
+        inputs: &[Shape],
+        custom: &Custom<'_>,
+    ) -> (Vec<Inferred>, Vec<Problem>) {
+        let mut pass = Pass::new(self, inputs, true, custom);
+        let layers = (0..self.layers.len()).map(|at| pass.run(at)).collect();
+        (layers, pass.problems)
     }
 }
 
@@ -63,16 +84,21 @@ struct Pass<'n> {
     net: &'n Net,
     /// What each blob is at this point; a blob that is not there is not known.
     shapes: HashMap<&'n str, Shape>,
+    /// Blobs of layers that are written as they are, of which no shape is known.
+    open: HashSet<&'n str>,
+    custom: &'n Custom<'n>,
     shared: Shared<'n>,
     weights: bool,
     problems: Vec<Problem>,
 }
 
 impl<'n> Pass<'n> {
-    fn new(net: &'n Net, inputs: &[Shape], weights: bool) -> Self {
+    fn new(net: &'n Net, inputs: &[Shape], weights: bool, custom: &'n Custom<'n>) -> Self {
         let mut pass = Self {
             net,
             shapes: HashMap::new(),
+            open: HashSet::new(),
+            custom,
             shared: Shared::default(),
             weights,
             problems: Vec::new(),
@@ -83,36 +109,66 @@ impl<'n> Pass<'n> {
                 Err(error) => pass.problems.push(Problem {
                     layer: name.clone(),
                     layer_type: "Input".into(),
+                    kind: error.kind(),
                     reason: error.to_string(),
+                    at: None,
                 }),
             }
         }
         pass
     }
 
-    /// The shapes around a layer; `None`, and the problem kept, if they cannot be.
-    fn run(&mut self, at: usize) -> Option<LayerShapes> {
+    /// What is known around a layer; the problem is kept, if there is one.
+    fn run(&mut self, at: usize) -> Inferred {
         let layer = &self.net.layers[at];
-        let bottoms = layer.bottoms.iter().map(|name| self.shapes.get(name.as_str()).cloned());
-        let bottoms: Option<Vec<Shape>> = bottoms.collect();
-        let made = match (bottoms, rule(&layer.layer_type)) {
-            (Some(bottoms), Some(rule)) => self.layer(at, rule, bottoms).map(Some),
-            (None, Some(_)) => Ok(None), // of a layer before it, which was reported
-            (_, None) => Err(unknown_type(layer)),
-        };
-        match made {
-            Ok(Some(shapes)) => {
-                let tops = layer.tops.iter().map(String::as_str);
-                self.shapes.extend(tops.zip(shapes.tops.iter().cloned()));
-                return Some(shapes);
+        let inferred = self.infer(at).unwrap_or_else(|error| {
+            self.problems.push(Problem::new(at, layer, &error));
+            Inferred::Nothing
+        });
+        for (index, top) in layer.tops.iter().enumerate() {
+            self.open.remove(top.as_str());
+            match inferred.top(index) {
+                Some(shape) => drop(self.shapes.insert(top, shape.clone())),
+                None => drop(self.shapes.remove(top.as_str())),
             }
-            Ok(None) => {}
-            Err(error) => self.problems.push(Problem::new(layer, &error)),
+            if matches!(&inferred, Inferred::Custom(tops) if tops[index].is_none()) {
+                self.open.insert(top);
+            }
         }
-        for top in &layer.tops {
-            self.shapes.remove(top.as_str());
+        inferred
+    }
+
+    fn infer(&mut self, at: usize) -> Result<Inferred> {
+        let layer = &self.net.layers[at];
+        if self.custom.has(at) {
+            return self.custom_tops(layer).map(Inferred::Custom);
         }
-        None
+        let rule = rule(&layer.layer_type).ok_or_else(|| unknown_type(layer))?;
+        let bottoms = layer.bottoms.iter().map(|name| self.shapes.get(name.as_str()).cloned());
+        match bottoms.collect() {
+            Some(bottoms) => self.layer(at, rule, bottoms).map(Inferred::Rule),
+            None => self.lacking(layer).map_or(Ok(Inferred::Nothing), Err),
+        }
+    }
+
+    /// The shapes of its tops that are given, or those of bottoms, which it overwrites.
+    fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
+        let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
+            Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
+            None if layer.is_in_place(index) => Ok(self.shapes.get(name.as_str()).cloned()),
+            None => Ok(None),
+        };
+        layer.tops.iter().enumerate().map(top).collect()
+    }
+
+    /// Why shapes of bottoms are not known, unless a layer before it was reported.
+    fn lacking(&self, layer: &Layer) -> Option<Error> {
+        let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
+        let name = name.escape_default();
+        Some(Error::invalid(format_args!(
+            "the shape of its bottom '{name}' is not known: the layer that makes it is written as \
+             it is; give it by --shape {name}=SHAPE"
+        )))
     }
 
     fn layer(&mut self, at: usize, rule: &Rule, bottoms: Vec<Shape>) -> Result<LayerShapes> {

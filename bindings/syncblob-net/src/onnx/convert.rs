@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
+use syncblob::BlobAt;
+
+use super::custom;
 use super::emit::Emit;
-use super::graph::{Graph, Node, Value};
+use super::graph::{Data, Graph, Node, Value};
 use super::proto::DataType;
 use super::OnnxOptions;
 use crate::layers::{rule, Rule};
 use crate::net::{Layer, Shape};
-use crate::shapes::LayerShapes;
+use crate::shapes::{Inferred, LayerShapes};
 use crate::{Error, Net, Problem, Result};
 
 /// Fields of a layer that change nothing in phase TEST, or that the net itself has obeyed.
@@ -64,7 +67,7 @@ struct BlobValue<'n> {
 /// The layers of a net, and the values between them.
 pub(super) struct Plan<'n> {
     net: &'n Net,
-    shapes: &'n [LayerShapes],
+    shapes: &'n [Inferred],
     steps: Vec<Step<'n>>,
     values: Vec<BlobValue<'n>>,
     /// The values of the net's inputs.
@@ -73,7 +76,7 @@ pub(super) struct Plan<'n> {
 }
 
 impl<'n> Plan<'n> {
-    pub fn new(net: &'n Net, shapes: &'n [LayerShapes]) -> Result<Self> {
+    pub fn new(net: &'n Net, shapes: &'n [Inferred]) -> Result<Self> {
         let mut plan = Self {
             net,
             shapes,
@@ -125,7 +128,7 @@ impl<'n> Plan<'n> {
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
     /// The shapes where the batch is another, to see which axes grow with it.
-    other: Option<&'p [LayerShapes]>,
+    other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
     /// Of the plan's values, by number.
     values: HashMap<usize, Value>,
@@ -147,35 +150,36 @@ impl<'n> Plan<'n> {
         self.values[value].blob
     }
 
-    /// Its shape, among shapes of the whole net.
+    /// Its shape, if it is known, among shapes of the whole net.
     pub fn shape<'a>(
         &self,
         value: usize,
         inputs: &'a [Shape],
-        layers: &'a [LayerShapes],
-    ) -> &'a Shape {
+        layers: &'a [Inferred],
+    ) -> Option<&'a Shape> {
         match self.values[value].made_by {
-            (Some(layer), top) => &layers[layer].tops[top],
-            (None, input) => &inputs[input],
+            (Some(layer), top) => layers[layer].top(top),
+            (None, input) => inputs.get(input),
         }
     }
 
-    /// Adds the nodes of every step. What cannot be converted is reported all at once.
+    /// Adds the nodes of every step around which the shapes are known. What cannot be converted
+    /// is reported all at once, with what was found before.
     pub fn build(
         &self,
         graph: &mut Graph,
-        other: Option<&[LayerShapes]>,
+        other: Option<&[Inferred]>,
         options: &OnnxOptions,
+        mut problems: Vec<Problem>,
     ) -> Result<Ends> {
         let half = options.half;
         let mut build = Build { plan: self, other, graph, values: HashMap::new(), half };
         let ends = build.ends();
         build.enter(&ends, options)?;
-        let mut problems = Vec::new();
         for step in &self.steps {
             build.name_tops(step);
-            if let Err(error) = build.layer(step) {
-                problems.push(Problem::new(step.layer, &error));
+            if let Err(error) = build.step(step) {
+                problems.push(Problem::new(step.index, step.layer, &error));
             }
         }
         build.leave(&ends);
@@ -252,10 +256,33 @@ impl Build<'_, '_> {
         }
     }
 
-    fn layer(&mut self, step: &Step<'_>) -> Result<()> {
-        let rule = rule(&step.layer.layer_type)
-            .ok_or_else(|| Error::unsupported("the type is not known"))?;
-        let narrow = self.half && FULL_PRECISION.contains(&rule.layer_type);
+    fn step(&mut self, step: &Step<'_>) -> Result<()> {
+        match &self.plan.shapes[step.index] {
+            Inferred::Nothing => Ok(()),
+            Inferred::Custom(_) => {
+                self.precise(step, true, |build, bottoms, tops| build.custom(step, bottoms, tops))
+            }
+            Inferred::Rule(shapes) => {
+                let rule = rule(&step.layer.layer_type)
+                    .ok_or_else(|| Error::unsupported("the type is not known"))?;
+                let is_precise = FULL_PRECISION.contains(&rule.layer_type);
+                self.precise(step, is_precise, |build, bottoms, tops| {
+                    build.emit(step, rule, shapes, bottoms, tops)
+                })?;
+                all_read(step.layer, rule)
+            }
+        }
+    }
+
+    /// Adds nodes by the values of bottoms and tops. In a file of halves these are cast from and
+    /// to halves if the layer computes with full precision.
+    fn precise(
+        &mut self,
+        step: &Step<'_>,
+        is_precise: bool,
+        add: impl FnOnce(&mut Self, &[Value], &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let narrow = self.half && is_precise;
         let mut bottoms: Vec<Value> = step.bottoms.iter().map(|at| self.values[at]).collect();
         let mut tops: Vec<Value> = step.tops.iter().map(|at| self.values[at]).collect();
         let outer = tops.clone();
@@ -265,26 +292,29 @@ impl Build<'_, '_> {
             tops.iter_mut().for_each(|value| *value = self.graph.value(name.clone()));
         }
         self.graph.full_precision = narrow;
-        let emitted = self.emit(step, rule, &bottoms, &tops);
+        let added = add(self, &bottoms, &tops);
         self.graph.full_precision = false;
-        emitted?;
+        added?;
         if narrow {
             for (inner, outer) in tops.iter().zip(&outer) {
                 self.cast_into(*inner, DataType::Float16, *outer);
             }
         }
-        all_read(step.layer, rule)
+        Ok(())
     }
 
     fn emit(
         &mut self,
         step: &Step<'_>,
         rule: &Rule,
+        shapes: &LayerShapes,
         bottoms: &[Value],
         tops: &[Value],
     ) -> Result<()> {
-        let shapes = &self.plan.shapes[step.index];
-        let other = self.other.map_or(shapes, |other| &other[step.index]);
+        let other = match self.other.map(|other| &other[step.index]) {
+            Some(Inferred::Rule(other)) => other,
+            _ => shapes,
+        };
         let mut emit = Emit {
             layer: step.layer,
             parameters: &step.layer.parameters(rule),
@@ -299,6 +329,32 @@ impl Build<'_, '_> {
             weights: self.plan.net.weights(step.index),
         };
         (rule.emit)(&mut emit)
+    }
+
+    /// The layer as it is. Its inputs are its bottoms, then its weights.
+    fn custom(&mut self, step: &Step<'_>, bottoms: &[Value], tops: &[Value]) -> Result<()> {
+        let mut node = custom::node(step.layer, OBEYED).inputs(bottoms.iter().copied());
+        let weights = self.plan.net.weights(step.index);
+        for (index, at) in weights.iter().flat_map(|weights| weights.blobs).enumerate() {
+            node = node.input(self.stored(step, index, *at)?);
+        }
+        self.graph.add(&step.layer.name, node, tops);
+        Ok(())
+    }
+
+    /// A blob of a layer without a rule, as it is stored.
+    fn stored(&mut self, step: &Step<'_>, index: usize, at: BlobAt) -> Result<Value> {
+        let model = self.plan.net.model.as_ref();
+        let model = model.ok_or_else(|| Error::invalid("the layer needs weights"))?;
+        let blob = model.blob(at)?;
+        let info = blob.info();
+        if info.data_count() != info.count() {
+            let text = format_args!("its blob {index} has no values in the model");
+            return Err(Error::invalid(text));
+        }
+        let dims = info.shape().iter().map(|&dim| dim as i64).collect();
+        let wish = format!("{}.{index}", step.layer.name);
+        Ok(self.graph.initializer(wish, DataType::Float, dims, Data::Stored(at)))
     }
 }
 

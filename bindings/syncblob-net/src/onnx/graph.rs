@@ -1,6 +1,7 @@
 //! A graph under construction: nodes in the order in which they run, and the tensors that they
 //! begin with.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use syncblob::BlobAt;
@@ -70,7 +71,7 @@ impl Graph {
             input: input.collect(),
             output: outputs.iter().map(name).collect(),
             name: format!("{owner}/{}", self.nodes.len()),
-            op_type: node.op.into(),
+            op_type: node.op.into_owned(),
             domain: node.domain.into(),
             attribute: node.attributes,
         };
@@ -97,7 +98,7 @@ impl Graph {
 /// A node under construction.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(super) op: &'static str,
+    pub(super) op: Cow<'static, str>,
     pub(super) domain: &'static str,
     pub(super) inputs: Vec<Option<Value>>,
     pub(super) attributes: Vec<AttributeProto>,
@@ -105,7 +106,12 @@ pub(crate) struct Node {
 
 impl Node {
     pub fn new(op: &'static str) -> Self {
-        Self { op, domain: "", inputs: Vec::new(), attributes: Vec::new() }
+        Self { op: op.into(), domain: "", inputs: Vec::new(), attributes: Vec::new() }
+    }
+
+    /// An operator that is not ONNX's.
+    pub fn of_domain(op: &str, domain: &'static str) -> Self {
+        Self { op: op.to_owned().into(), domain, inputs: Vec::new(), attributes: Vec::new() }
     }
 
     /// The next input.
@@ -144,8 +150,22 @@ impl Node {
         self.attribute(name, AttributeType::Float, set)
     }
 
+    pub fn floats(self, name: &str, floats: Vec<f32>) -> Self {
+        self.attribute(name, AttributeType::Floats, AttributeProto { floats, ..Default::default() })
+    }
+
     pub fn text(self, name: &str, value: &str) -> Self {
-        let set = AttributeProto { s: Some(value.into()), ..Default::default() };
+        self.bytes(name, value.into())
+    }
+
+    /// A text in any encoding.
+    pub fn bytes(self, name: &str, value: Vec<u8>) -> Self {
+        let set = AttributeProto { s: Some(value), ..Default::default() };
         self.attribute(name, AttributeType::String, set)
+    }
+
+    pub fn texts(self, name: &str, strings: Vec<Vec<u8>>) -> Self {
+        let set = AttributeProto { strings, ..Default::default() };
+        self.attribute(name, AttributeType::Strings, set)
     }
 }

@@ -1,17 +1,20 @@
 //! The net as an ONNX graph of opset 17.
 
 mod convert;
+mod custom;
 mod emit;
 mod graph;
 mod preprocess;
 mod proto;
 mod write;
 
+use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
 use syncblob::Model;
 
+pub(crate) use custom::Custom;
 pub(crate) use emit::{Emit, Weights};
 pub(crate) use graph::{Node, Value};
 pub use preprocess::{Mean, Preprocessing};
@@ -25,8 +28,8 @@ use self::proto::{
 };
 use self::write::Parts;
 use crate::net::Shape;
-use crate::shapes::LayerShapes;
-use crate::{Net, Result};
+use crate::shapes::Inferred;
+use crate::{Error, Net, Result};
 
 /// The version of ONNX's operators that files use.
 const OPSET: i64 = 17;
@@ -48,6 +51,15 @@ pub struct OnnxOptions {
     pub half: bool,
     /// What the net's inputs go through first.
     pub preprocessing: Preprocessing,
+    /// Whether a layer that cannot be converted is written as it is: a node of the domain `caffe`
+    /// whose type is the layer's. Its inputs are the layer's bottoms, then its weights; its
+    /// attributes are the layer's parameters, those of its type's message by their names alone
+    /// (`pooled_h`), those of messages inside as `outer.inner`. An enum is a string; so is, as
+    /// prototxt, what this crate has no type for.
+    pub custom: bool,
+    /// Shapes of blobs that such layers make. Without one a blob's shape stays open: then it is not
+    /// an output, and no layer may read it that must know the shape.
+    pub shapes: Vec<(String, Shape)>,
     /// Pairs of key and value for the file's metadata.
     pub metadata: Vec<(String, String)>,
 }
@@ -56,6 +68,35 @@ pub struct OnnxOptions {
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
+}
+
+/// The size of an axis of an input or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// It is fixed.
+    Size(i64),
+    /// It is known when the net runs; sizes of one name are equal.
+    Name(String),
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(size) => size.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// The name and the shape of an input or output.
+fn end(info: &ValueInfoProto) -> (&str, Vec<Dim>) {
+    let tensor = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
+    let dims = tensor.and_then(|tensor| tensor.shape.as_ref()).map_or(&[][..], |shape| &shape.dim);
+    let dims = dims.iter().filter_map(|dim| dim.value.as_ref()).map(|dim| match dim {
+        DimensionValue::Value(size) => Dim::Size(*size),
+        DimensionValue::Param(name) => Dim::Name(name.clone()),
+    });
+    (&info.name, dims.collect())
 }
 
 impl Net {
@@ -73,32 +114,58 @@ impl Net {
     }
 
     fn whole_to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
+        if self.outputs.is_empty() {
+            return Err(Error::invalid("the net has no layers: it computes nothing"));
+        }
+        let mut custom = Custom::new(self, options);
+        loop {
+            match self.as_onnx(options, &custom) {
+                // Some are only found to be unsupported where their shapes are known.
+                Err(error) if options.custom && custom.add(&error) => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn as_onnx(&self, options: &OnnxOptions, custom: &Custom<'_>) -> Result<Onnx> {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
-        let layers = self.infer(&inputs)?;
-        let other = options.batch.as_deref().map(|name| self.with_larger_batch(&inputs, name));
-        let other = other.transpose()?;
+        let (layers, problems) = self.infer(&inputs, custom);
+        let other = match &options.batch {
+            Some(name) if problems.is_empty() => {
+                Some(self.with_larger_batch(&inputs, custom, name)?)
+            }
+            _ => None,
+        };
         let plan = Plan::new(self, &layers)?;
         let mut graph = Graph::default();
         let larger = other.as_ref().map(|other| other.1.as_slice());
-        let ends = plan.build(&mut graph, larger, options)?;
+        let ends = plan.build(&mut graph, larger, options, problems)?;
+        custom.check(self, options)?;
         let infos = Infos { plan: &plan, inputs, layers: &layers, other, half: options.half };
         let mut message = infos.message(&self.name, &graph, &ends)?;
         message.node = std::mem::take(&mut graph.nodes);
-        let parts = Parts { model: model_proto(options), message, graph, half: options.half };
+        let model = model_proto(options, custom);
+        let parts = Parts { model, message, graph, half: options.half };
         Ok(Onnx { parts, model: self.model.clone() })
     }
 
     /// The shapes where every input's first axis is one larger, which is the batch.
-    fn with_larger_batch<'a>(&self, inputs: &[Shape], name: &'a str) -> Result<Larger<'a>> {
+    fn with_larger_batch<'a>(
+        &self,
+        inputs: &[Shape],
+        custom: &Custom<'_>,
+        name: &'a str,
+    ) -> Result<Larger<'a>> {
         let mut inputs = inputs.to_vec();
         inputs.iter_mut().filter_map(|shape| shape.first_mut()).for_each(|batch| *batch += 1);
-        let layers = self.infer(&inputs).map_err(|error| {
-            error.within(format_args!(
+        let (layers, problems) = self.infer(&inputs, custom);
+        match problems.is_empty() {
+            true => Ok((inputs, layers, name)),
+            false => Err(Error::problems(problems).within(format_args!(
                 "with a batch '{}' that has no fixed size",
                 name.escape_default()
-            ))
-        })?;
-        Ok((inputs, layers, name))
+            ))),
+        }
     }
 }
 
@@ -115,6 +182,21 @@ impl Onnx {
             return Err(crate::Error::new(crate::ErrorKind::Limit, text));
         }
         self.parts.write(self.model.as_deref(), &mut out)
+    }
+
+    /// Names and shapes of the inputs.
+    pub fn inputs(&self) -> Vec<(&str, Vec<Dim>)> {
+        self.parts.message.input.iter().map(end).collect()
+    }
+
+    /// Names and shapes of the outputs.
+    pub fn outputs(&self) -> Vec<(&str, Vec<Dim>)> {
+        self.parts.message.output.iter().map(end).collect()
+    }
+
+    /// How many nodes compute the outputs.
+    pub fn nodes(&self) -> usize {
+        self.parts.message.node.len()
     }
 
     /// Bytes of all weights and constants in the file.
@@ -151,28 +233,33 @@ impl Onnx {
     }
 }
 
-fn model_proto(options: &OnnxOptions) -> ModelProto {
+fn model_proto(options: &OnnxOptions, custom: &Custom<'_>) -> ModelProto {
     let entry = |(key, value): &(String, String)| StringStringEntryProto {
         key: key.clone(),
         value: value.clone(),
     };
+    let domain = |domain: &str, version| OperatorSetIdProto { domain: domain.into(), version };
+    let mut domains = vec![domain("", OPSET)];
+    if !custom.is_empty() {
+        domains.push(domain(custom::DOMAIN, custom::DOMAIN_VERSION));
+    }
     ModelProto {
         ir_version: IR_VERSION,
         producer_name: env!("CARGO_PKG_NAME").into(),
         producer_version: env!("CARGO_PKG_VERSION").into(),
-        opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
+        opset_import: domains,
         metadata_props: options.metadata.iter().map(entry).collect(),
     }
 }
 
 /// The shapes where the batch is larger, and the name of its axis.
-type Larger<'a> = (Vec<Shape>, Vec<LayerShapes>, &'a str);
+type Larger<'a> = (Vec<Shape>, Vec<Inferred>, &'a str);
 
 /// Names, types and shapes of values.
 struct Infos<'a> {
     plan: &'a Plan<'a>,
     inputs: Vec<Shape>,
-    layers: &'a [LayerShapes],
+    layers: &'a [Inferred],
     other: Option<Larger<'a>>,
     half: bool,
 }
@@ -180,8 +267,11 @@ struct Infos<'a> {
 impl Infos<'_> {
     fn message(&self, name: &str, graph: &Graph, ends: &Ends) -> Result<GraphProto> {
         let of_ends = |ends: &[(usize, Value)]| {
-            let infos = ends.iter().map(|&(at, value)| self.info(graph, at, value, false));
-            infos.collect::<Result<Vec<_>>>()
+            let info = |&(at, value): &(usize, Value)| match self.info(graph, at, value, false)? {
+                Some(info) => Ok(info),
+                None => Err(unknown_output(self.plan.blob(at))),
+            };
+            ends.iter().map(info).collect::<Result<Vec<_>>>()
         };
         let mut inner: Vec<(usize, Value)> = ends.values.iter().map(|(&at, &v)| (at, v)).collect();
         let is_end =
@@ -189,6 +279,7 @@ impl Infos<'_> {
         inner.retain(|&(_, value)| !is_end(value));
         inner.sort_unstable_by_key(|&(at, _)| at);
         let inner = inner.iter().map(|&(at, value)| self.info(graph, at, value, self.half));
+        let inner = inner.filter_map(Result::transpose);
         Ok(GraphProto {
             node: Vec::new(),
             name: if name.is_empty() { "net" } else { name }.into(), // ONNX wants one
@@ -198,13 +289,21 @@ impl Infos<'_> {
         })
     }
 
-    fn info(&self, graph: &Graph, at: usize, value: Value, half: bool) -> Result<ValueInfoProto> {
-        let shape = self.plan.shape(at, &self.inputs, self.layers);
+    /// `None` if the shape is not known.
+    fn info(
+        &self,
+        graph: &Graph,
+        at: usize,
+        value: Value,
+        half: bool,
+    ) -> Result<Option<ValueInfoProto>> {
+        let Some(shape) = self.plan.shape(at, &self.inputs, self.layers) else { return Ok(None) };
         let dim = |value| Dimension { value: Some(value) };
         let mut dims: Vec<Dimension> =
             shape.iter().map(|&n| dim(DimensionValue::Value(n))).collect();
         if let Some((inputs, layers, name)) = &self.other {
-            if let Some(axis) = growing_axis(shape, self.plan.shape(at, inputs, layers))? {
+            let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
+            if let Some(axis) = growing_axis(shape, larger)? {
                 dims[axis] = dim(DimensionValue::Param((*name).to_owned()));
             }
         }
@@ -216,9 +315,21 @@ impl Infos<'_> {
             elem_type: data_type as i32,
             shape: Some(TensorShapeProto { dim: dims }),
         };
-        Ok(ValueInfoProto {
+        Ok(Some(ValueInfoProto {
             name: graph.name(value).to_owned(),
             r#type: Some(TypeProto { tensor_type: Some(tensor) }),
-        })
+        }))
     }
 }
+
+/// ONNX wants a shape of every output.
+fn unknown_output(name: &str) -> Error {
+    let name = name.escape_default();
+    Error::invalid(format_args!(
+        "the shape of the output '{name}' is not known: the layer that makes it is written as it \
+         is; give it by --shape {name}=SHAPE"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

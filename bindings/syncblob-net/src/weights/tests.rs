@@ -3,7 +3,8 @@ use std::sync::Arc;
 use syncblob::{Blob, Format, Model, Payload};
 
 use super::same_shape;
-use crate::{Net, NetOptions, Result};
+use crate::onnx::Custom;
+use crate::{Error, Net, NetOptions, Result};
 
 /// A model of layers with blobs of these shapes, which hold the layer's number.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
@@ -35,7 +36,10 @@ fn net(layers: &[(&str, &str)], model: Arc<Model>) -> Net {
 
 fn infer(net: &Net) -> Result<()> {
     let shapes: Vec<_> = net.inputs().iter().map(|input| input.1.clone()).collect();
-    net.infer(&shapes).map(drop)
+    match net.infer(&shapes, &Custom::default()).1 {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(Error::problems(problems)),
+    }
 }
 
 /// The layers of the model that the net's layers have their first blob from.

@@ -1,0 +1,203 @@
+//! Layers that are written as they are, as nodes of the domain `caffe`.
+
+use std::collections::{HashMap, HashSet};
+
+use super::graph::Node;
+use super::OnnxOptions;
+use crate::layers::rule;
+use crate::message::{Field, Label, Message, Value};
+use crate::net::{Layer, Shape};
+use crate::{Error, ErrorKind, Net, Result};
+
+/// The domain of such nodes, and the version of it.
+pub(super) const DOMAIN: &str = "caffe";
+pub(super) const DOMAIN_VERSION: i64 = 1;
+
+/// Which layers are written as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Custom<'a> {
+    layers: HashSet<usize>,
+    shapes: HashMap<&'a str, &'a Shape>,
+}
+
+impl<'a> Custom<'a> {
+    /// Layers of types that are not known, if the options want them to be written.
+    pub fn new(net: &Net, options: &'a OnnxOptions) -> Self {
+        let shapes = options.shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
+        let unknown = net.layers.iter().enumerate().filter(|(_, layer)| {
+            options.custom && rule(&layer.layer_type).is_none() && !layer.layer_type.is_empty()
+        });
+        Self { layers: unknown.map(|(at, _)| at).collect(), shapes }
+    }
+
+    /// Adds the layers that an error finds to be unsupported. Returns whether there are any.
+    pub fn add(&mut self, error: &Error) -> bool {
+        let before = self.layers.len();
+        let found = error.problems_of().iter().filter(|one| one.kind == ErrorKind::Unsupported);
+        self.layers.extend(found.filter_map(|problem| problem.at));
+        self.layers.len() > before
+    }
+
+    pub fn has(&self, layer: usize) -> bool {
+        self.layers.contains(&layer)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// The shape that a blob is given.
+    pub fn shape(&self, name: &str) -> Option<&'a Shape> {
+        self.shapes.get(name).copied()
+    }
+
+    /// Checks that every shape is that of a blob which such a layer makes.
+    pub fn check(&self, net: &Net, options: &OnnxOptions) -> Result<()> {
+        let made: HashSet<&str> = self
+            .layers
+            .iter()
+            .flat_map(|&at| net.layers[at].tops.iter().map(String::as_str))
+            .collect();
+        match options.shapes.iter().find(|(name, _)| !made.contains(name.as_str())) {
+            Some((name, _)) => Err(Error::invalid(format_args!(
+                "a shape for '{}', which no layer makes that is written as it is",
+                name.escape_default()
+            ))),
+            None if options.batch.is_some() && !options.shapes.is_empty() => Err(Error::invalid(
+                "shapes of layers that are written as they are, and a batch that has no fixed size",
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The layer's node without inputs: its type, and its parameters as attributes.
+pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
+    let mut attributes =
+        Attributes { node: Node::of_domain(&layer.layer_type, DOMAIN), taken: HashSet::new() };
+    for (name, fields) in groups(&layer.message) {
+        match last_message(&fields) {
+            _ if obeyed.contains(&name) => {}
+            Some(message) => attributes.add_all(message, "", name),
+            None => attributes.add(name.to_owned(), name, &fields),
+        }
+    }
+    attributes.node
+}
+
+/// The fields of each name, in the order of the first.
+fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
+    let mut groups: Vec<(&str, Vec<&Field>)> = Vec::new();
+    let mut places = HashMap::new();
+    for field in message.fields() {
+        let at = *places.entry(field.name()).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.1.push(field),
+            None => groups.push((field.name(), vec![field])),
+        }
+    }
+    groups
+}
+
+/// The message of a field that is not repeated.
+fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
+    match fields.last().map(|field| (&field.label, &field.value)) {
+        Some((Label::Known(info), Value::Message(message))) if !info.repeated => Some(message),
+        _ => None,
+    }
+}
+
+struct Attributes {
+    node: Node,
+    taken: HashSet<String>,
+}
+
+impl Attributes {
+    /// The fields of a message, their names behind a prefix.
+    fn add_all(&mut self, message: &Message, prefix: &str, path: &str) {
+        for (name, fields) in groups(message) {
+            let (wish, path) = (format!("{prefix}{name}"), format!("{path}.{name}"));
+            match last_message(&fields) {
+                Some(message) => self.add_all(message, &format!("{wish}."), &path),
+                None => self.add(wish, &path, &fields),
+            }
+        }
+    }
+
+    /// One attribute. If its name is taken, it has the whole path.
+    fn add(&mut self, wish: String, path: &str, fields: &[&Field]) {
+        let mut name = match wish.starts_with(|first: char| first.is_ascii_digit()) {
+            true => format!("field_{wish}"), // of bytes only its number is known
+            false => wish,
+        };
+        if self.taken.contains(&name) {
+            path.clone_into(&mut name);
+        }
+        while !self.taken.insert(name.clone()) {
+            name.push('_');
+        }
+        let node = std::mem::replace(&mut self.node, Node::of_domain("", DOMAIN));
+        self.node = match fields {
+            [field] if !is_repeated(field) => attribute(node, &name, field),
+            [.., last] if !is_repeated(last) && is_known(last) => attribute(node, &name, last),
+            _ => list(node, &name, fields),
+        };
+    }
+}
+
+fn is_known(field: &Field) -> bool {
+    matches!(field.label, Label::Known(_))
+}
+
+fn is_repeated(field: &Field) -> bool {
+    matches!(field.label, Label::Known(info) if info.repeated)
+}
+
+fn attribute(node: Node, name: &str, field: &Field) -> Node {
+    match &field.value {
+        Value::Bool(value) => node.int(name, i64::from(*value)),
+        Value::Int(value) if field.enum_name().is_none() => node.int(name, *value),
+        Value::Float(value) => node.float(name, *value as f32),
+        _ => node.bytes(name, text(field)),
+    }
+}
+
+fn list(node: Node, name: &str, fields: &[&Field]) -> Node {
+    let ints = || fields.iter().map(|field| int(field)).collect::<Option<Vec<i64>>>();
+    let floats = || fields.iter().map(|field| float(field)).collect::<Option<Vec<f32>>>();
+    match (ints(), floats()) {
+        (Some(ints), _) => node.ints(name, ints),
+        (None, Some(floats)) => node.floats(name, floats),
+        (None, None) => node.texts(name, fields.iter().map(|field| text(field)).collect()),
+    }
+}
+
+fn int(field: &Field) -> Option<i64> {
+    match field.value {
+        Value::Bool(value) => Some(value.into()),
+        Value::Int(value) if field.enum_name().is_none() => Some(value),
+        _ => None,
+    }
+}
+
+fn float(field: &Field) -> Option<f32> {
+    match field.value {
+        Value::Float(value) => Some(value as f32),
+        _ => None,
+    }
+}
+
+/// A string as it is, a message as prototxt, the value of a field that is not known as it stands.
+fn text(field: &Field) -> Vec<u8> {
+    match (&field.value, field.enum_name()) {
+        (_, Some(name)) => name.into(),
+        (Value::Text(text), _) => text.to_vec(),
+        (Value::Unknown(value), _) => {
+            value.strip_prefix(b":").unwrap_or(value).trim_ascii().to_vec()
+        }
+        (Value::Message(message), _) => message.to_string().into(),
+        (Value::Int(value), _) => value.to_string().into(),
+        (Value::Bool(value), _) => value.to_string().into(),
+        (Value::Float(value), _) => value.to_string().into(),
+    }
+}

@@ -1,0 +1,218 @@
+use std::sync::Arc;
+
+use syncblob::{Blob, Format, Model, Payload};
+
+use super::proto::{AttributeProto, AttributeType, NodeProto};
+use super::{Dim, Onnx, OnnxOptions};
+use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
+
+/// A net with an input `data` of 2 x 3.
+fn net(layers: &str) -> Net {
+    let text = format!(
+        "layer {{ name: 'data' type: 'Input' top: 'data'
+         input_param {{ shape {{ dim: 2 dim: 3 }} }} }} {layers}"
+    );
+    Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap()
+}
+
+fn options(shapes: &[(&str, &[i64])]) -> OnnxOptions {
+    let shapes = shapes.iter().map(|(name, shape)| ((*name).to_owned(), shape.to_vec())).collect();
+    OnnxOptions { custom: true, shapes, ..OnnxOptions::default() }
+}
+
+fn custom_node(layers: &str) -> NodeProto {
+    let onnx = net(layers).to_onnx(&options(&[("top", &[1])])).unwrap();
+    let nodes = &onnx.parts.message.node;
+    nodes.iter().find(|node| node.domain == "caffe").expect("a node of the domain").clone()
+}
+
+fn shown(attribute: &AttributeProto) -> String {
+    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+    let value = match attribute.r#type() {
+        AttributeType::Int => format!("{}", attribute.i.unwrap()),
+        AttributeType::Float => format!("{:?}", attribute.f.unwrap()),
+        AttributeType::String => format!("'{}'", text(attribute.s.as_ref().unwrap())),
+        AttributeType::Ints => format!("{:?}", attribute.ints),
+        AttributeType::Floats => format!("{:?}", attribute.floats),
+        AttributeType::Strings => {
+            format!("{:?}", attribute.strings.iter().map(text).collect::<Vec<_>>())
+        }
+        other => panic!("{other:?}"),
+    };
+    format!("{} = {value}", attribute.name)
+}
+
+#[test]
+fn parameters_become_attributes() {
+    let rows: &[(&str, &[&str])] = &[
+        ("", &[]),
+        ("include { phase: TEST } param { lr_mult: 1 }", &[]),
+        (
+            "roi_pooling_param { pooled_h: 7 pooled_w: 6 spatial_scale: 0.0625 }",
+            &["pooled_h = 7", "pooled_w = 6", "spatial_scale = 0.0625"],
+        ),
+        (
+            "python_param { module: 'rpn' layer: 'Proposal' share_in_parallel: true }",
+            &["module = 'rpn'", "layer = 'Proposal'", "share_in_parallel = 1"],
+        ),
+        ("pooling_param { pool: AVE kernel_h: 3 }", &["pool = 'AVE'", "kernel_h = 3"]),
+        ("convolution_param { pad: 1 }", &["pad = [1]"]),
+        ("eltwise_param { coeff: 1 coeff: -0.5 }", &["coeff = [1.0, -0.5]"]),
+        (
+            "convolution_param { weight_filler { type: 'xavier' std: 0.5 } }",
+            &["weight_filler.type = 'xavier'", "weight_filler.std = 0.5"],
+        ),
+        ("reshape_param { axis: 1 shape { dim: 2 dim: 3 } }", &["shape.dim = [2, 3]", "axis = 1"]),
+        (
+            "dummy_data_param { shape { dim: 2 } shape { dim: 3 } }",
+            &["shape = [\"dim: 2\\n\", \"dim: 3\\n\"]"],
+        ),
+        ("concat_param { axis: 1 } slice_param { axis: 2 }", &["axis = 1", "slice_param.axis = 2"]),
+        (
+            "odd_param { a: 1 b { c: 'x' } } odd: 5 odd: 'y'",
+            &["odd_param = '{ a: 1 b { c: 'x' } }'", "odd = [\"5\", \"'y'\"]"],
+        ),
+    ];
+    for (parameters, wanted) in rows {
+        let node = custom_node(&format!(
+            "layer {{ name: 'a' type: 'Odd' bottom: 'data' top: 'top' {parameters} }}"
+        ));
+        assert_eq!(
+            (&*node.op_type, &node.input, &node.output),
+            ("Odd", &vec!["data".into()], &vec!["top".into()])
+        );
+        assert_eq!(node.attribute.iter().map(shown).collect::<Vec<_>>(), *wanted, "{parameters}");
+    }
+}
+
+#[test]
+fn weights_follow_the_bottoms() {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    let layer = model.add_layer("a", "Odd").unwrap();
+    for shape in [&[2_usize, 3][..], &[4]] {
+        model.add_blob(layer, &Blob::<f32>::full(shape, 0.5).unwrap(), Payload::Data).unwrap();
+    }
+    let net = net("layer { name: 'a' type: 'Odd' bottom: 'data' bottom: 'data' top: 'top' }");
+    let net = net.with_weights(Arc::new(model)).unwrap();
+    for half in [false, true] {
+        let onnx = net.to_onnx(&OnnxOptions { half, ..options(&[("top", &[1])]) }).unwrap();
+        let message = &onnx.parts.message;
+        let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
+        assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
+        // What runs the node is given full precision.
+        assert_eq!(node.input[0] == "data", !half);
+        let floats = onnx.size_of_values();
+        assert_eq!(floats, 4 * (6 + 4), "{half}");
+    }
+}
+
+const A: &str = "layer { name: 'a' type: 'Odd' bottom: 'data' top: 'a' }";
+const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
+const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
+    layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
+const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
+/// Of a known type, with a parameter that is not.
+const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
+    shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
+    layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
+
+type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], Result<&'a [(&'a str, &'a [i64])], &'a str>);
+
+/// What becomes of the outputs, or what is lacking.
+#[test]
+fn shapes_of_custom_layers_are_given_or_stay_open() {
+    let rows: &[Row] = &[
+        (A, &[("a", &[5, 4])], Ok(&[("a", &[5, 4])])),
+        (A, &[], Err("the shape of the output 'a' is not known")),
+        (A, &[("a", &[-1])], Err("'a' (Odd): ")),
+        (A, &[("b", &[1])], Err("a shape for 'b'")),
+        (RELU, &[("b", &[1])], Err("--input a=SHAPE")),
+    ];
+    for (layers, shapes, wanted) in rows {
+        check(layers, shapes, wanted);
+    }
+    check(&[A, RELU].concat(), &[("a", &[5, 4])], &Ok(&[("b", &[5, 4])]));
+    check(
+        &[A, RELU].concat(),
+        &[],
+        &Err("'relu' (ReLU): the shape of its bottom 'a' is not known"),
+    );
+    check(&[A, RELU].concat(), &[("b", &[1])], &Err("--shape a=SHAPE"));
+    check(&[A, CHAIN].concat(), &[("c", &[7])], &Ok(&[("c", &[7])]));
+    check(IN_PLACE, &[], &Ok(&[("b", &[2, 3])]));
+    check(POOL, &[], &Err("the shape of the output 'p'"));
+    check(POOL, &[("p", &[1, 1, 1, 1])], &Ok(&[("p", &[1, 1, 1, 1])]));
+}
+
+fn check(layers: &str, shapes: &[(&str, &[i64])], wanted: &Result<&[(&str, &[i64])], &str>) {
+    let text = format!(
+        "layer {{ name: 'data' type: 'Input' top: 'data'
+         input_param {{ shape {{ dim: 2 dim: 3 }} }} }} {layers}"
+    );
+    let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default());
+    match (net.and_then(|net| net.to_onnx(&options(shapes))), wanted) {
+        (Ok(onnx), Ok(wanted)) => {
+            let dims = |shape: &[i64]| shape.iter().map(|&dim| Dim::Size(dim)).collect();
+            let wanted: Vec<(&str, Vec<Dim>)> =
+                wanted.iter().map(|(name, shape)| (*name, dims(shape))).collect();
+            assert_eq!(onnx.outputs(), wanted, "{layers}");
+            assert_eq!(domains(&onnx), ["", "caffe"], "{layers}");
+        }
+        (Err(error), Err(part)) => {
+            assert!(error.to_string().contains(part), "{layers}: {error}");
+        }
+        (Ok(onnx), Err(part)) => panic!("{layers}: {:?}, not {part}", onnx.outputs()),
+        (Err(error), Ok(_)) => panic!("{layers}: {error}"),
+    }
+}
+
+fn domains(onnx: &Onnx) -> Vec<&str> {
+    onnx.parts.model.opset_import.iter().map(|one| one.domain.as_str()).collect()
+}
+
+#[test]
+fn a_net_without_such_layers_has_no_such_domain() {
+    let relu = "layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
+    let onnx = net(relu).to_onnx(&options(&[])).unwrap();
+    assert_eq!(domains(&onnx), [""]);
+    let error = net(relu).to_onnx(&options(&[("b", &[1])])).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+}
+
+#[test]
+fn a_batch_that_is_not_fixed_needs_no_shapes() {
+    let batch = Some("N".to_owned());
+    let onnx =
+        net(IN_PLACE).to_onnx(&OnnxOptions { batch: batch.clone(), ..options(&[]) }).unwrap();
+    assert_eq!(onnx.outputs(), [("b", vec![Dim::Name("N".into()), Dim::Size(3)])]);
+    let error = net(A).to_onnx(&OnnxOptions { batch, ..options(&[("a", &[2, 3])]) }).err().unwrap();
+    assert!(error.to_string().contains("no fixed size"), "{error}");
+}
+
+/// Those without shapes, of unknown types, and with parameters that nobody read.
+#[test]
+fn all_problems_are_reported_in_the_order_of_the_layers() {
+    let layers = [
+        POOL,
+        A,
+        "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'f'
+        flatten_param { axis: 9 } }",
+    ]
+    .concat();
+    let error = net(&layers).to_onnx(&OnnxOptions::default()).err().unwrap();
+    let found: Vec<(&str, ErrorKind)> =
+        error.problems_of().iter().map(|one| (one.layer.as_str(), one.kind)).collect();
+    let wanted = [
+        ("pool", ErrorKind::Unsupported),
+        ("a", ErrorKind::Unsupported),
+        ("flat", ErrorKind::Invalid),
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_net_that_computes_nothing_is_refused() {
+    let error = net("").to_onnx(&OnnxOptions::default()).err().unwrap();
+    assert_eq!(error.to_string(), "the net has no layers: it computes nothing");
+    assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
+}
