@@ -27,6 +27,11 @@ pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
+/// Whether the bytes are protobuf's text.
+pub fn is_prototxt(error: &Error) -> bool {
+    known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
+}
+
 fn on_error(error: &Error) -> &'static str {
     if known(error).is_some() {
         return "";

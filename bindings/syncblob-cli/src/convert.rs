@@ -18,6 +18,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, ValueEnum};
 use glob::Pattern;
 use syncblob::{Dtype, Format};
+use syncblob_net::{Dim, Onnx};
 
 use self::caffe::Net;
 use self::onnx::{convert_net, NetArguments, NetTask};
@@ -73,9 +74,9 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FormatArgument>,
 
-    /// How to name the tensors of a layer
-    #[arg(long, value_enum, value_name = "SCHEME", default_value_t = Scheme::Numbers)]
-    names: Scheme,
+    /// How to name the tensors of a layer [default: numbers]
+    #[arg(long, value_enum, value_name = "SCHEME")]
+    names: Option<Scheme>,
 
     /// Divide each BatchNorm's mean and variance by its scale factor
     ///
@@ -208,7 +209,10 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
         (None, []) => unreachable!("the parser wants a file"),
     };
     match inputs {
-        [_] | [_, _] if onnx::is_onnx(output) => Ok(run_net(arguments, inputs, output)),
+        [_] | [_, _] if onnx::is_onnx(output) => match arguments.are_for_weights() {
+            true => Ok(wrong("an option for weights, but OUT is an .onnx: it has a whole net")),
+            false => run_net(arguments, inputs, output),
+        },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
         [_] => Ok(wrong("an option for .onnx, but OUT is not one")),
         [] => Ok(wrong("a file to read and a file to write, or --output")),
@@ -217,24 +221,35 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
 }
 
 fn wrong(text: &str) -> Status {
-    crate::wrong_usage(&crate::Arguments::command().error(ErrorKind::WrongNumberOfValues, text))
+    crate::wrong_usage(&crate::Arguments::command().error(ErrorKind::ArgumentConflict, text))
 }
 
-fn run_net(arguments: &Arguments, inputs: &[PathBuf], output: &Path) -> Status {
+impl Arguments {
+    /// Whether an option is given that no net has.
+    fn are_for_weights(&self) -> bool {
+        let formats = self.from.is_some() || self.to.is_some();
+        let values = self.apply_scale || self.dtype.is_some();
+        formats || values || self.names.is_some() || !self.only.is_empty()
+    }
+}
+
+fn run_net(arguments: &Arguments, inputs: &[PathBuf], output: &Path) -> io::Result<Status> {
     let task = NetTask {
         inputs,
         output,
         arguments: &arguments.net,
         force: arguments.force,
+        dry_run: arguments.dry_run,
         note: &crate::note,
     };
     match convert_net(&task, &Interrupt::default()) {
         // A line for each layer that cannot be converted.
         Err(Failure::Told(text)) => {
             text.lines().for_each(|line| complain(&printable(line)));
-            Status::FAILURE
+            Ok(Status::FAILURE)
         }
-        result => ended(result),
+        Ok(Some(onnx)) => list_net(&onnx, output).map(|()| Status::SUCCESS),
+        result => Ok(ended(result.map(|_| ()))),
     }
 }
 
@@ -262,7 +277,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
         from: arguments.from.map(FileFormat::from),
         wishes: Wishes {
             format,
-            scheme: arguments.names,
+            scheme: arguments.names.unwrap_or_default(),
             apply_scale: arguments.apply_scale,
             dtype: arguments.dtype.map(Dtype::from),
             only: &arguments.only,
@@ -355,6 +370,21 @@ fn tell_losses(source: &Source, note: Note) {
              in the names of their tensors it has #number"
         ));
     }
+}
+
+/// What would be written: a line for each input and output, then one for all.
+fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
+    let mut out = BufWriter::new(StandardOutput::lock());
+    for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
+        for (name, dims) in ends {
+            let dims: Vec<_> = dims.iter().map(Dim::to_string).collect();
+            writeln!(out, "{}  {what}  {}", printable(name), printable(&dims.join("x")))?;
+        }
+    }
+    let (name, bytes) = (output.to_string_lossy(), onnx.size_of_values());
+    let (name, bytes) = (printable(&name), grouped(usize::try_from(bytes).unwrap_or(usize::MAX)));
+    writeln!(out, "{name}: onnx, {} nodes, {bytes} bytes of values", onnx.nodes())?;
+    out.flush()
 }
 
 /// What would be written: a line for each tensor, then one for all.

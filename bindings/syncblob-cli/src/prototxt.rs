@@ -3,13 +3,13 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use syncblob::Model;
+use syncblob::{Format, Model};
 use syncblob_net::{Limits, Upgraded};
 
 use crate::convert::onnx::{failure, read_text};
-use crate::source::Result;
+use crate::source::{Failure, Result};
 use crate::standard_output::StandardOutput;
-use crate::{complain_of, note, Status};
+use crate::{advice, complain_of, note, Status};
 
 /// Print the net that a model carries as a prototxt
 ///
@@ -61,10 +61,23 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
 }
 
 fn of_model(path: &Path) -> Result<Upgraded> {
-    Upgraded::from_model(&Model::open(path)?, &Limits::default()).map_err(failure)
+    let refuse = |text: &str| Err(Failure::Unsupported(text.into()));
+    match Model::open(path) {
+        Ok(model) if model.format() == Format::Caffemodel => {
+            Upgraded::from_model(&model, &Limits::default()).map_err(failure)
+        }
+        Ok(model) => refuse(&format!("a {} has no net: a .caffemodel does", model.format().name())),
+        Err(error) if advice::is_prototxt(&error) => {
+            refuse("this is a prototxt already: --upgrade brings it into the current form")
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn upgraded(path: &Path) -> Result<Upgraded> {
     let text = read_text(path)?;
-    Upgraded::from_prototxt(&text, &Limits::default()).map_err(failure)
+    Upgraded::from_prototxt(&text, &Limits::default()).map_err(|error| match Model::open(path) {
+        Ok(_) => Failure::Unsupported("this is a model: leave out --upgrade".into()),
+        Err(_) => failure(error),
+    })
 }

@@ -5,10 +5,11 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use syncblob::Model;
-use syncblob_net::{Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
+use syncblob::{Format, Model};
+use syncblob_net::{ErrorKind, Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
 
 use super::{about_input, about_output, Note};
+use crate::advice;
 use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::progress::Progress;
@@ -27,8 +28,19 @@ pub struct NetArguments {
     outputs: Vec<String>,
 
     /// The size of the batch; a name for one that has no fixed size
-    #[arg(long, value_name = "N|NAME")]
-    batch: Option<String>,
+    #[arg(long, value_name = "N|NAME", value_parser = batch)]
+    batch: Option<Batch>,
+
+    /// Write layers that cannot be converted as nodes of the domain `caffe`
+    ///
+    /// The node's type is the layer's, its inputs are the layer's bottoms and weights, its
+    /// attributes are the layer's parameters. What runs the file must know these nodes.
+    #[arg(long)]
+    custom: bool,
+
+    /// The shape of a blob that such a layer makes, such as rois=300x5
+    #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = named_shape, requires = "custom")]
+    shapes: Vec<(String, Vec<i64>)>,
 
     /// Store weights as halves, and compute with them
     #[arg(long)]
@@ -47,6 +59,13 @@ pub struct NetArguments {
     swap_rb: bool,
 }
 
+/// The first axis of the inputs.
+#[derive(Clone, Debug, PartialEq)]
+enum Batch {
+    Size(i64),
+    Name(String),
+}
+
 impl NetArguments {
     pub fn are_given(&self) -> bool {
         *self != Self::default()
@@ -62,6 +81,16 @@ fn named_shape(text: &str) -> std::result::Result<(String, Vec<i64>), String> {
     Ok((name.to_owned(), dims.collect::<std::result::Result<_, _>>()?))
 }
 
+fn batch(text: &str) -> std::result::Result<Batch, String> {
+    match text.parse::<i64>() {
+        Ok(size) if size > 0 => Ok(Batch::Size(size)),
+        Err(_) if text.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
+            Ok(Batch::Name(text.to_owned()))
+        }
+        _ => Err("neither a size above 0 nor a name".into()),
+    }
+}
+
 /// What to convert, and where to.
 pub struct NetTask<'a> {
     /// A prototxt and a model, or a model alone.
@@ -69,25 +98,48 @@ pub struct NetTask<'a> {
     pub output: &'a Path,
     pub arguments: &'a NetArguments,
     pub force: bool,
+    pub dry_run: bool,
     pub note: Note<'a>,
 }
 
-/// Converts, and writes the file as a whole or not at all.
-pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<()> {
+/// Converts, and writes the file as a whole or not at all. Gives what would be written where that
+/// is only to be listed.
+pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
     let net = open(task.inputs, task.arguments)?;
     for warning in net.warnings() {
         (task.note)(warning);
     }
     let writing = |failure| about_output(task.output, failure);
-    let onnx = net.to_onnx(&options(task.arguments)?).map_err(failure)?;
+    let onnx = net.to_onnx(&options(task.arguments)?).map_err(not_converted);
+    let onnx = onnx.map_err(|failure| about_output(&task.inputs[0], failure))?;
+    if task.dry_run {
+        return Ok(Some(onnx));
+    }
     let target = Target::new(task.output, task.force).map_err(writing)?;
     interrupt.listen()?;
     match onnx.needs_external() {
         false => target.write(interrupt, task.note, |file| write(&onnx, file.as_file(), interrupt)),
         true => write_two(task, &target, &onnx, interrupt),
     }
-    .map_err(writing)
+    .map_err(writing)?;
+    Ok(None)
 }
+
+/// A line for each layer that cannot be converted, then what can be done.
+fn not_converted(error: syncblob_net::Error) -> Failure {
+    let problems = error.problems_of();
+    let mut text = error.to_string();
+    if problems.iter().any(|problem| problem.kind == ErrorKind::Unsupported) {
+        text.push_str(ADVICE);
+    }
+    match problems {
+        [] => Failure::Unsupported(text),
+        _ => Failure::Told(text),
+    }
+}
+
+const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob before such a layer, \
+    --custom writes the layer as it is";
 
 /// The net of the files, of which the last one has the weights.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Net> {
@@ -98,17 +150,47 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Net> {
     };
     let text = prototxt.map(|path| read_text(path).map_err(|failure| about_input(path, failure)));
     let text = text.transpose()?;
-    let opened = Model::open(model).map_err(|error| about_input(model, error.into()))?;
+    let opened = open_model(model, prototxt.map(|path| &**path))?;
     let mut options = NetOptions::default();
     options.inputs.clone_from(&arguments.inputs);
-    options.batch = arguments.batch.as_ref().and_then(|batch| batch.parse().ok());
-    let named = prototxt.unwrap_or(model);
+    options.batch = match arguments.batch {
+        Some(Batch::Size(size)) => Some(size),
+        _ => None,
+    };
     let model = Arc::new(opened);
     let net = match text {
-        Some(text) => Net::from_prototxt(&text, &options).and_then(|net| net.with_weights(model)),
-        None => Net::from_model(model, &options),
+        Some(text) => Net::from_prototxt(&text, &options)
+            .map_err(|error| of_text(&inputs[0], error))
+            .and_then(|net| net.with_weights(model).map_err(failure)),
+        None => Net::from_model(model, &options).map_err(failure),
     };
-    net.map_err(|error| about_output(named, failure(error)))
+    net.map_err(|failure| about_output(&inputs[0], failure))
+}
+
+/// What is wrong with a prototxt.
+fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
+    match Model::open(path) {
+        Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),
+        Err(_) => failure(error),
+    }
+}
+
+/// The model, whose weights and layers are wanted.
+fn open_model(path: &Path, prototxt: Option<&Path>) -> Result<Model> {
+    let refuse = |text: &str| Err(about_output(path, Failure::Unsupported(text.into())));
+    match Model::open(path) {
+        Ok(model) if model.format() == Format::Caffemodel => Ok(model),
+        Ok(model) => {
+            refuse(&format!("a {} has no layers: a .caffemodel does", model.format().name()))
+        }
+        Err(error) if advice::is_prototxt(&error) => match prototxt {
+            Some(first) if Model::open(first).is_ok() => {
+                refuse("this is a prototxt: it comes first, then the model")
+            }
+            _ => refuse("this is a prototxt, without weights: the model comes after it"),
+        },
+        Err(error) => Err(about_input(path, error.into())),
+    }
 }
 
 /// A text of a stranger's, of which no more is read than a net may have.
@@ -126,8 +208,13 @@ pub fn failure(error: syncblob_net::Error) -> Failure {
 fn options(arguments: &NetArguments) -> Result<OnnxOptions> {
     let mut options = OnnxOptions::default();
     options.outputs.clone_from(&arguments.outputs);
-    options.batch = arguments.batch.clone().filter(|batch| batch.parse::<i64>().is_err());
+    options.batch = match &arguments.batch {
+        Some(Batch::Name(name)) => Some(name.clone()),
+        _ => None,
+    };
     options.half = arguments.fp16;
+    options.custom = arguments.custom;
+    options.shapes.clone_from(&arguments.shapes);
     options.preprocessing = preprocessing(arguments)?;
     Ok(options)
 }
@@ -230,6 +317,17 @@ mod tests {
         assert_eq!(named_shape("a=b=7"), Ok(("a=b".into(), vec![7])));
         for wrong in ["data", "data=", "data=1x0", "data=1x-3", "data=axb"] {
             assert!(named_shape(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_names_of_batches() {
+        assert_eq!(batch("8"), Ok(Batch::Size(8)));
+        for name in ["N", "batch_size", "_1"] {
+            assert_eq!(batch(name), Ok(Batch::Name(name.into())));
+        }
+        for wrong in ["", "0", "-1", "1.5", "8x", " N", "99999999999999999999"] {
+            assert!(batch(wrong).is_err(), "{wrong}");
         }
     }
 }

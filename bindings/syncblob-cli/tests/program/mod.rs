@@ -97,10 +97,84 @@ impl Files {
         self.path(name)
     }
 
+    /// A model that carries its net: `data` of 1 x `inputs`, and an InnerProduct `fc` of so many
+    /// rows. The weights, all 0, take no room on the disk.
+    pub fn carrying_net(&self, name: &str, inputs: u64, rows: u64) -> PathBuf {
+        let values = 4 * inputs * rows;
+        let shape = |dims: &[u64]| dims.iter().flat_map(|&dim| number(1, dim)).collect::<Vec<_>>();
+        let blob = [field(7, &shape(&[rows, inputs])), key(5, 2), varint(values)].concat();
+        let rest = blob.len() as u64 + values;
+        let texts = [(1, "fc"), (2, "InnerProduct"), (3, "data"), (4, "fc")];
+        let mut layer: Vec<u8> =
+            texts.iter().flat_map(|&(number, text)| field(number, text.as_bytes())).collect();
+        layer.extend(field(117, &[number(1, rows), number(2, 0)].concat()));
+        layer.extend([key(7, 2), varint(rest), blob].concat());
+        let whole = layer.len() as u64 + values;
+        let ends = [field(1, b"tiny"), field(3, b"data"), field(8, &shape(&[1, inputs]))].concat();
+        let path = self.write(name, &[ends, key(100, 2), varint(whole), layer].concat());
+        let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() + values).unwrap();
+        path
+    }
+
     /// A blob of 4 elements with one value: it can be listed, not loaded.
     pub fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
+}
+
+// Parts of protobuf's messages.
+
+pub fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value > 0x7f {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+pub fn key(number: u64, wire_type: u64) -> Vec<u8> {
+    varint(number << 3 | wire_type)
+}
+
+pub fn number(number: u64, value: u64) -> Vec<u8> {
+    [key(number, 0), varint(value)].concat()
+}
+
+pub fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
+    [key(number, 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
+}
+
+/// The bytes of each field of a number, which has a length.
+pub fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while !message.is_empty() {
+        let key = read_varint(&mut message);
+        let size = match key & 7 {
+            0 => {
+                read_varint(&mut message);
+                continue;
+            }
+            2 => read_varint(&mut message) as usize,
+            5 => 4,
+            other => panic!("wire type {other}"),
+        };
+        let (bytes, rest) = message.split_at(size);
+        message = rest;
+        if key >> 3 == wanted {
+            found.push(bytes);
+        }
+    }
+    found
+}
+
+fn read_varint(message: &mut &[u8]) -> u64 {
+    let size = message.iter().position(|byte| byte & 0x80 == 0).expect("a whole number") + 1;
+    let (bytes, rest) = message.split_at(size);
+    *message = rest;
+    bytes.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
 }
 
 /// Files that Caffe wrote, from the folder SYNCBLOB_TEST_DATA, else from one
