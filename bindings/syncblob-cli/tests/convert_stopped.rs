@@ -114,6 +114,14 @@ fn a_signal_ends_the_writing_of_one_large_tensor() {
     }
 }
 
+/// A net's weights are read and written a part at a time.
+#[test]
+fn a_signal_ends_the_writing_of_a_net() {
+    let files = Files::new();
+    let input = files.carrying_net("net.caffemodel", 1 << 18, TENSORS * MIB);
+    stopped(&input, &files.path("x.onnx"));
+}
+
 #[test]
 fn a_kill_leaves_the_old_file_and_a_hidden_one() {
     let files = Files::new();
@@ -169,10 +177,12 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();
     let (input, folder) = (hole(&files, 1, 4), files.path("disk"));
     fs::create_dir(&folder).unwrap();
-    for name in ["x.npz", "x.safetensors", "x.npy", "x.caffemodel"] {
+    let net = files.carrying_net("net.caffemodel", 1 << 18, 4);
+    for name in ["x.npz", "x.safetensors", "x.npy", "x.caffemodel", "x.onnx"] {
+        let input = if name == "x.onnx" { &net } else { &input };
         let mut script = Command::new("unshare");
         script.args(["--mount", "sh", "-c", ON_A_SMALL_DISK, PROGRAM]);
-        let Ok(output) = script.arg(&folder).arg(&input).arg(name).output() else {
+        let Ok(output) = script.arg(&folder).arg(input).arg(name).output() else {
             return eprintln!("not tested: there is no unshare");
         };
         let text = |bytes| String::from_utf8(bytes).unwrap();

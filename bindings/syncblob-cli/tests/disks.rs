@@ -16,11 +16,12 @@ use program::{disk_library, Files};
 
 /// Each kind of file that the command writes: the words before IN, those after it, and
 /// whether the library writes the bytes, which syncs the folder itself.
-const SAVES: [(&str, &[&str], &str, bool); 6] = [
+const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
     ("convert", &[], "x.safetensors", false),
     ("convert", &[], "x.binaryproto", true),
+    ("convert", &[], "x.onnx", false),
     ("report", &["-o"], "x.html", false),
     ("show", &["-o"], "x.png", false),
 ];
@@ -37,7 +38,9 @@ struct Run {
 struct Disk {
     files: Files,
     folder: PathBuf,
+    /// A mean, and for x.onnx a net.
     input: PathBuf,
+    net: PathBuf,
 }
 
 impl Disk {
@@ -48,7 +51,8 @@ impl Disk {
         let values: Vec<_> = (0..48).map(|i| i as f32).collect();
         let input = files.mean("in.binaryproto", &[1, 3, 4, 4], &values);
         let folder = fs::canonicalize(folder).unwrap();
-        Self { files, folder, input }
+        let net = files.carrying_net("in.caffemodel", 3, 2);
+        Self { files, folder, input, net }
     }
 
     fn run(&self, save: usize, force: bool, variables: &[(&str, &str)]) -> Run {
@@ -59,7 +63,8 @@ impl Disk {
             words.push(OsStr::new("--force"));
         }
         let out = self.out(save);
-        words.push(self.input.as_os_str());
+        let input = if name == "x.onnx" { &self.net } else { &self.input };
+        words.push(input.as_os_str());
         words.extend(option.iter().map(OsStr::new));
         words.push(out.as_os_str());
         let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));

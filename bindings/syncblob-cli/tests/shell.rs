@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use program::{run, Files};
 
-const COMMANDS: [&str; 8] =
-    ["info", "convert", "diff", "show", "report", "verify", "completions", "man"];
+const COMMANDS: [&str; 9] =
+    ["info", "convert", "diff", "show", "report", "verify", "prototxt", "completions", "man"];
 
 #[test]
 fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (status, script, err) = run(["completions", shell]);
         assert_eq!((status, err.as_str()), (0, ""));
-        for word in COMMANDS.into_iter().chain(["tolerance", "ignore"]) {
+        for word in COMMANDS.into_iter().chain(["tolerance", "ignore", "upgrade", "fp16"]) {
             assert!(script.contains(word), "{word} is not in that for {shell}");
         }
     }
@@ -42,6 +42,8 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(complete(&["syncblob", "ver"]), "verify");
     assert_eq!(complete(&["syncblob", "diff", "--tol"]), "--tolerance");
     assert_eq!(complete(&["syncblob", "info", "--as", "caffe"]), "caffemodel");
+    assert_eq!(complete(&["syncblob", "prot"]), "prototxt");
+    assert_eq!(complete(&["syncblob", "convert", "--swap"]), "--swap-rb");
 }
 
 #[test]

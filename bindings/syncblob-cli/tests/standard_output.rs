@@ -9,12 +9,17 @@ use program::{unheard, unopened, Files};
 fn output_that_cannot_be_printed_is_told_by_every_command() {
     let files = Files::new();
     let net = files.net("net.caffemodel", &[("conv", "Convolution", &[2], &[0.5_f32, 1.0])]);
+    let carrying = files.carrying_net("carrying.caffemodel", 3, 2);
+    let (carrying, onnx) = (carrying.to_str().unwrap(), files.path("out.onnx"));
     let (net, out) = (net.to_str().unwrap(), files.path("out.npz"));
     let out = out.to_str().unwrap();
-    let rows: [(i32, &[&str]); 19] = [
+    let onnx = onnx.to_str().unwrap();
+    let rows: [(i32, &[&str]); 21] = [
         (1, &["info", net]),
         (1, &["info", "--json", net]),
         (1, &["convert", "--dry-run", net, out]),
+        (1, &["convert", "--dry-run", carrying, onnx]),
+        (1, &["prototxt", carrying]),
         (2, &["diff", net, net]),
         (2, &["diff", "--json", net, net]),
         (1, &["show", net]),
@@ -49,10 +54,12 @@ fn a_command_that_prints_nothing_needs_no_standard_output() {
     let files = Files::new();
     let net = files.net("net.caffemodel", &[("conv", "Convolution", &[1, 2, 2], &[0.5_f32; 4])]);
     let net = net.to_str().unwrap();
-    let outs = ["a.npz", "b.html", "c.png"].map(|name| files.path(name));
-    let [npz, html, png] = outs.each_ref().map(|out| out.to_str().unwrap());
+    let carrying = files.carrying_net("carrying.caffemodel", 3, 2);
+    let outs = ["a.npz", "b.html", "c.png", "d.onnx"].map(|name| files.path(name));
+    let [npz, html, png, onnx] = outs.each_ref().map(|out| out.to_str().unwrap());
     for arguments in [
         &["convert", "-f", net, npz][..],
+        &["convert", "-f", carrying.to_str().unwrap(), onnx],
         &["report", "-f", net, "-o", html],
         &["show", "-f", net, "-o", png],
     ] {
