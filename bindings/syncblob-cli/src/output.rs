@@ -1,6 +1,6 @@
 //! A file that is written beside its place and put there when it is whole.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -68,11 +68,33 @@ impl Target {
     ) -> Result<()> {
         self.put(interrupt, note, |mut temporary| {
             write(&mut temporary)?;
-            let (file, path) = temporary.into_parts();
-            system::sync_file(&file)?;
-            system::close(file)?;
-            Ok(path)
+            synced(temporary)
         })
+    }
+
+    /// The same with two files, of which this one names the other: that comes first into its
+    /// place, and goes if this one cannot.
+    pub fn write_with(
+        &self,
+        other: &Self,
+        interrupt: &Interrupt,
+        note: Note,
+        write: impl FnOnce(&File, &File) -> Result<()>,
+    ) -> Result<()> {
+        let (own, others) = (self.temporary()?, other.temporary()?);
+        write(own.as_file(), others.as_file())?;
+        let (own, others) = (synced(own)?, synced(others)?);
+        interrupt.check()?;
+        other.place(others)?;
+        if let Err(failure) = self.place(own) {
+            if other.old.is_none() {
+                let _ = fs::remove_file(&other.path); // the failure is told
+            }
+            return Err(failure);
+        }
+        interrupt.settle();
+        self.outlast(note);
+        Ok(())
     }
 
     /// The same with the library's writer, which brings a file to the disk itself. Nobody
@@ -96,26 +118,48 @@ impl Target {
         note: Note,
         fill: impl FnOnce(NamedTempFile) -> Result<TempPath>,
     ) -> Result<()> {
+        let whole = fill(self.temporary()?)?;
+        interrupt.check()?;
+        self.place(whole)?;
+        interrupt.settle();
+        self.outlast(note);
+        Ok(())
+    }
+
+    /// A hidden file in the same folder, with the permissions of the one that is there.
+    fn temporary(&self) -> Result<NamedTempFile> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
         let temporary = system::create(&mut names, &self.folder, self.old.is_some())?;
         if let Some(old) = &self.old {
             system::keep_permissions(temporary.as_file(), &self.path, old)?;
         }
-        let whole = fill(temporary)?;
-        interrupt.check()?;
+        Ok(temporary)
+    }
+
+    fn place(&self, whole: TempPath) -> Result<()> {
         match self.force {
-            true => system::replace(whole, &self.path)?,
-            false => system::put_new(whole, &self.path).map_err(is_there)?,
+            true => Ok(system::replace(whole, &self.path)?),
+            false => system::put_new(whole, &self.path).map_err(is_there),
         }
-        interrupt.settle();
+    }
+
+    /// Brings the name to the disk. The file is in place: a failure is a note.
+    fn outlast(&self, note: Note) {
         if let Err(error) = system::sync_folder(&self.folder) {
             let name = self.path.to_string_lossy();
             let name = printable(&name);
             note(&format_args!("{name} is written, but may not outlive a power failure: {error}"));
         }
-        Ok(())
     }
+}
+
+/// The file, all of it on the disk.
+fn synced(temporary: NamedTempFile) -> Result<TempPath> {
+    let (file, path) = temporary.into_parts();
+    system::sync_file(&file)?;
+    system::close(file)?;
+    Ok(path)
 }
 
 fn is_there(error: io::Error) -> Failure {
@@ -143,6 +187,8 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -158,5 +204,63 @@ mod tests {
         assert!(matches!(written, Err(Failure::Interrupted)), "{written:?}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// A folder, and in it the targets of two files.
+    fn pair(force: bool) -> (tempfile::TempDir, [Target; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let targets = ["out", "out.data"].map(|name| {
+            let path = folder.path().join(name);
+            if force {
+                fs::write(&path, b"old").unwrap();
+            }
+            Target::new(&path, force).unwrap()
+        });
+        (folder, targets)
+    }
+
+    fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let mut found: Vec<_> = entries
+            .map(|entry| {
+                (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn two_files_are_written_together_or_not_at_all() {
+        let both = |bytes: &[u8]| ["out", "out.data"].map(|name| (name.into(), bytes.to_vec()));
+        for force in [false, true] {
+            let before = if force { both(b"old").to_vec() } else { vec![] };
+            for (stop, fail) in [(false, false), (true, false), (false, true)] {
+                let (folder, [out, data]) = pair(force);
+                let interrupt = Interrupt::default();
+                let written = out.write_with(&data, &interrupt, &|_| {}, |mut out, mut data| {
+                    data.write_all(b"new")?;
+                    out.write_all(b"new")?;
+                    if stop {
+                        interrupt.come();
+                    }
+                    if fail {
+                        return Err(Failure::Unsupported("no".into()));
+                    }
+                    Ok(())
+                });
+                let wanted = if stop || fail { before.clone() } else { both(b"new").to_vec() };
+                assert_eq!(written.is_ok(), !stop && !fail);
+                assert_eq!(contents(folder.path()), wanted, "{force} {stop} {fail}");
+            }
+        }
+        // Somebody takes the name while the two are written.
+        let (folder, [out, data]) = pair(false);
+        let path = folder.path().join("out");
+        let written = out.write_with(&data, &Interrupt::default(), &|_| {}, |_, _| {
+            Ok(fs::write(&path, b"theirs")?)
+        });
+        assert!(written.is_err());
+        assert_eq!(contents(folder.path()), [("out".into(), b"theirs".to_vec())]);
     }
 }

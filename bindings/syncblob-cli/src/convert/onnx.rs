@@ -263,16 +263,14 @@ fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt
     let path = task.output.with_file_name(&name);
     let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;
     let name = name.to_string_lossy();
-    target.write(interrupt, task.note, |file| {
-        let mut message = BufWriter::new(file.as_file());
-        values.write(interrupt, task.note, |file| {
-            let progress = Progress::new(onnx.size_of_values());
-            let out = BufWriter::with_capacity(1 << 18, file.as_file());
-            let mut out = Watched { out, interrupt, progress };
-            let written = onnx.write_external(&name, &mut message, &mut out);
-            written.map_err(|error| interrupted(error, interrupt))?;
-            Ok(out.flush()?)
-        })?;
+    target.write_with(&values, interrupt, task.note, |message, values| {
+        let mut message = BufWriter::new(message);
+        let progress = Progress::new(onnx.size_of_values());
+        let out = BufWriter::with_capacity(1 << 18, values);
+        let mut out = Watched { out, interrupt, progress };
+        let written = onnx.write_external(&name, &mut message, &mut out);
+        written.map_err(|error| interrupted(error, interrupt))?;
+        out.flush()?;
         Ok(message.flush()?)
     })
 }
