@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use program::{fields, run, Files};
+use sha2::{Digest, Sha256};
 
 /// A net as a prototxt: its input `data` of 1 x 3, and layers.
 fn prototxt(layers: &str) -> String {
@@ -134,6 +135,34 @@ fn weights_are_there_as_they_are_or_as_halves() {
         let onnx = fs::read(&folder.out).unwrap();
         let tensors = fields(fields(&onnx, 7)[0], 5);
         assert!(tensors.iter().any(|tensor| fields(tensor, 9) == [&bytes[..]]), "{option}");
+    }
+}
+
+/// Who wrote it, and of what.
+#[test]
+fn metadata_names_the_sources() {
+    let folder = Folder::new();
+    let text = prototxt(FC);
+    folder.files.write("deploy.prototxt", text.as_bytes());
+    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let size = fs::metadata(&folder.model).unwrap().len().to_string();
+    let of_model = [("caffe.model", "net.caffemodel"), ("caffe.model.bytes", &size)];
+    let of_text = [("caffe.prototxt", "deploy.prototxt"), ("caffe.prototxt.sha256", &digest)];
+    let rows = [
+        ("deploy.prototxt net.caffemodel", [&of_text[..], &of_model].concat()),
+        ("net.caffemodel", of_model.to_vec()),
+    ];
+    for (inputs, wanted) in rows {
+        assert_eq!(folder.run(&format!("convert --force {inputs} net.onnx")).0, 0);
+        let onnx = fs::read(&folder.out).unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let pair = |one: &&[u8]| (text(fields(one, 1).concat()), text(fields(one, 2).concat()));
+        let found: Vec<_> = fields(&onnx, 14).iter().map(pair).collect();
+        let wanted: Vec<_> =
+            wanted.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        assert_eq!(found, wanted, "{inputs}");
+        let producer = [2, 3].map(|number| text(fields(&onnx, number).concat()));
+        assert_eq!(producer, ["syncblob-net", env!("CARGO_PKG_VERSION")]);
     }
 }
 
@@ -306,7 +335,9 @@ fn a_model_gives_its_prototxt_back() {
     folder.files.write("found.prototxt", text.as_bytes());
     assert_eq!(folder.run("convert found.prototxt net.caffemodel found.onnx").0, 0);
     assert_eq!(folder.run("convert net.caffemodel net.onnx").0, 0);
-    assert_eq!(fs::read(folder.files.path("found.onnx")).unwrap(), fs::read(&folder.out).unwrap());
+    let graph = |path: &Path| fields(&fs::read(path).unwrap(), 7).concat();
+    let graphs = [graph(&folder.files.path("found.onnx")), graph(&folder.out)];
+    assert_eq!(graphs[0], graphs[1]);
     // And it is in the current form already.
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }

@@ -112,6 +112,7 @@ pub struct Net {
     pub(crate) model: Option<Arc<Model>>,
     /// Of each layer, what the model has for it.
     pub(crate) stored: Vec<Stored>,
+    transforms: Vec<(String, Message)>,
     warnings: Vec<String>,
 }
 
@@ -140,7 +141,7 @@ impl Net {
 
     fn from_message(upgraded: Upgraded, options: &NetOptions) -> Result<Self> {
         let Upgraded { mut net, notes: mut warnings, .. } = upgraded;
-        let mut layers = included_layers(&mut net, options)?;
+        let (mut layers, transforms) = included_layers(&mut net, options)?;
         training::predict(&mut layers, &mut warnings);
         let mut inputs = Inputs::take(&mut layers, options, &mut warnings)?;
         training::leave_out(&mut layers, &inputs, &mut warnings);
@@ -153,6 +154,7 @@ impl Net {
             layers,
             outputs,
             model: None,
+            transforms,
             warnings,
         })
     }
@@ -160,6 +162,12 @@ impl Net {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What images go through before they are inputs: blobs, and the `transform_param` of the
+    /// layers that bring them. Those of phase TRAIN are here if there are no others.
+    pub fn transforms(&self) -> &[(String, Message)] {
+        &self.transforms
     }
 
     /// Names and shapes of its inputs.
@@ -223,28 +231,37 @@ impl Net {
             outputs: outputs.to_vec(),
             name: self.name.clone(),
             model: self.model.clone(),
+            transforms: self.transforms.clone(),
             warnings: self.warnings.clone(),
         })
     }
 }
 
-/// The layers of the phase, the level and the stages.
-fn included_layers(net: &mut Message, options: &NetOptions) -> Result<Vec<Layer>> {
+/// What images go through before they are blobs of these names.
+type Transforms = Vec<(String, Message)>;
+
+/// The layers of the phase, the level and the stages, and their transformations of images.
+fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer>, Transforms)> {
     let (layers, rest) = std::mem::take(&mut net.fields)
         .into_iter()
         .partition(|field| field.is_known() && field.name() == "layer");
     net.fields = rest;
     let layers: Vec<crate::Field> = layers;
     let state = State::new(net, options);
-    let mut included = Vec::new();
+    let (mut included, mut transforms, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for field in layers {
-        if let Value::Message(layer) = field.value {
-            if state.includes(&layer)? {
-                included.push(Layer::new(*layer));
-            }
+        let Value::Message(layer) = field.value else { continue };
+        let is_included = state.includes(&layer)?;
+        let transform = layer.message("transform_param").filter(|one| !one.fields().is_empty());
+        if let (Some(transform), Some(top)) = (transform, layer.texts("top").first()) {
+            let list = if is_included { &mut transforms } else { &mut others };
+            list.push((readable(top), transform.clone()));
+        }
+        if is_included {
+            included.push(Layer::new(*layer));
         }
     }
-    Ok(included)
+    Ok((included, if transforms.is_empty() { others } else { transforms }))
 }
 
 /// Checks that every bottom is made before it is read and every blob by one layer. Returns the

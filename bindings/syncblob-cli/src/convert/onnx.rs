@@ -1,10 +1,11 @@
 //! A whole net into ONNX: the layers of a prototxt or of the model itself, and the weights.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use syncblob::{Format, Model};
 use syncblob_net::{ErrorKind, Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
 
@@ -105,12 +106,14 @@ pub struct NetTask<'a> {
 /// Converts, and writes the file as a whole or not at all. Gives what would be written where that
 /// is only to be listed.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
-    let net = open(task.inputs, task.arguments)?;
+    let (net, metadata) = open(task.inputs, task.arguments)?;
     for warning in net.warnings() {
         (task.note)(warning);
     }
     let writing = |failure| about_output(task.output, failure);
-    let onnx = net.to_onnx(&options(task.arguments)?).map_err(not_converted);
+    let mut options = options(task.arguments)?;
+    options.metadata = metadata;
+    let onnx = net.to_onnx(&options).map_err(not_converted);
     let onnx = onnx.map_err(|failure| about_output(&task.inputs[0], failure))?;
     if task.dry_run {
         return Ok(Some(onnx));
@@ -141,8 +144,8 @@ fn not_converted(error: syncblob_net::Error) -> Failure {
 const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob before such a layer, \
     --custom writes the layer as it is";
 
-/// The net of the files, of which the last one has the weights.
-fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Net> {
+/// The net of the files, of which the last one has the weights, and what it is made of.
+fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<(Net, Metadata)> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), model),
         [model] => (None, model),
@@ -151,6 +154,7 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Net> {
     let text = prototxt.map(|path| read_text(path).map_err(|failure| about_input(path, failure)));
     let text = text.transpose()?;
     let opened = open_model(model, prototxt.map(|path| &**path))?;
+    let metadata = sources(inputs, text.as_deref())?;
     let mut options = NetOptions::default();
     options.inputs.clone_from(&arguments.inputs);
     options.batch = match arguments.batch {
@@ -164,7 +168,26 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Net> {
             .and_then(|net| net.with_weights(model).map_err(failure)),
         None => Net::from_model(model, &options).map_err(failure),
     };
-    net.map_err(|failure| about_output(&inputs[0], failure))
+    let net = net.map_err(|failure| about_output(&inputs[0], failure))?;
+    Ok((net, metadata))
+}
+
+/// Pairs of key and value.
+type Metadata = Vec<(String, String)>;
+
+/// The names of the files, and what identifies them. A digest of the model would take longer than
+/// its conversion: its size stands there instead.
+fn sources(inputs: &[PathBuf], prototxt: Option<&[u8]>) -> Result<Metadata> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let model = &inputs[inputs.len() - 1];
+    let size = fs::metadata(model).map_err(|error| about_input(model, error.into()))?.len();
+    let mut pairs = Vec::new();
+    if let Some(text) = prototxt {
+        let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        pairs.extend([("caffe.prototxt", name(&inputs[0])), ("caffe.prototxt.sha256", digest)]);
+    }
+    pairs.extend([("caffe.model", name(model)), ("caffe.model.bytes", size.to_string())]);
+    Ok(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 /// What is wrong with a prototxt.

@@ -60,7 +60,8 @@ pub struct OnnxOptions {
     /// Shapes of blobs that such layers make. Without one a blob's shape stays open: then it is not
     /// an output, and no layer may read it that must know the shape.
     pub shapes: Vec<(String, Shape)>,
-    /// Pairs of key and value for the file's metadata.
+    /// Pairs of key and value for the file's metadata. The net's own
+    /// [transformations](Net::transforms) follow, as `caffe.transform_param.BLOB`.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -144,7 +145,7 @@ impl Net {
         let infos = Infos { plan: &plan, inputs, layers: &layers, other, half: options.half };
         let mut message = infos.message(&self.name, &graph, &ends)?;
         message.node = std::mem::take(&mut graph.nodes);
-        let model = model_proto(options, custom);
+        let model = model_proto(self, options, custom);
         let parts = Parts { model, message, graph, half: options.half };
         Ok(Onnx { parts, model: self.model.clone() })
     }
@@ -233,11 +234,12 @@ impl Onnx {
     }
 }
 
-fn model_proto(options: &OnnxOptions, custom: &Custom<'_>) -> ModelProto {
-    let entry = |(key, value): &(String, String)| StringStringEntryProto {
-        key: key.clone(),
-        value: value.clone(),
-    };
+fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelProto {
+    let transforms = net
+        .transforms()
+        .iter()
+        .map(|(blob, transform)| (format!("caffe.transform_param.{blob}"), transform.to_string()));
+    let metadata = options.metadata.iter().cloned().chain(transforms);
     let domain = |domain: &str, version| OperatorSetIdProto { domain: domain.into(), version };
     let mut domains = vec![domain("", OPSET)];
     if !custom.is_empty() {
@@ -248,7 +250,9 @@ fn model_proto(options: &OnnxOptions, custom: &Custom<'_>) -> ModelProto {
         producer_name: env!("CARGO_PKG_NAME").into(),
         producer_version: env!("CARGO_PKG_VERSION").into(),
         opset_import: domains,
-        metadata_props: options.metadata.iter().map(entry).collect(),
+        metadata_props: metadata
+            .map(|(key, value)| StringStringEntryProto { key, value })
+            .collect(),
     }
 }
 

@@ -216,3 +216,59 @@ fn a_net_that_computes_nothing_is_refused() {
     assert_eq!(error.to_string(), "the net has no layers: it computes nothing");
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
+
+/// A layer that brings `data` in a phase, its images transformed.
+fn data(phase: &str, transform: &str) -> String {
+    format!(
+        "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}
+         transform_param {{ {transform} }} }}"
+    )
+}
+
+#[test]
+fn the_transformations_of_images_are_in_the_metadata() {
+    const TEXT: &str = "mirror: false\ncrop_size: 227\nmean_value: 104\nmean_value: 117\n";
+    let rows: [(&[String], &[&str]); 4] = [
+        (&[data("TEST", TEXT)], &[TEXT]),
+        (&[data("TRAIN", TEXT)], &[TEXT]),
+        (&[data("TRAIN", "scale: 2"), data("TEST", TEXT)], &[TEXT]),
+        (&[data("TEST", "")], &[]),
+    ];
+    let relu = "layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
+    for (layers, wanted) in rows {
+        let text = layers.concat() + relu;
+        let inputs = vec![("data".into(), vec![1, 3])];
+        let options = NetOptions { inputs, ..NetOptions::default() };
+        let net = Net::from_prototxt(text.as_bytes(), &options).unwrap();
+        let metadata = vec![("source".into(), "x".into())];
+        let onnx = net.to_onnx(&OnnxOptions { metadata, ..OnnxOptions::default() }).unwrap();
+        let found = onnx.parts.model.metadata_props.iter();
+        let found: Vec<_> = found.map(|one| (one.key.as_str(), one.value.as_str())).collect();
+        let transforms = wanted.iter().map(|text| ("caffe.transform_param.data", *text));
+        assert_eq!(found, [("source", "x")].into_iter().chain(transforms).collect::<Vec<_>>());
+    }
+}
+
+/// The second file has each tensor where the first says, from a page's beginning on.
+#[test]
+fn weights_stand_beside_the_file_where_it_says() {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    let layer = model.add_layer("fc", "InnerProduct").unwrap();
+    for (shape, value) in [(&[2_usize, 3][..], 0.5_f32), (&[2], 2.0)] {
+        model.add_blob(layer, &Blob::<f32>::full(shape, value).unwrap(), Payload::Data).unwrap();
+    }
+    let fc = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc'
+        inner_product_param { num_output: 2 } }";
+    let onnx = net(fc).with_weights(Arc::new(model)).unwrap().to_onnx(&OnnxOptions::default());
+    let onnx = onnx.unwrap();
+    let (mut message, mut values) = (Vec::new(), Vec::new());
+    onnx.write_external("x.data", &mut message, &mut values).unwrap();
+    assert_eq!(values[..24], [0.5_f32; 6].map(f32::to_le_bytes).concat());
+    assert_eq!(values[4096..], [2.0_f32; 2].map(f32::to_le_bytes).concat());
+    let inside = onnx.to_bytes().unwrap();
+    let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    for part in ["location", "x.data", "4096"] {
+        assert!(has(&message, part.as_bytes()) && !has(&inside, part.as_bytes()), "{part}");
+    }
+    assert!(has(&inside, &values[..24]) && !has(&message, &values[..24]));
+}
