@@ -49,7 +49,7 @@ run_caffe() { # [FOLDER]
 
 # Caffe's answers to small nets: those that tests/users/onnx keeps, within rounding.
 run_forward() { # PROGRAM OPTION...
-    make_onnx_environment
+    build_onnx
     "$cache/python-onnx/bin/python" -B tests/users/onnx/record.py "$@"
 }
 

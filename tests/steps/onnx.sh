@@ -1,15 +1,17 @@
 # shellcheck shell=bash
 # Nets in onnxruntime beside Caffe's answers.
 
-make_onnx_environment() {
-    make_environment "$cache/python-onnx" tests/users/onnx/requirements.txt
+build_onnx() { make_environment "$cache/python-onnx" tests/users/onnx/requirements.txt; }
+
+run_onnx() { # SCRIPT [ARGUMENT...]
+    told "$cache/python-onnx/bin/python" -B "tests/users/onnx/$1.py" "${@:2}"
 }
 
-run_onnx_selftest() {
-    make_onnx_environment
-    "$cache/python-onnx/bin/python" -B tests/users/onnx/selftest.py
-}
+onnx_converter() { printf '%q convert {prototxt} {caffemodel} -o {onnx}' "$CARGO_TARGET_DIR/debug/syncblob"; }
+
+run_onnx_layers() { run_onnx check_layers --convert "$(onnx_converter)"; }
 
 onnx_steps() {
-    aside 'ONNX: the comparison finds planted errors' run_onnx_selftest
+    on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
+    on onnx aside 'ONNX: the comparison finds planted errors' run_onnx selftest
 }

@@ -56,7 +56,7 @@ def check_row(row, convert, only=None, **options):
     """What becomes of the cases of a row, or of one of them."""
     of_row, kept = cases.cases_of(row), Answers.read(row).cases
     if [case.digest() for case in of_row] != [digest for digest, _ in kept]:
-        sys.exit(f"{row}: the answers are those of other cases; ./dev caffe --record renews them")
+        sys.exit(f"{row}: the answers are those of other cases; ./dev caffe --answers renews them")
     return [check_case(case, wanted, convert, **options) for case, (_, wanted) in zip(of_row, kept)
             if only is None or case.name == only]
 
@@ -68,14 +68,17 @@ def check_named(name, command, options):
 
 
 def print_row(name, results, every):
-    """The counts, and the first message of each kind, or every one."""
+    """The counts, and the first message of each kind, or every one. How many cases are bad."""
     counts = collections.Counter(result.status for result in results)
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
+    bad = 0
     for status in ("wrong", "refused"):
         told = [result for result in results if result.status == status]
+        fails = status == "wrong" or name.split("/")[0] not in MAY_BE_REFUSED
+        bad += len(told) if fails else 0
         for result in told if every else told[:1]:
-            print(f"    {status} {result.name}: {result.message}", flush=True)
-    return counts
+            print(f"{'FAILED ' if fails else '    '}{status} {result.name}: {result.message}", flush=True)
+    return counts, bad
 
 
 def main():
@@ -100,9 +103,8 @@ def main():
         options = {"keep": arguments.keep, "peer": arguments.peer}
         jobs = [pool.submit(check_named, name, command, options) for name in names]
         for name, job in zip(names, jobs):
-            counts = print_row(name, job.result(), arguments.every)
-            sums += counts
-            bad += counts["wrong"] + (0 if name.split("/")[0] in MAY_BE_REFUSED else counts["refused"])
+            counts, failed = print_row(name, job.result(), arguments.every)
+            sums, bad = sums + counts, bad + failed
     print(f"{'all':26}{sums['right']:7}{sums['wrong']:7}{sums['refused']:9}")
     print(f"{sums.total() - bad} passed, {bad} failed")
     sys.exit(1 if bad else 0)
