@@ -289,7 +289,9 @@ fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, mo
     let lowest = e.float(f32::NEG_INFINITY);
     let there = two(e, "Greater", values, lowest);
     let (there, indices) = (to_shape(e, there, &[-1]), to_shape(e, indices, &[-1]));
-    e.node("Compress").inputs([indices, there]).int("axis", 0).value(e)
+    let places = e.node("NonZero").input(there).value(e); // OpenCV has no Compress
+    let places = to_shape(e, places, &[-1]);
+    e.node("Gather").inputs([indices, places]).int("axis", 0).value(e)
 }
 
 /// 0, 1, … for the images of the batch.
