@@ -1,5 +1,7 @@
 //! What may be done about a failure.
 
+use std::path::Path;
+
 use syncblob::{Error, ErrorKind};
 
 use crate::source::Failure;
@@ -27,9 +29,11 @@ pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// Whether the bytes are protobuf's text.
-pub fn is_prototxt(error: &Error) -> bool {
+/// Whether a file of which that is wrong is protobuf's text, by its bytes or its name.
+pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
+        || (error.kind() == ErrorKind::Malformed
+            && path.extension().is_some_and(|extension| extension == "prototxt"))
 }
 
 fn on_error(error: &Error) -> &'static str {

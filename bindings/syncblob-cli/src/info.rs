@@ -1,6 +1,7 @@
 //! What `info` says about a file, and how it is read: one blob at a time.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::ser::{Error as _, Serialize, SerializeStruct, Serializer};
 use syncblob::{
@@ -8,6 +9,7 @@ use syncblob::{
     StoredBlob,
 };
 
+use crate::net::Listing;
 use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
@@ -16,7 +18,9 @@ use crate::stats::{Stats, Value};
 /// in the model.
 pub struct Info {
     pub file: String,
-    pub model: Model,
+    pub model: Arc<Model>,
+    /// The net that the model carries.
+    pub net: Option<Listing>,
     /// Those of layers in the order of the layers, or those of no layer.
     blobs: Vec<Kept>,
     dims: Vec<usize>,
@@ -106,7 +110,7 @@ impl Info {
 impl Serialize for Info {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let format = self.model.format();
-        let mut fields = serializer.serialize_struct("Info", 7)?;
+        let mut fields = serializer.serialize_struct("Info", 8)?;
         fields.serialize_field("schema", &1)?;
         fields.serialize_field("file", &self.file)?;
         fields.serialize_field("format", format.name())?;
@@ -123,6 +127,7 @@ impl Serialize for Info {
             _ => {
                 fields.serialize_field("name", &self.model.name())?;
                 fields.serialize_field("layers", &Layers(self))?;
+                fields.serialize_field("net", &self.net)?;
             }
         }
         fields.end()
@@ -190,7 +195,7 @@ impl Reader {
     pub fn read(&self, file: &Path) -> Result<Info> {
         let model = self.options.open(file)?;
         let file = file.as_os_str().to_string_lossy().into_owned();
-        let (mut info, bytes) = with_room(file, model)?;
+        let (mut info, bytes) = with_room(file, Arc::new(model))?;
         let progress = Progress::new(bytes);
         let Info { model, blobs, dims, stats, .. } = &mut info;
         for at in places(model) {
@@ -216,7 +221,7 @@ impl Reader {
 }
 
 /// An info whose vectors will not grow, and the bytes of all blobs.
-fn with_room(file: String, model: Model) -> Result<(Info, u64)> {
+fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
     for at in places(&model) {
         let stored = model.blob(at)?;
@@ -227,7 +232,8 @@ fn with_room(file: String, model: Model) -> Result<(Info, u64)> {
     }
     let (blobs, dims, stats) =
         (Vec::with_capacity(blobs), Vec::with_capacity(dims), Vec::with_capacity(stats));
-    Ok((Info { file, model, blobs, dims, stats }, bytes))
+    let net = Listing::of_model(&model);
+    Ok((Info { file, model, net, blobs, dims, stats }, bytes))
 }
 
 /// Where the blobs are, in the file's order.

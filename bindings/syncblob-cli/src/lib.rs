@@ -10,6 +10,7 @@ mod info;
 mod interrupt;
 mod json;
 pub mod naming;
+mod net;
 mod output;
 mod picture;
 mod progress;
@@ -37,6 +38,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use syncblob::{Error, Format};
 
 use crate::info::{Info, Reader};
+use crate::net::Listing;
 use crate::source::{explained, Failure};
 use crate::standard_output::StandardOutput;
 use crate::text::printable;
@@ -88,6 +90,10 @@ impl Command {
 ///
 /// The command indexes and checks each file, then reads one blob at a time. It
 /// needs about as much memory as the largest blob.
+///
+/// Of a model that carries its net it lists the net's inputs and outputs, too, with
+/// their shapes where these are known. Of a prototxt it lists the layers in phase
+/// TEST, what they read and write, and the shapes of that.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
     for it, the others are read;\n2 for wrong usage.",
@@ -113,6 +119,7 @@ Examples:
   syncblob info resnet.caffemodel
   syncblob info --json *.caffemodel | jq -c '[.file, (.layers | length)]'
   syncblob info --as blob mean.binaryproto
+  syncblob info deploy.prototxt
 
 Exit status:
   0  all files were read
@@ -229,6 +236,15 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     for file in &arguments.files {
         match reader.read(file) {
             Ok(info) => print(&mut out, &info, arguments.json)?,
+            Err(error) if advice::is_prototxt(file, &error) && arguments.format.is_none() => {
+                match Listing::read(file) {
+                    Ok(net) => print_net(&mut out, file, &net, arguments.json)?,
+                    Err(failure) => {
+                        complain_of(file, &failure);
+                        status = Status::FAILURE;
+                    }
+                }
+            }
             Err(error) => {
                 // It reads none of those that the library may have named.
                 let is_said = arguments.format.is_some() || advice::known(&error).is_some();
@@ -240,6 +256,16 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
         }
     }
     Ok(status)
+}
+
+fn print_net(out: &mut impl Write, file: &Path, net: &Listing, json: bool) -> io::Result<()> {
+    let name = file.as_os_str().to_string_lossy();
+    if json {
+        json::write_line(out, &net::Line::new(&name, net))?;
+    } else {
+        net::write(out, &name, net)?;
+    }
+    out.flush()
 }
 
 fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {

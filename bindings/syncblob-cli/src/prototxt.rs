@@ -67,7 +67,7 @@ fn of_model(path: &Path) -> Result<Upgraded> {
             Upgraded::from_model(&model, &Limits::default()).map_err(failure)
         }
         Ok(model) => refuse(&format!("a {} has no net: a .caffemodel does", model.format().name())),
-        Err(error) if advice::is_prototxt(&error) => {
+        Err(error) if advice::is_prototxt(path, &error) => {
             refuse("this is a prototxt already: --upgrade brings it into the current form")
         }
         Err(error) => Err(error.into()),

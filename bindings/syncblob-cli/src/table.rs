@@ -6,6 +6,7 @@ use syncblob::Format;
 use unicode_width::UnicodeWidthStr;
 
 use crate::info::{Blob, Blobs, Info};
+use crate::net;
 use crate::stats::Stats;
 use crate::text::{grouped, printable, shortened};
 
@@ -18,7 +19,7 @@ const HEADINGS: [&str; COLUMNS] =
 const NUMBERS: usize = 5;
 
 /// Characters of a name that are shown.
-const NAME: usize = 60;
+pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
@@ -34,17 +35,26 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
         Ok(())
     })?;
     writeln!(out, "{}", heading(info))?;
-    write_cells(out, &headings, &widths)?;
-    each_row(info, &mut |row| write_cells(out, &row.cells(), &widths))?;
+    write_cells(out, &headings, &widths, NUMBERS)?;
+    each_row(info, &mut |row| write_cells(out, &row.cells(), &widths, NUMBERS))?;
     each_row(info, &mut |row| row.write_note(out))?;
+    if let Some(net) = &info.net {
+        net::write_ends(out, net)?;
+    }
     writeln!(out)
 }
 
-fn write_cells(out: &mut impl Write, cells: &Cells, widths: &[usize; COLUMNS]) -> io::Result<()> {
+/// A row of a table, whose columns from `numbers` on are set to the right.
+pub fn write_cells<const N: usize>(
+    out: &mut impl Write,
+    cells: &[String; N],
+    widths: &[usize; N],
+    numbers: usize,
+) -> io::Result<()> {
     let mut line = String::new();
     for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let room = " ".repeat(width - cell.width());
-        let [left, right] = if index < NUMBERS { ["", &*room] } else { [&*room, ""] };
+        let [left, right] = if index < numbers { ["", &*room] } else { [&*room, ""] };
         line.extend([" ", left, cell, right, " "]);
     }
     writeln!(out, "{}", line.trim_end())

@@ -113,7 +113,7 @@ fn only_the_keys_that_apply_are_there() {
     let files = Files::new();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&json(&files.mean())), ["blob", "file", "format", "schema"]);
-    assert_eq!(keys(&json(&files.net("n"))), ["file", "format", "layers", "name", "schema"]);
+    assert_eq!(keys(&json(&files.net("n"))), ["file", "format", "layers", "name", "net", "schema"]);
     assert_eq!(
         keys(&json(&files.solver_state())),
         ["current_step", "file", "format", "history", "iter", "learned_net", "schema"]

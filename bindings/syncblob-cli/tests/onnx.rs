@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use program::{fields, run, Files};
+use serde_json::{json, Value};
 use sha2::{Digest, Sha256};
 
 /// A net as a prototxt: its input `data` of 1 x 3, and layers.
@@ -342,6 +343,79 @@ fn a_model_gives_its_prototxt_back() {
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
+/// What `info --json` has as the net of a file.
+fn listed(folder: &Folder, file: &str) -> Value {
+    let (status, out, err) = folder.run(&format!("info --json {file}"));
+    assert_eq!((status, &*err, out.lines().count()), (0, "", 1));
+    let mut line: Value = serde_json::from_str(&out).unwrap();
+    line["net"].take()
+}
+
+#[test]
+fn info_lists_nets_with_the_shapes_that_are_known() {
+    let folder = Folder::new();
+    let lost = [FC, PROB].concat();
+    folder.files.write("lost.prototxt", lost.as_bytes());
+    let odd = "layer { name: 'odd' type: 'Odd' bottom: 'fc' top: 'odd' }";
+    folder.files.write("odd.prototxt", prototxt(&[FC, odd].concat()).as_bytes());
+    let end = |name: &str, shape: Value| json!({"name": name, "shape": shape});
+    let rows: [(&str, Value, Value, usize, &[&str]); 4] = [
+        ("net.caffemodel", end("data", json!([1, 3])), end("fc", json!([1, 2])), 1, &["2x3"]),
+        (
+            "deploy.prototxt",
+            end("data", json!([1, 3])),
+            end("prob", json!([1, 2])),
+            2,
+            &["prototxt, \"tiny\", 2 layers", "InnerProduct", "1x2"],
+        ),
+        ("lost.prototxt", end("data", Value::Null), end("prob", Value::Null), 2, &["2 layers"]),
+        (
+            "odd.prototxt",
+            end("data", json!([1, 3])),
+            end("odd", Value::Null),
+            2,
+            &["layer 'odd' (Odd): layers of this type are not known"],
+        ),
+    ];
+    for (file, input, output, layers, parts) in rows {
+        let net = listed(&folder, file);
+        assert_eq!(
+            (&net["inputs"], &net["outputs"]),
+            (&json!([input]), &json!([output])),
+            "{file}"
+        );
+        assert_eq!(net["layers"].as_array().unwrap().len(), layers, "{file}");
+        let fc = json!({"name": "fc", "type": "InnerProduct", "bottoms": ["data"],
+            "tops": [end("fc", if input["shape"].is_null() { Value::Null } else { json!([1, 2]) })]});
+        assert_eq!(net["layers"][0], fc, "{file}");
+        let (status, out, err) = folder.run(&format!("info {file}"));
+        assert_eq!((status, &*err), (0, ""), "{file}");
+        let shown = |shape: &Value| match shape.as_array() {
+            None => "?".into(),
+            Some(dims) => dims.iter().map(Value::to_string).collect::<Vec<_>>().join("x"),
+        };
+        for (end, what) in [(input, "input"), (output, "output")] {
+            let line =
+                format!("{what} {}: {}", end["name"].as_str().unwrap(), shown(&end["shape"]));
+            assert!(out.contains(&line), "{line} is not in\n{out}");
+        }
+        assert!(parts.iter().all(|part| out.contains(part)), "{out}");
+    }
+}
+
+/// Models without connections have none; what is wrong with a prototxt is told.
+#[test]
+fn info_lists_no_net_where_there_is_none() {
+    let folder = Folder::new();
+    folder.files.net("weights.caffemodel", &[("fc", "InnerProduct", &[2, 3], &[0.0_f32; 6])]);
+    assert_eq!(listed(&folder, "weights.caffemodel"), Value::Null);
+    assert!(!folder.run("info weights.caffemodel").1.contains("input"));
+    folder.files.write("broken.prototxt", b"layer {\n  name: 'a' }\n}");
+    let (status, out, err) = folder.run("info broken.prototxt deploy.prototxt");
+    assert_eq!((status, err.lines().count()), (1, 1), "{err}");
+    assert!(err.contains("broken.prototxt: line 3, column 1") && out.contains("tiny"), "{err}");
+}
+
 #[test]
 fn an_old_prototxt_is_brought_into_the_current_form() {
     let folder = Folder::new();
@@ -403,6 +477,8 @@ fn a_hostile_name_cannot_reach_the_terminal() {
         ("convert hostile.prototxt net.caffemodel net.onnx", 1),
         ("convert fine.prototxt net.caffemodel net.onnx --dry-run", 0),
         ("prototxt --upgrade hostile.prototxt", 0),
+        ("info hostile.prototxt", 0),
+        ("info --json hostile.prototxt", 0),
     ] {
         let (status, out, err) = folder.run(line);
         assert_eq!(status, wanted, "{line}: {err}");

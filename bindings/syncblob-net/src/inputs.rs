@@ -106,6 +106,17 @@ impl Inputs {
         self.known.retain(|(name, _)| read.contains(name) || !of_data.contains(name));
     }
 
+    /// The blobs that layers read before a layer makes them, each once.
+    pub fn open(&self, layers: &[Layer]) -> Vec<String> {
+        let mut made: HashSet<&String> = self.known.iter().map(|input| &input.0).collect();
+        let mut open = Vec::new();
+        for layer in layers {
+            open.extend(layer.bottoms.iter().filter(|bottom| made.insert(bottom)).cloned());
+            made.extend(&layer.tops);
+        }
+        open
+    }
+
     /// Why nobody makes a blob that a layer reads.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();

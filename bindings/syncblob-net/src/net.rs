@@ -99,6 +99,8 @@ pub struct NetOptions {
     pub inputs: Vec<(String, Shape)>,
     /// The first dimension of all inputs, if it shall be another.
     pub batch: Option<i64>,
+    /// Whether an input may have no shape: see [`Net::open_inputs`]. Else it is an error.
+    pub open_inputs: bool,
 }
 
 /// A net in phase TEST: what layers of data, training and loss were left out of, in the order in
@@ -107,6 +109,7 @@ pub struct NetOptions {
 pub struct Net {
     pub(crate) name: String,
     pub(crate) inputs: Vec<(String, Shape)>,
+    open_inputs: Vec<String>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) outputs: Vec<String>,
     pub(crate) model: Option<Arc<Model>>,
@@ -146,10 +149,12 @@ impl Net {
         let mut inputs = Inputs::take(&mut layers, options, &mut warnings)?;
         training::leave_out(&mut layers, &inputs, &mut warnings);
         inputs.forget_unread(&layers);
-        let outputs = link(&layers, &inputs)?;
+        let open_inputs = if options.open_inputs { inputs.open(&layers) } else { Vec::new() };
+        let outputs = link(&layers, &inputs, &open_inputs)?;
         Ok(Self {
             name: readable(net.text("name")),
             inputs: inputs.known,
+            open_inputs,
             stored: Vec::new(),
             layers,
             outputs,
@@ -173,6 +178,12 @@ impl Net {
     /// Names and shapes of its inputs.
     pub fn inputs(&self) -> &[(String, Shape)] {
         &self.inputs
+    }
+
+    /// Blobs that layers read and no layer makes, if the options allow them: inputs whose shapes the
+    /// net does not give. It can be listed, not converted.
+    pub fn open_inputs(&self) -> &[String] {
+        &self.open_inputs
     }
 
     /// Its layers, in the order in which they run.
@@ -220,6 +231,7 @@ impl Net {
         let chosen = |at: &usize| stays[*at];
         Ok(Self {
             inputs: self.inputs.iter().filter(|input| needed.contains(&input.0)).cloned().collect(),
+            open_inputs: self.open_inputs.clone(),
             layers: (0..self.layers.len())
                 .filter(chosen)
                 .map(|at| self.layers[at].clone())
@@ -266,9 +278,10 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
 
 /// Checks that every bottom is made before it is read and every blob by one layer. Returns the
 /// outputs: what nobody reads when all layers have run.
-fn link(layers: &[Layer], inputs: &Inputs) -> Result<Vec<String>> {
+fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));
+    read.extend(open.iter().map(|name| (name.as_str(), true)));
     for layer in layers {
         for bottom in &layer.bottoms {
             match read.get_mut(bottom.as_str()) {

@@ -206,7 +206,7 @@ fn open_model(path: &Path, prototxt: Option<&Path>) -> Result<Model> {
         Ok(model) => {
             refuse(&format!("a {} has no layers: a .caffemodel does", model.format().name()))
         }
-        Err(error) if advice::is_prototxt(&error) => match prototxt {
+        Err(error) if advice::is_prototxt(path, &error) => match prototxt {
             Some(first) if Model::open(first).is_ok() => {
                 refuse("this is a prototxt: it comes first, then the model")
             }

@@ -1,5 +1,5 @@
 use super::{Net, NetOptions};
-use crate::ErrorKind;
+use crate::{ErrorKind, OnnxOptions};
 
 fn read(text: &str) -> crate::Result<Net> {
     Net::from_prototxt(text.as_bytes(), &NetOptions::default())
@@ -197,4 +197,45 @@ fn nets_that_caffe_refuses() {
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
+}
+
+/// Nets that give no shape of an input, and what then is open, known and computed.
+#[test]
+fn inputs_without_shapes_are_open_where_that_is_allowed() {
+    const RELU: &str = "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }";
+    let loss = "layer { name: 'l' type: 'EuclideanLoss' bottom: 'a' bottom: 'label' top: 'l' }";
+    let rows: &[(&[&str], &[&str], usize, &[&str])] = &[
+        (&[IN, RELU], &[], 2, &["a"]),
+        (&[RELU], &["d"], 0, &["a"]),
+        (&["input: 'd'", RELU], &["d"], 0, &["a"]),
+        (
+            &["layer { name: 'x' type: 'Data' top: 'd' top: 'label' }", RELU, loss],
+            &["d"],
+            0,
+            &["a"],
+        ),
+        (
+            &[IN, RELU, "layer { name: 'c' type: 'Concat' bottom: 'e' bottom: 'a' top: 'c' }"],
+            &["e"],
+            2,
+            &["c"],
+        ),
+    ];
+    for (layers, open, known, outputs) in rows {
+        let options = NetOptions { open_inputs: true, ..NetOptions::default() };
+        let text = layers.concat();
+        let net = Net::from_prototxt(text.as_bytes(), &options).unwrap();
+        assert_eq!(
+            (net.open_inputs(), net.outputs()),
+            (&owned(open)[..], &owned(outputs)[..]),
+            "{text}"
+        );
+        assert_eq!((net.shapes().known.len(), net.shapes().problems.len()), (*known, 0), "{text}");
+        assert_eq!(read(&text).is_ok(), open.is_empty(), "{text}");
+        assert_eq!(net.to_onnx(&OnnxOptions::default()).is_ok(), open.is_empty(), "{text}");
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }

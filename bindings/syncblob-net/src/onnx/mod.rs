@@ -118,6 +118,12 @@ impl Net {
         if self.outputs.is_empty() {
             return Err(Error::invalid("the net has no layers: it computes nothing"));
         }
+        if let Some(name) = self.open_inputs().first() {
+            let name = name.escape_default();
+            return Err(Error::invalid(format_args!(
+                "the shape of the input '{name}' is not known"
+            )));
+        }
         let mut custom = Custom::new(self, options);
         loop {
             match self.as_onnx(options, &custom) {
