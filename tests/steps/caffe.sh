@@ -43,22 +43,23 @@ run_caffe() { # [FOLDER]
     {
         python3 tests/users/caffe/check.py tests "$folder" "$sources"
         python3 tests/users/caffe/check.py nets "$folder"
-        run_forward "$folder/own_forward"
+        run_answers "$folder"
     } | tee "$build/caffe/report.txt"
 }
 
-# Caffe's answers to small nets: those that tests/users/onnx keeps, within rounding.
-run_forward() { # PROGRAM OPTION...
+# Caffe's answers, of layers and of whole nets: those that tests/users/onnx keeps, within rounding.
+run_answers() { # FOLDER [--write]
     build_onnx
-    "$cache/python-onnx/bin/python" -B tests/users/onnx/record.py "$@"
+    "$cache/python-onnx/bin/python" -B tests/users/onnx/record.py "$1/own_forward" "${@:2}"
+    "$cache/python-onnx/bin/python" -B tests/users/onnx/record_nets.py "$1" "${@:2}"
 }
 
-# They are kept anew: the one program is built for that.
-run_answers() {
+# They are kept anew: the two programs alone are built for that.
+write_answers() {
     local sources
     sources=$(find_caffe)
-    make_caffe whole "$sources" own_forward -- -DCMAKE_BUILD_TYPE=Release
-    run_forward "$build/caffe/whole/own_forward" --write
+    make_caffe whole "$sources" answers -- -DCMAKE_BUILD_TYPE=Release
+    run_answers "$build/caffe/whole" --write
 }
 
 # The tests of blobs and memories, of what shares them and of what fills them, and of nets: on
@@ -104,7 +105,7 @@ caffe() { # [FOLDER | --answers]
     make_python
     find_cuda_headers
     if [ "${1:-}" = --answers ]; then
-        step "Caffe's answers to the nets of tests/users/onnx" run_answers
+        step "Caffe's answers to the nets of tests/users/onnx" write_answers
         summary
         return
     fi

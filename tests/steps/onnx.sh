@@ -7,11 +7,33 @@ run_onnx() { # SCRIPT [ARGUMENT...]
     told "$cache/python-onnx/bin/python" -B "tests/users/onnx/$1.py" "${@:2}"
 }
 
-onnx_converter() { printf '%q convert {prototxt} {caffemodel} -o {onnx}' "$CARGO_TARGET_DIR/debug/syncblob"; }
+# As the scripts take it: words of the shell, with names of files to fill in.
+onnx_command() { # FILE...
+    printf '%q convert %s -o {onnx}' "$CARGO_TARGET_DIR/${onnx_profile:-debug}/syncblob" "$*"
+}
 
-run_onnx_layers() { run_onnx check_layers --convert "$(onnx_converter)"; }
+run_onnx_layers() { run_onnx check_layers --convert "$(onnx_command '{prototxt}' '{caffemodel}')"; }
+
+run_onnx_nets() { # OPTION...
+    local proto
+    proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
+    run_onnx check_nets --proto "$proto" --convert "$(onnx_command '{prototxt}' '{caffemodel}')" \
+        --convert-model "$(onnx_command '{caffemodel}')" "$@"
+}
+
+# All of them, gigabytes of weights: by the optimised program.
+run_large_onnx_nets() {
+    build_released_program
+    onnx_profile=release run_onnx_nets
+}
 
 onnx_steps() {
     on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
+    on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets --small
+    on 'program onnx' aside 'ONNX: options of the command' run_onnx check_options "$CARGO_TARGET_DIR/debug/syncblob"
     on onnx aside 'ONNX: the comparison finds planted errors' run_onnx selftest
+}
+
+onnx_full_steps() {
+    on 'onnx peers' step "ONNX: all nets' outputs are Caffe's" run_large_onnx_nets
 }

@@ -61,6 +61,7 @@ full_steps() {
     peer_full_steps
     python_full_steps
     caffe_full_steps
+    onnx_full_steps
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
     step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60

@@ -34,6 +34,16 @@ def array_problem(found, wanted, tolerance=LAYER_TOLERANCE):
             f"{found[at]:.7g}, Caffe's is {wanted[at]:.7g}")
 
 
+def difference(found, wanted, detections=False):
+    """The least tolerance that accepts an output; None where none that is small does."""
+    if detections:
+        ladder = numpy.geomspace(1e-8, 1e-3, 51)
+        return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)
+    if found.shape != wanted.shape:
+        return None
+    return float(distances(found, wanted).max(initial=0)) / (largest(wanted) or 1)
+
+
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
     """The same for rows of detections: in Caffe's order, but for those of equal scores."""
     if found.ndim != 4 or found.shape[:2] != (1, 1) or found.shape[3] != 7:

@@ -1,23 +1,30 @@
 """Converters: each makes a net's prototxt and caffemodel ONNX, or raises Refused."""
 
+import contextlib
 import pathlib
 import shlex
 import subprocess
 import tempfile
 
 SYNCBLOB = "syncblob convert {prototxt} {caffemodel} -o {onnx}"
-SECONDS = 60
+SECONDS = 600  # of one net, where every core is busy
+LINES = 20      # of what a program says
 
 
 class Refused(Exception):
     """Why a converter does not convert a net, in its words."""
 
 
+@contextlib.contextmanager
+def temporary_folder():
+    with tempfile.TemporaryDirectory() as name:
+        yield pathlib.Path(name)
+
+
 def by_command(command):
     """A program for each net; the words of its command that name files."""
     def convert(prototxt, model):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
+        with temporary_folder() as folder:
             files = {suffix: folder / f"net.{suffix}" for suffix in ("prototxt", "caffemodel", "onnx")}
             files["prototxt"].write_text(prototxt)
             files["caffemodel"].write_bytes(model)
@@ -31,11 +38,11 @@ def by_command(command):
 
 
 def reason(run):
-    """The first line that a program said, or an exception of Python's."""
-    said = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
+    """What a program said in one line, or an exception of Python's."""
+    said = [line.strip() for line in (run.stderr + run.stdout).splitlines() if line.strip()]
     if not said:
         return f"status {run.returncode}"
-    return said[-1 if "Traceback" in run.stderr else 0]
+    return said[-1] if "Traceback" in run.stderr else "; ".join(said[:LINES])
 
 
 def by_module(prototxt, model):

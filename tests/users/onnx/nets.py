@@ -4,7 +4,7 @@ import struct
 
 import numpy
 
-QUOTED = ("name", "type", "bottom", "top", "input")
+QUOTED = ("name", "type", "bottom", "top", "input", "module", "layer")
 
 
 class Net:

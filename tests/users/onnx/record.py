@@ -74,7 +74,7 @@ def main():
     parser.add_argument("forward", type=pathlib.Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("rows", nargs="*", metavar="ROW")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     failed = passed = 0
     for row in arguments.rows or cases.TABLES:
         found = answer(arguments.forward.resolve(), row)

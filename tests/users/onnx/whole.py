@@ -1,0 +1,236 @@
+"""Whole nets that people use, with weights at random, and what is kept of Caffe's answers."""
+
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+
+import numpy
+from google.protobuf import text_format
+
+import nets
+from comparing import array_problem, detections_problem, difference
+from drawing import Draw
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
+KEPT = pathlib.Path(__file__).resolve().parent / "answers" / "nets.npz"
+SAMPLE = 2000  # values that are kept of a larger output
+
+# What the Caffe that answers calls otherwise, or reads files for.
+SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
+             (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
+             (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
+# Nets whose own weights are there, too.
+TRAINED = {f"{net}, trained": (net, model) for net, model in (
+    ("caffe__examples_cifar10_cifar10_full", "cifar10_full_everpeace_iter70000"),
+    ("caffe__examples_cifar10_cifar10_quick", "cifar10_quick_skywang666_iter4000"),
+    ("mtcnn_kpzhang93_det1", "mtcnn_kpzhang93_det1"), ("mtcnn_kpzhang93_det2", "mtcnn_kpzhang93_det2"),
+    ("mtcnn_kpzhang93_det3", "mtcnn_kpzhang93_det3"))}
+# Nets of more than a few seconds.
+LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples_siamese_mnist_siamese",
+         "caffe__models_bvlc_alexnet_deploy", "caffe__models_bvlc_googlenet_deploy",
+         "caffe__models_bvlc_reference_caffenet_deploy", "caffe__models_bvlc_reference_rcnn_ilsvrc13_deploy",
+         "caffe__models_finetune_flickr_style_deploy", "deep-residual-networks__prototxt_ResNet_101_deploy",
+         "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
+         "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
+         "opencv_contrib__ssd_ilsvrc15_300x300")
+# The nets that no Caffe answers for here, and why.
+NO_ANSWER = {
+    "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template, whose words are no numbers",
+    "opencv_contrib__text_textbox": "PriorBox with offset_h and offset_w, several of each",
+    "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
+}
+NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel
+# Those of them that nothing can convert, and the words of the refusal.
+MUST_BE_REFUSED = {
+    "mobilenet-ssd__template_MobileNetSSD_deploy_template": ("line 2397", "'cls3x'"),
+    "py-faster-rcnn__VGG16_end2end_test": ("'proposal' (Python)", "'roi_pool5' (ROIPooling)"),
+}
+
+
+def names():
+    """None where the folder of nets is not there."""
+    if not DATA.exists():
+        print(f"skipped: whole nets: {DATA} is not there; SYNCBLOB_TEST_DATA names another folder")
+        return []
+    return sorted([path.stem for path in DATA.glob("*.prototxt")] + list(TRAINED))
+
+
+def text_of(name):
+    net, _ = TRAINED.get(name, (name, None))
+    return (DATA / f"{net}.prototxt").read_text()
+
+
+def text_for_caffe(name):
+    text = text_of(name)
+    for pattern, word in SPELLINGS:
+        text = re.sub(pattern, word, text)
+    return text
+
+
+class Shapes:
+    """What a net takes: its inputs' shapes by name, and name, type and blobs' shapes of each layer
+    with weights."""
+
+    def __init__(self, inputs, layers):
+        self.inputs, self.layers = inputs, layers
+
+    @classmethod
+    def from_survey(cls, lines):
+        inputs, layers = {}, []
+        for line in lines.splitlines():
+            what, name, *words = line.split("\t")
+            if what == "input":
+                inputs[name] = [int(word) for word in words]
+                continue
+            if not layers or layers[-1][0] != name:
+                layers.append((name, words[0], []))
+            layers[-1][2].append([int(word) for word in words[1:]])
+        return cls(inputs, layers)
+
+
+def input_arrays(name, shapes):
+    draw = Draw(f"{name}, inputs", 0)
+    return {each: draw.numbers(shape) for each, shape in shapes.inputs.items()}
+
+
+def first_weights(kind, shapes, draw):
+    """Before they are scaled."""
+    if kind == "BatchNorm":
+        return [draw.numbers(shapes[0], 0.1), draw.uniform(shapes[1], 0.5, 1.5), numpy.ones(1, "f4")]
+    if kind == "Scale":
+        return [draw.uniform(shapes[0], 0.5, 1.5), *(draw.numbers(shape, 0.1) for shape in shapes[1:])]
+    if kind == "PReLU":
+        return [draw.uniform(shapes[0], 0, 0.5)]
+    if kind == "Normalize":
+        return [draw.uniform(shapes[0], 0.5, 1.5)]
+    inner = max(1, math.prod(shapes[0][1:]))
+    return [draw.numbers(shapes[0], inner ** -0.5), *(draw.numbers(shape, 0.1) for shape in shapes[1:])]
+
+
+def weights_of(name, shapes, factors):
+    """Name, type and arrays of each layer; factors are those of survey.cpp, or empty."""
+    layers = []
+    for number, (layer, kind, blobs) in enumerate(shapes.layers):
+        arrays = first_weights(kind, blobs, Draw(name, number))
+        factor = numpy.float32(factors.get(layer, 1))
+        arrays[0] *= factor
+        if kind == "BatchNorm":
+            arrays[1] *= factor * factor
+        layers.append((layer, kind, arrays))
+    return layers
+
+
+def model_of(name, shapes, factors):
+    """The bytes of a caffemodel."""
+    if name in TRAINED:
+        return (DATA.parent / f"{TRAINED[name][1]}.caffemodel").read_bytes()
+    layers = weights_of(name, shapes, factors)
+    return NO_WEIGHTS + b"".join(nets.field(100, nets.layer_message(*layer)) for layer in layers)
+
+
+# --- a net in its model ------------------------------------------------------------------------------
+
+
+def messages_of(proto):
+    """Caffe's messages, by Google's protobuf; protoc makes their descriptors."""
+    sys.path.append(str(ROOT / "tests/users/golden"))
+    from caffe_messages import Messages, read_descriptor
+    return Messages(read_descriptor("protoc", proto))
+
+
+def model_with_net(messages, name, kept):
+    """A caffemodel whose layers have their parameters, as Caffe writes them. A message that follows
+    another in the bytes is merged into it: so the weights need not go through protobuf."""
+    net = text_format.Parse(text_for_caffe(name), messages.NetParameter())
+    weights = {layer: arrays for layer, _, arrays in
+               weights_of(name, kept.shapes(name), kept.factors(name))}
+    parts = []
+    for number, layers, blobs in ((100, net.layer, 7), (2, net.layers, 6)):
+        parts += [nets.field(number, layer.SerializeToString() + b"".join(
+            nets.field(blobs, nets.blob_message(array)) for array in weights.get(layer.name, ())))
+            for layer in layers]
+    net.ClearField("layer")
+    net.ClearField("layers")
+    return net.SerializeToString() + b"".join(parts)
+
+
+def is_detections(name, shape):
+    return len(shape) == 4 and shape[3] == 7 and '"DetectionOutput"' in text_of(name)
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def sampled(array):
+    """The values that are kept of an output: all of them, or some that are as far from one another,
+    a distance that shares no factor with the sizes: they meet every row and column."""
+    flat = array.reshape(-1)
+    step = -(-flat.size // SAMPLE)
+    while math.gcd(step, flat.size) > 1:
+        step += 1
+    return flat[::step]
+
+
+class Kept:
+    """Of each net its shapes, its factors, and the shape, the tolerance and the values of each output."""
+
+    def __init__(self, index, values):
+        self.index, self.values = index, values
+
+    @classmethod
+    def read(cls):
+        if not KEPT.exists():
+            return cls({}, {})
+        with numpy.load(KEPT) as file:
+            index = json.loads(file["index"].tobytes())
+            flat = numpy.ascontiguousarray(file["values"].T).view("<f4").reshape(-1)
+        values, at = {}, 0
+        for name, net in index.items():
+            for output, (size, _, _) in net["outputs"].items():
+                values[name, output] = flat[at:at + size]
+                at += size
+        return cls(index, values)
+
+    def shapes(self, name):
+        return Shapes(self.index[name]["inputs"], self.index[name]["layers"])
+
+    def factors(self, name):
+        net = self.index[name]
+        return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
+
+    def model(self, name):
+        return model_of(name, self.shapes(name), self.factors(name))
+
+    def compare(self, name, output, found):
+        """Why an output is not Caffe's, or None; else how far it is from Caffe's."""
+        _, shape, tolerance = self.index[name]["outputs"][output]
+        wanted, detections = self.values[name, output], is_detections(name, shape)
+        if detections:
+            wanted = wanted.reshape(shape)
+        elif list(found.shape) != shape:
+            return f"shape {list(found.shape)}, Caffe's is {shape}", None
+        else:
+            found = sampled(found)
+        problem = detections_problem if detections else array_problem
+        return problem(found, wanted, tolerance), difference(found, wanted, detections)
+
+    def put(self, name, shapes, factors, outputs, tolerances):
+        self.index[name] = {
+            "inputs": shapes.inputs, "layers": shapes.layers,
+            "factors": [factors.get(layer[0], 1) for layer in shapes.layers],
+            "outputs": {output: [sampled(array).size, list(array.shape), tolerances[output]]
+                        for output, array in outputs.items()}}
+        for output, array in outputs.items():
+            self.values[name, output] = sampled(array)
+
+    def write(self):
+        index = {name: self.index[name] for name in sorted(self.index)}
+        flat = numpy.concatenate([self.values[name, output] for name, net in index.items()
+                                  for output in net["outputs"]]).astype("<f4")
+        planes = numpy.ascontiguousarray(flat.view(numpy.uint8).reshape(-1, 4).T)
+        text = json.dumps(index, separators=(",", ":")).encode()
+        numpy.savez_compressed(KEPT, index=numpy.frombuffer(text, numpy.uint8), values=planes)
