@@ -209,13 +209,18 @@ impl Net {
     /// the blob is when all layers have run.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a name that the net lacks.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a name that is not of a layer's top.
     pub fn up_to(&self, outputs: &[String]) -> Result<Self> {
-        let made = self.layers.iter().flat_map(|layer| &layer.tops);
-        let made: HashSet<&String> = made.chain(self.inputs.iter().map(|input| &input.0)).collect();
+        let made: HashSet<&String> = self.layers.iter().flat_map(|layer| &layer.tops).collect();
         if let Some(name) = outputs.iter().find(|name| !made.contains(name)) {
-            let text = format_args!("the net has no blob '{}'", name.escape_default());
-            return Err(Error::invalid(text));
+            let is_input = self.inputs.iter().any(|input| input.0 == *name);
+            let name = name.escape_default();
+            return Err(match is_input {
+                true => Error::invalid(format_args!(
+                    "'{name}' is an input of the net: no layer computes it"
+                )),
+                false => Error::invalid(format_args!("the net has no blob '{name}'")),
+            });
         }
         let mut needed: HashSet<&String> = outputs.iter().collect();
         let mut stays = vec![false; self.layers.len()];

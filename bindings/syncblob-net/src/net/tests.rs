@@ -36,8 +36,12 @@ fn outputs_are_what_nobody_reads_by_name() {
     assert_eq!(layers(&net), "z:ReLU b:ReLU i:ReLU m:ReLU s:Silence");
     let part = net.up_to(&["b".into()]).unwrap();
     assert_eq!((layers(&part).as_str(), part.outputs()), ("b:ReLU i:ReLU", &["b".to_owned()][..]));
-    let error = net.up_to(&["x".into()]).unwrap_err();
-    assert_eq!(error.to_string(), "the net has no blob 'x'");
+    for (name, text) in [
+        ("x", "the net has no blob 'x'"),
+        ("d", "'d' is an input of the net: no layer computes it"),
+    ] {
+        assert_eq!(net.up_to(&[name.into()]).unwrap_err().to_string(), text);
+    }
 }
 
 /// A net of an input layer, given inputs, and the inputs that it has, or the error.
