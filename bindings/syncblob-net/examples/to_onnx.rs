@@ -1,21 +1,32 @@
-//! Converts a net and its weights: `to_onnx deploy.prototxt net.caffemodel net.onnx`.
+//! Converts a net and its weights: `to_onnx deploy.prototxt net.caffemodel net.onnx`. With a name
+//! behind, such as `weights.bin`, the weights go into a file of that name beside the other.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
+use std::path::Path;
 use std::sync::Arc;
 
 use syncblob::Model;
 use syncblob_net::{Net, NetOptions, OnnxOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let [prototxt, model, onnx] = arguments.as_slice() else {
-        return Err("usage: to_onnx PROTOTXT CAFFEMODEL ONNX".into());
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let (prototxt, model, onnx, weights) = match arguments.as_slice() {
+        [prototxt, model, onnx] => (prototxt, model, onnx, None),
+        [prototxt, model, onnx, weights] => (prototxt, model, onnx, Some(weights)),
+        _ => return Err("usage: to_onnx PROTOTXT CAFFEMODEL ONNX [WEIGHTS]".into()),
     };
     let model = Arc::new(Model::open(model)?);
     let net = Net::from_prototxt(&fs::read(prototxt)?, &NetOptions::default())?;
     let net = net.with_weights(model)?;
     let converted = net.to_onnx(&OnnxOptions::default())?;
-    converted.write(BufWriter::new(File::create(onnx)?))?;
+    let out = BufWriter::new(File::create(onnx)?);
+    match weights {
+        None => converted.write(out)?,
+        Some(name) => {
+            let values = BufWriter::new(File::create(Path::new(onnx).with_file_name(name))?);
+            converted.write_external(name, out, values)?;
+        }
+    }
     Ok(())
 }

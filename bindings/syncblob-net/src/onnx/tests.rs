@@ -249,26 +249,35 @@ fn the_transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// The second file has each tensor where the first says, from a page's beginning on.
+/// The second file has each large tensor where the first says, from a page's beginning on; small
+/// ones stay, as readers look at some before they open the other.
 #[test]
 fn weights_stand_beside_the_file_where_it_says() {
     let mut model = Model::create(Format::Caffemodel).unwrap();
-    let layer = model.add_layer("fc", "InnerProduct").unwrap();
-    for (shape, value) in [(&[2_usize, 3][..], 0.5_f32), (&[2], 2.0)] {
-        model.add_blob(layer, &Blob::<f32>::full(shape, value).unwrap(), Payload::Data).unwrap();
+    for (name, width, inputs) in [("fc", 300_usize, 3_usize), ("small", 2, 300)] {
+        let layer = model.add_layer(name, "InnerProduct").unwrap();
+        for (shape, value) in [(&[width, inputs][..], 0.5_f32), (&[width], 2.0)] {
+            let blob = Blob::<f32>::full(shape, value).unwrap();
+            model.add_blob(layer, &blob, Payload::Data).unwrap();
+        }
     }
-    let fc = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc'
+    let layers = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc'
+        inner_product_param { num_output: 300 } }
+        layer { name: 'small' type: 'InnerProduct' bottom: 'fc' top: 'small'
         inner_product_param { num_output: 2 } }";
-    let onnx = net(fc).with_weights(Arc::new(model)).unwrap().to_onnx(&OnnxOptions::default());
+    let onnx = net(layers).with_weights(Arc::new(model)).unwrap().to_onnx(&OnnxOptions::default());
     let onnx = onnx.unwrap();
     let (mut message, mut values) = (Vec::new(), Vec::new());
     onnx.write_external("x.data", &mut message, &mut values).unwrap();
-    assert_eq!(values[..24], [0.5_f32; 6].map(f32::to_le_bytes).concat());
-    assert_eq!(values[4096..], [2.0_f32; 2].map(f32::to_le_bytes).concat());
+    let bytes = |value: f32, count: usize| value.to_le_bytes().repeat(count);
+    assert!(values[..3600] == bytes(0.5, 900));
+    assert!(values[4096..5296] == bytes(2.0, 300));
+    assert!(values[8192..] == bytes(0.5, 600));
     let inside = onnx.to_bytes().unwrap();
     let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
-    for part in ["location", "x.data", "4096"] {
+    for part in ["location", "x.data", "4096", "8192"] {
         assert!(has(&message, part.as_bytes()) && !has(&inside, part.as_bytes()), "{part}");
     }
-    assert!(has(&inside, &values[..24]) && !has(&message, &values[..24]));
+    assert!(has(&inside, &values[..3600]) && !has(&message, &bytes(0.5, 100)));
+    assert!(has(&message, &bytes(2.0, 2)) && !has(&message, &bytes(2.0, 3)));
 }

@@ -22,6 +22,10 @@ const CHUNK: usize = 64 << 10;
 /// Offsets of external data, so that they can be mapped.
 const ALIGNMENT: u64 = 4096;
 
+/// Bytes of the smallest tensor that goes into another file, as for ONNX's own tools. Shapes and
+/// axes stay: to infer shapes they are read from the message alone.
+const LEAST_OUTSIDE: u64 = 1024;
+
 /// All of a file but the values of its tensors.
 #[derive(Debug)]
 pub(super) struct Parts {
@@ -33,10 +37,10 @@ pub(super) struct Parts {
     pub half: bool,
 }
 
-/// Where values are beside the message: the file's name, and the offset of each tensor.
+/// Where values are beside the message: the file's name, and the offset of each tensor that is there.
 struct External<'a> {
     name: &'a str,
-    offsets: Vec<u64>,
+    offsets: Vec<Option<u64>>,
 }
 
 impl Parts {
@@ -50,7 +54,7 @@ impl Parts {
         self.write_message(None, out)?.finish(self, model, out)
     }
 
-    /// Two files: the message, and the values in a file of the given name beside it.
+    /// Two files: the message, and the values of large tensors in a file of the given name beside it.
     pub fn write_external(
         &self,
         model: Option<&Model>,
@@ -61,10 +65,14 @@ impl Parts {
         let mut end = 0_u64;
         let mut offsets = Vec::new();
         for tensor in &self.graph.initializers {
+            if self.size_of(tensor) < LEAST_OUTSIDE {
+                offsets.push(None);
+                continue;
+            }
             let offset = end.next_multiple_of(ALIGNMENT);
             std::io::copy(&mut std::io::Read::take(std::io::repeat(0), offset - end), values)?;
             self.write_values(tensor, model, values)?;
-            offsets.push(offset);
+            offsets.push(Some(offset));
             end = offset + self.size_of(tensor);
         }
         self.write_message(Some(External { name, offsets }), out)?.finish(self, model, out)
@@ -89,11 +97,12 @@ impl Parts {
         out: &mut dyn Write,
     ) -> Result<Tensors> {
         let header = |(index, tensor): (usize, &Initializer)| {
-            let place = external.as_ref().map(|external| (external.name, external.offsets[index]));
-            self.header(tensor, place).encode_to_vec()
+            let place = external.as_ref().and_then(|external| {
+                Some((external.name, external.offsets[index]?)) // none: it stays inside
+            });
+            Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };
-        let headers: Vec<_> = self.graph.initializers.iter().enumerate().map(header).collect();
-        let tensors = Tensors { headers, inside: external.is_none() };
+        let tensors = Tensors(self.graph.initializers.iter().enumerate().map(header).collect());
         let mut bytes = self.model.encode_to_vec();
         let message = self.message.encode_to_vec();
         encode_key(MODEL_GRAPH, WireType::LengthDelimited, &mut bytes);
@@ -170,42 +179,47 @@ fn copy(
     Ok(())
 }
 
-/// The encoded headers of the tensors, and whether their values follow them.
-struct Tensors {
-    headers: Vec<Vec<u8>>,
+/// A tensor's encoded message without its values, and whether they follow it.
+struct Header {
+    bytes: Vec<u8>,
     inside: bool,
 }
+
+impl Header {
+    /// Bytes of the tensor's message.
+    fn size_with(&self, values: u64) -> u64 {
+        let inside = 1 + encoded_len_varint(values) as u64 + values;
+        self.bytes.len() as u64 + if self.inside { inside } else { 0 }
+    }
+}
+
+/// The headers of the tensors.
+struct Tensors(Vec<Header>);
 
 impl Tensors {
     /// Bytes of all tensors as fields of the graph.
     fn size(&self, parts: &Parts) -> u64 {
-        let tensors = self.headers.iter().zip(&parts.graph.initializers);
+        let tensors = self.0.iter().zip(&parts.graph.initializers);
         let sizes = tensors.map(|(header, tensor)| {
-            let size = self.size_of(header, parts.size_of(tensor));
+            let size = header.size_with(parts.size_of(tensor));
             1 + encoded_len_varint(size) as u64 + size
         });
         sizes.sum()
     }
 
-    /// Bytes of one tensor's message.
-    fn size_of(&self, header: &[u8], values: u64) -> u64 {
-        let inside = 1 + encoded_len_varint(values) as u64 + values;
-        header.len() as u64 + if self.inside { inside } else { 0 }
-    }
-
     fn finish(self, parts: &Parts, model: Option<&Model>, out: &mut dyn Write) -> Result<()> {
-        for (header, tensor) in self.headers.iter().zip(&parts.graph.initializers) {
+        for (header, tensor) in self.0.iter().zip(&parts.graph.initializers) {
             let values = parts.size_of(tensor);
-            let mut bytes = Vec::with_capacity(header.len() + 32);
+            let mut bytes = Vec::with_capacity(header.bytes.len() + 32);
             encode_key(GRAPH_INITIALIZER, WireType::LengthDelimited, &mut bytes);
-            encode_varint(self.size_of(header, values), &mut bytes);
-            bytes.extend_from_slice(header);
-            if self.inside {
+            encode_varint(header.size_with(values), &mut bytes);
+            bytes.extend_from_slice(&header.bytes);
+            if header.inside {
                 encode_key(TENSOR_RAW_DATA, WireType::LengthDelimited, &mut bytes);
                 encode_varint(values, &mut bytes);
             }
             out.write_all(&bytes)?;
-            if self.inside {
+            if header.inside {
                 parts.write_values(tensor, model, out)?;
             }
         }
