@@ -30,7 +30,7 @@ run_large_onnx_nets() {
 onnx_steps() {
     on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
     on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets --small
-    on 'program onnx' aside 'ONNX: options of the command' run_onnx check_options "$CARGO_TARGET_DIR/debug/syncblob"
+    on 'program onnx' aside 'ONNX: options of the command' run_onnx check_options "$CARGO_TARGET_DIR/debug"
     on onnx aside 'ONNX: the comparison finds planted errors' run_onnx selftest
 }
 

@@ -15,12 +15,13 @@ class Wrong(Exception):
 
 
 def check_model(model):
-    """That it is valid; the sizes that it promises for its outputs, with None for any."""
+    """That it is valid; the sizes that it promises for its outputs, with None for any. The model is
+    bytes, or the path of a file."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # of several classes
         raise Wrong(f"onnx.checker: {first_line(error)}") from error
-    loaded = onnx.load_from_string(model)
+    loaded = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
     versions = {opset.domain: opset.version for opset in loaded.opset_import}
     if versions.get("", versions.get("ai.onnx")) != OPSET:
         raise Wrong(f"opsets {versions}, not {OPSET}")
