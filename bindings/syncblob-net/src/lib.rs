@@ -24,6 +24,6 @@ pub use error::{Error, ErrorKind, Problem, Result};
 pub use limits::Limits;
 pub use message::{Field, Message, Place, Value};
 pub use net::{Layer, Net, NetOptions, Shape};
-pub use onnx::{Dim, Mean, Onnx, OnnxOptions, Preprocessing};
+pub use onnx::{Dim, Mean, Onnx, OnnxOptions, Preprocessing, Sink};
 pub use shapes::BlobShapes;
 pub use upgrade::Upgraded;

@@ -26,7 +26,8 @@ use self::proto::{
     Dimension, DimensionValue, GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto,
     TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
-use self::write::Parts;
+pub use self::write::Sink;
+use self::write::{Parts, Plain};
 use crate::net::Shape;
 use crate::shapes::Inferred;
 use crate::{Error, Net, Result};
@@ -183,12 +184,20 @@ impl Onnx {
     /// [`Io`](crate::ErrorKind::Io) of the writer; [`Weights`](crate::ErrorKind::Weights) that
     /// cannot be read; [`Limit`](crate::ErrorKind::Limit) above 2 GiB, where
     /// [`write_external`](Onnx::write_external) is for.
-    pub fn write(&self, mut out: impl Write) -> Result<()> {
+    pub fn write(&self, out: impl Write) -> Result<()> {
+        self.write_to(&mut Plain(out))
+    }
+
+    /// The same, into what may copy weights by itself.
+    ///
+    /// # Errors
+    /// As [`write`](Onnx::write).
+    pub fn write_to(&self, out: &mut dyn Sink) -> Result<()> {
         if self.needs_external() {
             let text = "more than 2 GiB of weights, which no ONNX file holds itself";
             return Err(crate::Error::new(crate::ErrorKind::Limit, text));
         }
-        self.parts.write(self.model.as_deref(), &mut out)
+        self.parts.write(self.model.as_deref(), out)
     }
 
     /// Names and shapes of the inputs.
@@ -220,13 +229,9 @@ impl Onnx {
     ///
     /// # Errors
     /// As [`write`](Onnx::write).
-    pub fn write_external(
-        &self,
-        name: &str,
-        mut out: impl Write,
-        mut values: impl Write,
-    ) -> Result<()> {
-        self.parts.write_external(self.model.as_deref(), name, &mut out, &mut values)
+    pub fn write_external(&self, name: &str, out: impl Write, values: impl Write) -> Result<()> {
+        let (out, values) = (&mut Plain(out), &mut Plain(values));
+        self.parts.write_external(self.model.as_deref(), name, out, values)
     }
 
     /// The file as bytes.

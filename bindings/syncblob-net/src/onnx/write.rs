@@ -1,12 +1,12 @@
 //! The file: nodes and names as one small message, the tensors behind it, each streamed from where
 //! its values are. So the memory that it takes does not grow with the weights.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use half::f16;
 use prost::encoding::{encode_key, encode_varint, encoded_len_varint, WireType};
 use prost::Message;
-use syncblob::{Model, Part};
+use syncblob::{Dtype, Model, Part, StoredBlob};
 
 use super::graph::{Data, Graph, Initializer};
 use super::proto::{DataType, GraphProto, ModelProto, StringStringEntryProto, TensorProto};
@@ -25,6 +25,35 @@ const ALIGNMENT: u64 = 4096;
 /// Bytes of the smallest tensor that goes into another file, as for ONNX's own tools. Shapes and
 /// axes stay: to infer shapes they are read from the message alone.
 const LEAST_OUTSIDE: u64 = 1024;
+
+/// Where the bytes of a file go.
+pub trait Sink: Write {
+    /// Appends bytes of the model's own file, from an offset on, if there is a faster way than to be
+    /// given them; whether it has.
+    ///
+    /// # Errors
+    /// Those of both files.
+    fn copy_from_model(&mut self, offset: u64, size: u64) -> io::Result<bool>;
+}
+
+/// A writer that has to be given all bytes.
+pub(super) struct Plain<W>(pub W);
+
+impl<W: Write> Write for Plain<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<W: Write> Sink for Plain<W> {
+    fn copy_from_model(&mut self, _: u64, _: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+}
 
 /// All of a file but the values of its tensors.
 #[derive(Debug)]
@@ -50,7 +79,7 @@ impl Parts {
     }
 
     /// One file, tensors inside.
-    pub fn write(&self, model: Option<&Model>, out: &mut dyn Write) -> Result<()> {
+    pub fn write(&self, model: Option<&Model>, out: &mut dyn Sink) -> Result<()> {
         self.write_message(None, out)?.finish(self, model, out)
     }
 
@@ -59,8 +88,8 @@ impl Parts {
         &self,
         model: Option<&Model>,
         name: &str,
-        out: &mut dyn Write,
-        values: &mut dyn Write,
+        out: &mut dyn Sink,
+        values: &mut dyn Sink,
     ) -> Result<()> {
         let mut end = 0_u64;
         let mut offsets = Vec::new();
@@ -70,7 +99,7 @@ impl Parts {
                 continue;
             }
             let offset = end.next_multiple_of(ALIGNMENT);
-            std::io::copy(&mut std::io::Read::take(std::io::repeat(0), offset - end), values)?;
+            io::copy(&mut io::Read::take(io::repeat(0), offset - end), values)?;
             self.write_values(tensor, model, values)?;
             offsets.push(Some(offset));
             end = offset + self.size_of(tensor);
@@ -134,7 +163,7 @@ impl Parts {
         &self,
         tensor: &Initializer,
         model: Option<&Model>,
-        out: &mut dyn Write,
+        out: &mut dyn Sink,
     ) -> Result<()> {
         let half = self.data_type(tensor) == DataType::Float16;
         match &tensor.data {
@@ -148,20 +177,30 @@ impl Parts {
             Data::Stored(at) => {
                 let model = model.ok_or_else(|| Error::invalid("a net without weights"))?;
                 let blob = model.blob(*at)?;
-                copy(&blob, blob.info().count(), half, out)?;
+                if half || !copy_as_stored(&blob, out)? {
+                    copy(&blob, blob.info().count(), half, out)?;
+                }
             }
         }
         Ok(())
     }
 }
 
+/// Whether the sink has copied the values from the model's file.
+fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
+    let info = blob.info();
+    let stored = info.values_offset(Part::Data).filter(|_| info.dtype() == Dtype::F32);
+    let Some(offset) = stored else { return Ok(false) };
+    if !out.copy_from_model(offset, 4 * info.count() as u64)? {
+        return Ok(false);
+    }
+    // Reading fails if the file has changed since it was opened.
+    blob.read_values(Part::Data, 0, &mut [0_f32; 1][..info.count().min(1)])?;
+    Ok(true)
+}
+
 /// The blob's values, some at a time.
-fn copy(
-    blob: &syncblob::StoredBlob<'_>,
-    count: usize,
-    half: bool,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn copy(blob: &StoredBlob<'_>, count: usize, half: bool, out: &mut dyn Write) -> Result<()> {
     let mut values = vec![0_f32; CHUNK.min(count)];
     let mut bytes = Vec::with_capacity(4 * values.len());
     let mut first = 0;
@@ -207,7 +246,7 @@ impl Tensors {
         sizes.sum()
     }
 
-    fn finish(self, parts: &Parts, model: Option<&Model>, out: &mut dyn Write) -> Result<()> {
+    fn finish(self, parts: &Parts, model: Option<&Model>, out: &mut dyn Sink) -> Result<()> {
         for (header, tensor) in self.0.iter().zip(&parts.graph.initializers) {
             let values = parts.size_of(tensor);
             let mut bytes = Vec::with_capacity(header.bytes.len() + 32);
