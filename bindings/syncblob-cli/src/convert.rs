@@ -9,6 +9,7 @@ pub mod onnx;
 pub mod plan;
 mod safetensors;
 mod values;
+mod watched;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};

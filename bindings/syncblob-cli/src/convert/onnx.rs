@@ -1,7 +1,7 @@
 //! A whole net into ONNX: the layers of a prototxt or of the model itself, and the weights.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use syncblob::{Format, Model};
 use syncblob_net::{ErrorKind, Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
 
+use super::watched::{same_file, Watched};
 use super::{about_input, about_output, Note};
 use crate::advice;
 use crate::interrupt::Interrupt;
@@ -106,7 +107,7 @@ pub struct NetTask<'a> {
 /// Converts, and writes the file as a whole or not at all. Gives what would be written where that
 /// is only to be listed.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
-    let (net, metadata) = open(task.inputs, task.arguments)?;
+    let Opened { net, metadata, model } = open(task.inputs, task.arguments)?;
     for warning in net.warnings() {
         (task.note)(warning);
     }
@@ -121,7 +122,9 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
     let target = Target::new(task.output, task.force).map_err(writing)?;
     interrupt.listen()?;
     match onnx.needs_external() {
-        false => target.write(interrupt, task.note, |file| write(&onnx, file.as_file(), interrupt)),
+        false => target.write(interrupt, task.note, |file| {
+            write(&onnx, model.as_ref(), file.as_file(), interrupt)
+        }),
         true => write_two(task, &target, &onnx, interrupt),
     }
     .map_err(writing)?;
@@ -144,8 +147,16 @@ fn not_converted(error: syncblob_net::Error) -> Failure {
 const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob before such a layer, \
     --custom writes the layer as it is";
 
-/// The net of the files, of which the last one has the weights, and what it is made of.
-fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<(Net, Metadata)> {
+/// A net, and what it is made of.
+struct Opened {
+    net: Net,
+    metadata: Metadata,
+    /// The model's file, to copy weights from, where that is possible.
+    model: Option<File>,
+}
+
+/// The net of the files, of which the last one has the weights.
+fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), model),
         [model] => (None, model),
@@ -153,7 +164,9 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<(Net, Metadata)>
     };
     let text = prototxt.map(|path| read_text(path).map_err(|failure| about_input(path, failure)));
     let text = text.transpose()?;
+    let before = fs::metadata(model).ok();
     let opened = open_model(model, prototxt.map(|path| &**path))?;
+    let file = before.and_then(|before| same_file(model, &before));
     let metadata = sources(inputs, text.as_deref())?;
     let mut options = NetOptions::default();
     options.inputs.clone_from(&arguments.inputs);
@@ -169,7 +182,7 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<(Net, Metadata)>
         None => Net::from_model(model, &options).map_err(failure),
     };
     let net = net.map_err(|failure| about_output(&inputs[0], failure))?;
-    Ok((net, metadata))
+    Ok(Opened { net, metadata, model: file })
 }
 
 /// Pairs of key and value.
@@ -272,10 +285,10 @@ fn read_mean(path: &Path) -> Result<Mean> {
     }
 }
 
-fn write(onnx: &Onnx, file: &File, interrupt: &Interrupt) -> Result<()> {
+fn write(onnx: &Onnx, model: Option<&File>, file: &File, interrupt: &Interrupt) -> Result<()> {
     let progress = Progress::new(onnx.size_of_values());
-    let mut out = Watched { out: BufWriter::with_capacity(1 << 18, file), interrupt, progress };
-    onnx.write(&mut out).map_err(|error| interrupted(error, interrupt))?;
+    let mut out = Watched::new(file, model, interrupt, progress);
+    onnx.write_to(&mut out).map_err(|error| interrupted(error, interrupt))?;
     Ok(out.flush()?)
 }
 
@@ -289,8 +302,7 @@ fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt
     target.write_with(&values, interrupt, task.note, |message, values| {
         let mut message = BufWriter::new(message);
         let progress = Progress::new(onnx.size_of_values());
-        let out = BufWriter::with_capacity(1 << 18, values);
-        let mut out = Watched { out, interrupt, progress };
+        let mut out = Watched::new(values, None, interrupt, progress);
         let written = onnx.write_external(&name, &mut message, &mut out);
         written.map_err(|error| interrupted(error, interrupt))?;
         out.flush()?;
@@ -301,26 +313,6 @@ fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt
 /// The signal, if that is why writing ended.
 fn interrupted(error: syncblob_net::Error, interrupt: &Interrupt) -> Failure {
     interrupt.check().err().unwrap_or_else(|| failure(error))
-}
-
-/// A file that is being written: a signal ends it, a bar shows it.
-struct Watched<'a, W> {
-    out: W,
-    interrupt: &'a Interrupt,
-    progress: Progress,
-}
-
-impl<W: Write> Write for Watched<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.interrupt.check().map_err(|_| io::Error::other("interrupted"))?;
-        let written = self.out.write(bytes)?;
-        self.progress.advance(written as u64);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 /// Whether a path is named as a file of ONNX.
