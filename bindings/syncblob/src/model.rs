@@ -53,6 +53,8 @@ pub struct Model {
     context: Context,
     /// What the library calls, if anything.
     progress: Option<Progress>,
+    /// Whether C code ends the model.
+    borrowed: bool,
 }
 
 // SAFETY: the C library keeps nothing per thread, and bytes that the model was
@@ -193,7 +195,7 @@ impl Model {
 
     fn own(raw: *mut sys::sb_model, context: &Context) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no model and no error");
-        Self { raw, context: context.clone(), progress: None }
+        Self { raw, context: context.clone(), progress: None, borrowed: false }
     }
 
     /// Takes over a model that C code made in `context`. It calls nobody about its
@@ -205,6 +207,18 @@ impl Model {
     pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.clear_progress();
+        model
+    }
+
+    /// A model that C code keeps: dropping this one does not end it, and its progress is reported
+    /// as C code wants it.
+    ///
+    /// # Safety
+    /// `raw` is a live model of `context`. It, and what it was opened from, lives longer than the
+    /// result and is not changed meanwhile: neither by C code nor by the result's methods.
+    pub unsafe fn borrow_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
+        let mut model = Self::own(raw.as_ptr(), context);
+        model.borrowed = true;
         model
     }
 
@@ -230,8 +244,10 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the model and ends here.
-        unsafe { sys::sb_model_destroy(self.as_ptr()) }
+        if !self.borrowed {
+            // SAFETY: `self` owns the model and ends here.
+            unsafe { sys::sb_model_destroy(self.as_ptr()) }
+        }
     }
 }
 

@@ -93,3 +93,15 @@ fn a_model_goes_to_c_and_back() {
     assert_eq!(model.load::<f32>((0, 0)).unwrap().count(), 2);
     assert!(model.to_bytes().unwrap().len() > 10);
 }
+
+#[test]
+fn a_borrowed_model_is_still_cs() {
+    let raw = Model::create(Format::Caffemodel).unwrap().into_raw();
+    // SAFETY: the model outlives what borrows it, and nobody changes it.
+    unsafe {
+        let borrowed = Model::borrow_raw(raw, &Context::host());
+        assert_eq!((borrowed.format(), borrowed.num_layers()), (Format::Caffemodel, 0));
+        drop(borrowed);
+        drop(Model::from_raw(raw, &Context::host())); // once, as sanitizers see
+    }
+}
