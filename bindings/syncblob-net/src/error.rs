@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Limit,
     /// The net contradicts itself, its rules or its weights.
     Invalid,
+    /// An option does not fit the net, such as a name that the net lacks.
+    Argument,
     /// Right for Caffe, or for a fork of it, but not converted here.
     Unsupported,
     /// The weights cannot be read; [`Error::source`](std::error::Error::source) says why.
@@ -67,6 +69,10 @@ impl Error {
 
     pub(crate) fn invalid(message: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn argument(message: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Argument, message)
     }
 
     pub(crate) fn unsupported(message: impl fmt::Display) -> Self {

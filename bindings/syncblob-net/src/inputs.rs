@@ -71,12 +71,14 @@ impl Inputs {
                 input.1.clone_from(shape);
             } else if made.contains(name) {
                 let text = format_args!("'{shown}' is not an input: a layer makes it");
-                return Err(Error::invalid(text));
+                return Err(Error::argument(text));
             } else if self.unknown.contains_key(name) || read.contains(name) {
                 self.known.push((name.clone(), shape.clone()));
             } else {
                 let others = self.others(layers, &made);
-                return Err(Error::invalid(format_args!("the net has no input '{shown}'{others}")));
+                return Err(Error::argument(format_args!(
+                    "the net has no input '{shown}'{others}"
+                )));
             }
         }
         Ok(())

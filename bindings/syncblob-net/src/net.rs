@@ -126,7 +126,8 @@ impl Net {
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
     /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as one with
     /// a bottom that no layer makes; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of
-    /// an old generation that had no such type.
+    /// an old generation that had no such type; [`Argument`](crate::ErrorKind::Argument) for the
+    /// shape of an input that the net lacks.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
         Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)
     }
@@ -209,17 +210,17 @@ impl Net {
     /// the blob is when all layers have run.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a name that is not of a layer's top.
+    /// [`Argument`](crate::ErrorKind::Argument) for a name that is not of a layer's top.
     pub fn up_to(&self, outputs: &[String]) -> Result<Self> {
         let made: HashSet<&String> = self.layers.iter().flat_map(|layer| &layer.tops).collect();
         if let Some(name) = outputs.iter().find(|name| !made.contains(name)) {
             let is_input = self.inputs.iter().any(|input| input.0 == *name);
             let name = name.escape_default();
             return Err(match is_input {
-                true => Error::invalid(format_args!(
+                true => Error::argument(format_args!(
                     "'{name}' is an input of the net: no layer computes it"
                 )),
-                false => Error::invalid(format_args!("the net has no blob '{name}'")),
+                false => Error::argument(format_args!("the net has no blob '{name}'")),
             });
         }
         let mut needed: HashSet<&String> = outputs.iter().collect();

@@ -6,6 +6,7 @@ mod emit;
 mod graph;
 mod preprocess;
 mod proto;
+mod save;
 mod write;
 
 use std::fmt;
@@ -107,7 +108,8 @@ impl Net {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted:
     /// [`Error::problems_of`](crate::Error::problems_of) has them all;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves;
+    /// [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
     pub fn to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
         match options.outputs.as_slice() {
             [] => self.whole_to_onnx(options),
@@ -215,6 +217,11 @@ impl Onnx {
         self.parts.message.node.len()
     }
 
+    /// Bytes that [`write`](Onnx::write) writes.
+    pub fn size(&self) -> u64 {
+        self.parts.size()
+    }
+
     /// Bytes of all weights and constants in the file.
     pub fn size_of_values(&self) -> u64 {
         self.parts.size_of_values()
@@ -239,7 +246,7 @@ impl Onnx {
     /// # Errors
     /// As [`write`](Onnx::write).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0));
         self.write(&mut bytes)?;
         Ok(bytes)
     }

@@ -58,7 +58,7 @@ impl Preprocessing {
         let [_, channels, height, width] = shape.as_slice() else { return Ok(input) };
         if self.swap_rb {
             if *channels != 3 {
-                return Err(Error::invalid(format_args!(
+                return Err(Error::argument(format_args!(
                     "swapping red and blue of {channels} channels"
                 )));
             }
@@ -72,7 +72,7 @@ impl Preprocessing {
             if !fits || dims.iter().product::<i64>() != mean.values().len() as i64 {
                 let text =
                     format_args!("a mean of shape {:?} for an input of {shape:?}", &dims[1..]);
-                return Err(Error::invalid(text));
+                return Err(Error::argument(text));
             }
             let bytes = mean.values().iter().flat_map(|value| value.to_le_bytes()).collect();
             steps.node(Node::new("Sub"), DataType::Float, dims, bytes);

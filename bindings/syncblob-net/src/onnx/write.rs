@@ -78,6 +78,12 @@ impl Parts {
         self.graph.initializers.iter().map(|tensor| self.size_of(tensor)).sum()
     }
 
+    /// Bytes of one file, tensors inside.
+    pub fn size(&self) -> u64 {
+        let (bytes, tensors) = self.message(None);
+        bytes.len() as u64 + tensors.size(self)
+    }
+
     /// One file, tensors inside.
     pub fn write(&self, model: Option<&Model>, out: &mut dyn Sink) -> Result<()> {
         self.write_message(None, out)?.finish(self, model, out)
@@ -119,12 +125,19 @@ impl Parts {
         count * size_of_type(self.data_type(tensor))
     }
 
-    /// Everything but the tensors, whose headers are returned.
+    /// Writes everything but the tensors, whose headers are returned.
     fn write_message(
         &self,
         external: Option<External<'_>>,
         out: &mut dyn Write,
     ) -> Result<Tensors> {
+        let (bytes, tensors) = self.message(external);
+        out.write_all(&bytes)?;
+        Ok(tensors)
+    }
+
+    /// Everything but the tensors, and their headers.
+    fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
                 Some((external.name, external.offsets[index]?)) // none: it stays inside
@@ -137,8 +150,7 @@ impl Parts {
         encode_key(MODEL_GRAPH, WireType::LengthDelimited, &mut bytes);
         encode_varint(message.len() as u64 + tensors.size(self), &mut bytes);
         bytes.extend_from_slice(&message);
-        out.write_all(&bytes)?;
-        Ok(tensors)
+        (bytes, tensors)
     }
 
     fn header(&self, tensor: &Initializer, external: Option<(&str, u64)>) -> TensorProto {
