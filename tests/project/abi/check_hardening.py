@@ -4,11 +4,12 @@ text relocations, a stack protector, checked calls of the C library, CET, a run 
 else can write to.
 
     check_hardening.py [--run-path FOLDER[:FOLDER...]] [--fortified]
-                       (--library SHARED | --archive STATIC | --program EXECUTABLE |
-                        --commands COMPILE_COMMANDS_JSON)...
+                       (--library SHARED | --foreign SHARED | --archive STATIC |
+                        --program EXECUTABLE | --commands COMPILE_COMMANDS_JSON)...
 
 --fortified: the compiler optimised, so calls of the C library must be checked ones. --commands:
-what each object of the library is compiled with, since few of them show it.
+what each object of the library is compiled with, since few of them show it. --foreign: a library of
+another compiler's code, which has neither stack protector nor CET, and must not be marked for CET.
 """
 import argparse
 import json
@@ -85,6 +86,13 @@ def check_library(path, run_paths, fortified):
             yield f"not marked for {missing}"
 
 
+def check_foreign(path, run_paths, _fortified):
+    yield from check_segments(path)
+    yield from check_dynamic(path, run_paths)
+    for feature in sorted(cet(readelf(path, "-n"))):
+        yield f"marked for {feature}, which not all of its code is compiled for"
+
+
 def check_archive(path, _run_paths, fortified):
     """The objects: the linker marks for CET what it is told to, whatever they are."""
     yield from check_imports(undefined(path), fortified)
@@ -123,7 +131,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-path", action="append", default=[])
     parser.add_argument("--fortified", action="store_true")
-    for kind in (check_library, check_archive, check_program, check_commands):
+    for kind in (check_library, check_foreign, check_archive, check_program, check_commands):
         parser.add_argument("--" + kind.__name__.removeprefix("check_"), dest="checks",
                             action="append", type=lambda path, kind=kind: (kind, path))
     given = parser.parse_args()

@@ -5,6 +5,7 @@
 #include <syncblob/comm_engine.h>
 #include <syncblob/cuda_device.h>
 #include <syncblob/dlpack.h>
+#include <syncblob/net.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 #include <syncblob/sim_device.h>
@@ -269,3 +270,70 @@ MEMBER(sb_reducer_options, struct_size, 0, 8);
 MEMBER(sb_reducer_options, part, 8, 4);
 MEMBER(sb_reducer_options, op, 12, 4);
 MEMBER(sb_reducer_options, bucket_bytes, 16, 8);
+
+STRUCT(sb_net_input, 32, 8);
+MEMBER(sb_net_input, name, 0, 16);
+MEMBER(sb_net_input, shape, 16, 8);
+MEMBER(sb_net_input, num_axes, 24, 4);
+MEMBER(sb_net_input, reserved, 28, 4);
+
+STRUCT(sb_net_options, 80, 8);
+MEMBER(sb_net_options, struct_size, 0, 8);
+MEMBER(sb_net_options, inputs, 8, 8);
+MEMBER(sb_net_options, num_inputs, 16, 8);
+MEMBER(sb_net_options, stages, 24, 8);
+MEMBER(sb_net_options, num_stages, 32, 8);
+MEMBER(sb_net_options, batch, 40, 8);
+MEMBER(sb_net_options, level, 48, 4);
+MEMBER(sb_net_options, max_depth, 52, 4);
+MEMBER(sb_net_options, max_bytes, 56, 8);
+MEMBER(sb_net_options, max_layers, 64, 8);
+MEMBER(sb_net_options, max_fields, 72, 8);
+
+STRUCT(sb_net_summary, 80, 8);
+MEMBER(sb_net_summary, struct_size, 0, 8);
+MEMBER(sb_net_summary, name, 8, 16);
+MEMBER(sb_net_summary, inputs, 24, 8);
+MEMBER(sb_net_summary, num_inputs, 32, 8);
+MEMBER(sb_net_summary, outputs, 40, 8);
+MEMBER(sb_net_summary, num_outputs, 48, 8);
+MEMBER(sb_net_summary, warnings, 56, 8);
+MEMBER(sb_net_summary, num_warnings, 64, 8);
+MEMBER(sb_net_summary, num_layers, 72, 8);
+
+STRUCT(sb_net_layer, 72, 8);
+MEMBER(sb_net_layer, struct_size, 0, 8);
+MEMBER(sb_net_layer, name, 8, 16);
+MEMBER(sb_net_layer, type, 24, 16);
+MEMBER(sb_net_layer, bottoms, 40, 8);
+MEMBER(sb_net_layer, num_bottoms, 48, 8);
+MEMBER(sb_net_layer, tops, 56, 8);
+MEMBER(sb_net_layer, num_tops, 64, 8);
+
+STRUCT(sb_onnx_entry, 32, 8);
+MEMBER(sb_onnx_entry, key, 0, 16);
+MEMBER(sb_onnx_entry, value, 16, 16);
+
+STRUCT(sb_net_problem, 56, 8);
+MEMBER(sb_net_problem, struct_size, 0, 8);
+MEMBER(sb_net_problem, layer, 8, 16);
+MEMBER(sb_net_problem, type, 24, 16);
+MEMBER(sb_net_problem, reason, 40, 16);
+
+STRUCT(sb_onnx_options, 120, 8);
+MEMBER(sb_onnx_options, struct_size, 0, 8);
+MEMBER(sb_onnx_options, outputs, 8, 8);
+MEMBER(sb_onnx_options, num_outputs, 16, 8);
+MEMBER(sb_onnx_options, batch, 24, 16);
+MEMBER(sb_onnx_options, mean, 40, 8);
+MEMBER(sb_onnx_options, num_mean, 48, 8);
+MEMBER(sb_onnx_options, mean_height, 56, 8);
+MEMBER(sb_onnx_options, mean_width, 64, 8);
+MEMBER(sb_onnx_options, scale, 72, 4);
+MEMBER(sb_onnx_options, swap_rb, 76, 4);
+MEMBER(sb_onnx_options, half, 80, 4);
+MEMBER(sb_onnx_options, reserved, 84, 4);
+MEMBER(sb_onnx_options, metadata, 88, 8);
+MEMBER(sb_onnx_options, num_metadata, 96, 8);
+MEMBER(sb_onnx_options, report, 104, 8);
+MEMBER(sb_onnx_options, user, 112, 8);

@@ -336,6 +336,12 @@ class Hardening(Library):
         self.assertEqual(self.archive(), "")
         self.assertEqual(self.program("-fPIE", "-pie"), "")
 
+    @unittest.skipUnless(IS_X86_64, "CET is a feature of x86_64")
+    def test_code_of_another_compiler_that_is_marked(self):
+        complaints = "\n".join(check_hardening.check_foreign(self.build(), [], fortified=True))
+        self.assertIn("marked for IBT", complaints)
+        self.assertNotIn("stack protector", complaints)
+
     def test_each_missing_flag_of_the_linker(self):
         for flag, complaint in (("-Wl,-z,norelro", "no RELRO"),
                                 ("-Wl,-z,lazy", "resolved lazily"),

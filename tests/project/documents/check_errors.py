@@ -13,7 +13,7 @@ from check_reference import (HEADERS, dtypes, error_items, read_functions,  # no
                              read_headers)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-TESTS = [ROOT / "tests", *(ROOT / "c").glob("*/tests")]
+TESTS = [ROOT / "tests", *(ROOT / "c").glob("*/tests"), ROOT / "bindings/syncblob-net-c/tests"]
 EXPECTED = re.compile(r"\bSB_ERR_(\w+),\s*(sb_\w+)\(")
 COMPARED = re.compile(r"\b(sb_\w+)\([^;]*?\)\s*==\s*SB_ERR_(\w+)")
 

@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 from check_reference import dtypes  # noqa: E402
 from pages import ROOT, pages, prose, shown  # noqa: E402
 
-INCLUDES = sorted(ROOT.glob("c/**/include"))
+INCLUDES = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"(?:src|srcset|href)=\"([^\"]+)\"")
 NAME = re.compile(r"\b(?:sb|SB)_(?!_)\w+")

@@ -20,13 +20,14 @@ import re
 import sys
 
 # Of the core, and of the libraries over it.
-HEADERS = sorted((pathlib.Path(__file__).resolve().parents[3] / "c").glob("**/include"))
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+HEADERS = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
 DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"
                          r"([^;]*?)\b(sb_\w+)\s*\(([^;]*)\);", re.DOTALL)
 CALLBACK = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)\s*typedef sb_status \(\*(sb_\w+)\)", re.DOTALL)
 NUMBER = re.compile(r"(const )?(u?int\d+_t|size_t|float|double|sb_(stats|solver_info|layer_info|"
-                    r"blob_info|filler|context_options)) \*$")
-OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|comm|reducer|error) \*$")
+                    r"blob_info|filler|context_options|net_summary|net_layer)) \*$")
+OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|comm|reducer|net|error) \*$")
 WORDS = {"owned", "borrowed", "nullable"}
 BRACKETED = re.compile(r"(owned|borrowed)(, (nullable|on success))?( when \w+ is 0)?|nullable")
 

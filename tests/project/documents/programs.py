@@ -47,7 +47,7 @@ class Programs:
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(libraries)}
         self.cc, self.cxx, self.work, self.caffe = cc, cxx, work, caffe
-        asked = [*"pkg-config --cflags --libs syncblob-comm syncblob-testing".split()]
+        asked = [*"pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net".split()]
         self.flags = run(asked, work, self.environment).split()
         self.compile(["prepare"], HERE / "prepare.c", work)
 

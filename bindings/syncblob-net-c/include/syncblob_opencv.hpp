@@ -1,0 +1,79 @@
+/**
+ * Caffe's models in OpenCV 5, whose own importer is gone, by OpenCV 4's names: a net becomes ONNX
+ * in memory, and that a cv::dnn::Net. The program links libsyncblob-net (pkg-config syncblob-net,
+ * or the component net of CMake's package syncblob) and OpenCV's dnn, 4 or 5.
+ *
+ *     cv::dnn::Net net = syncblob::readNetFromCaffe("deploy.prototxt", "face.caffemodel");
+ *
+ * An empty prototxt stands for the net that the model itself carries. What cannot be read or
+ * converted throws cv::Exception, with all the layers that are to blame.
+ */
+#ifndef SYNCBLOB_OPENCV_HPP
+#define SYNCBLOB_OPENCV_HPP
+
+#include <opencv2/dnn.hpp>
+#include <syncblob/net.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace syncblob {
+namespace detail {
+
+inline void check(sb_status status, const sb_error &err, const std::string &problems = "") {
+    if (status != SB_OK)
+        CV_Error(cv::Error::StsError, problems.empty() ? std::string(err.message) : problems);
+}
+
+inline void add_problem(void *user, const sb_net_problem *problem) {
+    *static_cast<std::string *>(user) += "\nlayer '" + std::string(problem->layer.bytes) + "' (" +
+                                         problem->type.bytes + "): " + problem->reason.bytes;
+}
+
+inline cv::dnn::Net read(sb_net *opened) {
+    const std::unique_ptr<sb_net, void (*)(sb_net *)> net(opened, sb_net_destroy);
+    std::string problems;
+    sb_onnx_options options = SB_ONNX_OPTIONS_INIT;
+    options.report = add_problem;
+    options.user = &problems;
+    std::size_t size = 0;
+    sb_error err;
+    const sb_status status = sb_net_save_onnx(net.get(), &options, nullptr, 0, &size, &err);
+    if (status != SB_ERR_BUFFER_TOO_SMALL)
+        check(status, err, problems);
+    std::vector<unsigned char> file(size);
+    check(sb_net_save_onnx(net.get(), &options, file.data(), size, &size, &err), err);
+    return cv::dnn::readNetFromONNX(file);
+}
+
+} // namespace detail
+
+/** The net of two files. */
+inline cv::dnn::Net readNetFromCaffe(const std::string &prototxt, const std::string &model = "") {
+    const auto path = [](const std::string &name) { return name.empty() ? nullptr : name.c_str(); };
+    sb_net *net = nullptr;
+    sb_error err;
+    detail::check(sb_net_open_file(path(prototxt), path(model), nullptr, &net, &err), err);
+    return detail::read(net);
+}
+
+/** The net of two files that are in memory. */
+inline cv::dnn::Net readNetFromCaffe(const std::vector<unsigned char> &prototxt,
+                                     const std::vector<unsigned char> &model = {}) {
+    sb_model *opened = nullptr;
+    sb_net *net = nullptr;
+    sb_error err;
+    if (!model.empty())
+        detail::check(sb_model_open_bytes(nullptr, SB_FORMAT_CAFFEMODEL, model.data(), model.size(),
+                                          nullptr, nullptr, nullptr, &opened, &err),
+                      err);
+    const std::unique_ptr<sb_model, void (*)(sb_model *)> owner(opened, sb_model_destroy);
+    const void *text = prototxt.empty() ? nullptr : prototxt.data();
+    detail::check(sb_net_open(text, prototxt.size(), opened, nullptr, &net, &err), err);
+    return detail::read(net);
+}
+
+} // namespace syncblob
+
+#endif

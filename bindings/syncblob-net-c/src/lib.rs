@@ -1,0 +1,16 @@
+//! libsyncblob-net: the functions and structs of `include/syncblob/net.h`, which cbindgen makes of
+//! this crate. CMake links the library; see the README.
+// The names, the marks in comments and the contracts are the header's.
+#![allow(non_camel_case_types, clippy::missing_safety_doc, rustdoc::broken_intra_doc_links)]
+
+mod failure;
+mod names;
+mod net;
+mod onnx;
+mod pointers;
+mod sink;
+mod types;
+
+pub use net::*;
+pub use onnx::*;
+pub use types::*;

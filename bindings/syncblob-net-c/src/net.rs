@@ -1,0 +1,348 @@
+//! Nets: opening, looking, ending.
+
+use std::ffi::{c_char, c_void};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+use syncblob::{Context, Model};
+use syncblob_net::{Limits, Net, NetOptions, Shape};
+use syncblob_sys as sys;
+use syncblob_sys::{sb_error, sb_model, sb_status};
+
+use crate::failure::{guard, Failure, Result};
+use crate::names::{list, NetTexts, Shapes};
+use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
+use crate::types::{sb_net_input, sb_net_layer, sb_net_options, sb_net_summary};
+
+/// A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
+/// only training, data and losses need are left out.
+pub struct sb_net {
+    pub(crate) net: Net,
+    texts: NetTexts,
+    shapes: OnceLock<Shapes>,
+}
+
+impl sb_net {
+    /// Gives a new net to the caller.
+    ///
+    /// # Safety
+    /// `out` has room for a pointer.
+    unsafe fn give(net: Net, out: *mut *mut Self) {
+        let texts = NetTexts::new(&net);
+        let net = Box::new(Self { net, texts, shapes: OnceLock::new() });
+        // SAFETY: as promised.
+        unsafe { put(out, Box::into_raw(net)) };
+    }
+
+    fn has(&self, blob: &str) -> bool {
+        let mut made = self.net.layers().iter().flat_map(|layer| layer.tops());
+        made.any(|top| top == blob) || self.net.inputs().iter().any(|input| input.0 == blob)
+    }
+
+    fn shape(&self, blob: &str) -> Result<&[i64]> {
+        let shown = blob.escape_default();
+        if !self.has(blob) {
+            return Err(Failure::new(
+                sys::SB_ERR_NOT_FOUND,
+                format!("the net has no blob '{shown}'"),
+            ));
+        }
+        let shapes = self.shapes.get_or_init(|| Shapes::new(&self.net));
+        shapes.get(blob).map_err(|reason| {
+            let text = format!("the shape of '{shown}' is not known: {reason}");
+            Failure::new(sys::SB_ERR_UNSUPPORTED, text)
+        })
+    }
+}
+
+/// Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
+/// model, or the layers that the model itself carries.
+///  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net that `model` carries,
+///      in which the shapes of inputs are rarely: options give them
+///  @param model [borrowed, nullable] a caffemodel, which must not be changed or end before the net
+///      does; one in memory is opened by sb_model_open_bytes. NULL: a net without weights
+///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
+///  @param out [owned] sb_net_destroy
+///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
+///  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with
+///  an unknown tail; a layer of an old generation that had no such type; a model that is not a net),
+///  MALFORMED (a text that is not a net's, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT
+///  (a layer's message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (these three where the
+///  model's file is not what it was), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_open(
+    prototxt: *const c_void,
+    prototxt_size: usize,
+    model: *const sb_model,
+    options: *const sb_net_options,
+    out: *mut *mut sb_net,
+    err: *mut sb_error,
+) -> sb_status {
+    let open = || {
+        if out.is_null() {
+            return Err(Failure::null("out"));
+        }
+        // SAFETY: the header's contract.
+        let (options, text) =
+            unsafe { (net_options(options)?, bytes(prototxt.cast(), prototxt_size, "prototxt")?) };
+        let text = (!prototxt.is_null()).then_some(text);
+        let model = NonNull::new(model.cast_mut()).map(|model| {
+            // SAFETY: the header's contract; what is made of it is only read.
+            unsafe { Model::borrow_raw(model, &Context::host()) }
+        });
+        let net = open_net(text, model, &options)?;
+        // SAFETY: the header's contract.
+        unsafe { sb_net::give(net, out) };
+        Ok(())
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, open) }
+}
+
+/// The same of files. The model's file stays open until the net ends.
+///  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net that the model
+///      carries
+///  @param model [borrowed, nullable] a path that ends in NUL; NULL: a net without weights
+///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
+///  @param out [owned] sb_net_destroy
+///  Errors: as sb_net_open, as sb_model_open_file.
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_open_file(
+    prototxt: *const c_char,
+    model: *const c_char,
+    options: *const sb_net_options,
+    out: *mut *mut sb_net,
+    err: *mut sb_error,
+) -> sb_status {
+    let open = || {
+        if out.is_null() {
+            return Err(Failure::null("out"));
+        }
+        let path = |path: *const c_char| {
+            // SAFETY: the header's contract.
+            (!path.is_null()).then(|| unsafe { pointers::path(path, "path") }).transpose()
+        };
+        // SAFETY: the header's contract.
+        let options = unsafe { net_options(options)? };
+        let (prototxt, model) = (path(prototxt)?, path(model)?);
+        let text = prototxt.map(|path| read_text(path, &options.limits)).transpose()?;
+        let model = model.map(Model::open).transpose()?;
+        let net = open_net(text.as_deref(), model, &options)?;
+        // SAFETY: the header's contract.
+        unsafe { sb_net::give(net, out) };
+        Ok(())
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, open) }
+}
+
+fn open_net(text: Option<&[u8]>, model: Option<Model>, options: &NetOptions) -> Result<Net> {
+    Ok(match (text, model.map(Arc::new)) {
+        (Some(text), Some(model)) => Net::from_prototxt(text, options)?.with_weights(model)?,
+        (Some(text), None) => Net::from_prototxt(text, options)?,
+        (None, Some(model)) => Net::from_model(model, options)?,
+        (None, None) => return Err(Failure::argument("neither a prototxt nor a model")),
+    })
+}
+
+/// No more than may be read, and a byte.
+fn read_text(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
+    let most = (limits.size as u64).saturating_add(1);
+    let read = || -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        File::open(path)?.take(most).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    read().map_err(|error| Failure::file(path, &error))
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
+    // SAFETY: as promised.
+    let given = unsafe { adopt(given, sb_net_options::default())? };
+    let mut options = NetOptions::default();
+    options.limits = limits(&given)?;
+    options.level = given.level;
+    options.batch = match given.batch {
+        0 => None,
+        1.. => Some(given.batch),
+        _ => return Err(Failure::argument(format!("a batch of {}", given.batch))),
+    };
+    // SAFETY: as promised.
+    options.stages = unsafe { texts(given.stages, given.num_stages, "stages")? };
+    // SAFETY: as promised.
+    let inputs = unsafe { pointers::list(given.inputs, given.num_inputs, "inputs")? };
+    // SAFETY: as promised.
+    let shapes = inputs.iter().map(|input| unsafe { input_shape(input) });
+    options.inputs = shapes.collect::<Result<_>>()?;
+    Ok(options)
+}
+
+fn limits(given: &sb_net_options) -> Result<Limits> {
+    let mut limits = Limits::default();
+    let given_limits = [
+        (&mut limits.depth, i64::from(given.max_depth), "max_depth"),
+        (&mut limits.layers, given.max_layers, "max_layers"),
+        (&mut limits.fields, given.max_fields, "max_fields"),
+    ];
+    for (limit, given, name) in given_limits {
+        match usize::try_from(given) {
+            Ok(0) => {}
+            Ok(given) => *limit = given,
+            Err(_) => return Err(Failure::argument(format!("{name} is {given}"))),
+        }
+    }
+    if given.max_bytes != 0 {
+        limits.size = given.max_bytes;
+    }
+    Ok(limits)
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn input_shape(input: &sb_net_input) -> Result<(String, Shape)> {
+    // SAFETY: as promised.
+    unsafe {
+        let shape = pointers::list(input.shape, input.num_axes.into(), "dimensions of an input")?;
+        Ok((text(input.name, "an input's name")?, shape.to_vec()))
+    }
+}
+
+/// Ends the net. @param net [owned, nullable]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
+    if !net.is_null() {
+        let end = || {
+            // SAFETY: `sb_net::give` made it, and the caller has it no more.
+            drop(unsafe { Box::from_raw(net) });
+            Ok(())
+        };
+        // SAFETY: there is no error to fill.
+        unsafe { guard(std::ptr::null_mut(), end) };
+    }
+}
+
+/// What the net has.
+///  @param out `struct_size` set by the caller; that many bytes are written at most
+///  Errors: ABI_MISMATCH (struct_size is no version's), INTERNAL.
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_info(
+    net: *const sb_net,
+    out: *mut sb_net_summary,
+    err: *mut sb_error,
+) -> sb_status {
+    let look = || {
+        // SAFETY: the header's contract.
+        let net = unsafe { object(net, "net")? };
+        let (own, net) = (net.texts.own.all(), &net.net);
+        let (name, rest) = own.split_at(1);
+        let (inputs, rest) = rest.split_at(net.inputs().len());
+        let (outputs, warnings) = rest.split_at(net.outputs().len());
+        let (inputs, num_inputs) = list(inputs);
+        let (outputs, num_outputs) = list(outputs);
+        let (warnings, num_warnings) = list(warnings);
+        let summary = sb_net_summary {
+            struct_size: size_of::<sb_net_summary>(),
+            name: name[0],
+            inputs,
+            num_inputs,
+            outputs,
+            num_outputs,
+            warnings,
+            num_warnings,
+            num_layers: net.layers().len() as i64,
+        };
+        // SAFETY: the header's contract.
+        unsafe { give(out, summary) }
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, look) }
+}
+
+/// What a layer is.
+///  @param layer 0..num_layers-1
+///  @param out `struct_size` set by the caller; that many bytes are written at most
+///  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), INTERNAL.
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_layer_info(
+    net: *const sb_net,
+    layer: i64,
+    out: *mut sb_net_layer,
+    err: *mut sb_error,
+) -> sb_status {
+    let look = || {
+        // SAFETY: the header's contract.
+        let net = unsafe { object(net, "net")? };
+        let found =
+            usize::try_from(layer).ok().and_then(|at| Some((at, net.texts.layers.get(at)?)));
+        let (at, texts) = found.ok_or_else(|| {
+            let text = format!("layer {layer} of {}", net.texts.layers.len());
+            Failure::new(sys::SB_ERR_INDEX_OUT_OF_RANGE, text)
+        })?;
+        let (name_and_type, blobs) = texts.all().split_at(2);
+        let (bottoms, tops) = blobs.split_at(net.net.layers()[at].bottoms().len());
+        let (bottoms, num_bottoms) = list(bottoms);
+        let (tops, num_tops) = list(tops);
+        let layer = sb_net_layer {
+            struct_size: size_of::<sb_net_layer>(),
+            name: name_and_type[0],
+            r#type: name_and_type[1],
+            bottoms,
+            num_bottoms,
+            tops,
+            num_tops,
+        };
+        // SAFETY: the header's contract.
+        unsafe { give(out, layer) }
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, look) }
+}
+
+/// The shape of a blob by Caffe's rules: what it is when all layers have run.
+///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
+///  @param out_shape [borrowed] as long as the net: `out_num_axes` dimensions
+///  @param out_num_axes 0 to SB_MAX_AXES
+///  Errors: NOT_FOUND, UNSUPPORTED (the layer that makes the blob is not known, or cannot be; or one
+///  before it), INTERNAL.
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_blob_shape(
+    net: *const sb_net,
+    name: *const c_char,
+    name_size: usize,
+    out_shape: *mut *const i64,
+    out_num_axes: *mut i32,
+    err: *mut sb_error,
+) -> sb_status {
+    let look = || {
+        // SAFETY: the header's contract.
+        let (net, name) = unsafe {
+            let name = sys::sb_text { bytes: name, size: name_size };
+            (object(net, "net")?, text(name, "name")?)
+        };
+        if out_shape.is_null() {
+            return Err(Failure::null("out_shape"));
+        }
+        if out_num_axes.is_null() {
+            return Err(Failure::null("out_num_axes"));
+        }
+        let shape = net.shape(&name)?;
+        // SAFETY: the header's contract.
+        unsafe {
+            put(out_shape, shape.as_ptr());
+            put(out_num_axes, shape.len() as i32);
+        }
+        Ok(())
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, look) }
+}

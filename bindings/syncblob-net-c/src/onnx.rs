@@ -1,0 +1,230 @@
+//! A net as ONNX.
+
+use std::ffi::{c_char, c_void};
+use std::io::{self, BufWriter, Write};
+use std::ptr;
+
+use syncblob_net::{Mean, Onnx, OnnxOptions, Preprocessing};
+use syncblob_sys as sys;
+use syncblob_sys::{sb_error, sb_status, sb_text};
+
+use crate::failure::{guard, Failure, Result};
+use crate::net::sb_net;
+use crate::pointers::{adopt, list, object, path, put, text, texts};
+use crate::sink::Sink;
+use crate::types::{sb_net_problem, sb_onnx_options};
+
+/// The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights.
+///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+///  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
+///      failure other than BUFFER_TOO_SMALL
+///  @param capacity bytes of `buffer`
+///  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+///  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
+///  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
+///  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
+///  DTYPE_MISMATCH (weights that are no floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, which no
+///  ONNX file holds itself), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (these four
+///  where the model's file is not what it was), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_save_onnx(
+    net: *const sb_net,
+    options: *const sb_onnx_options,
+    buffer: *mut c_void,
+    capacity: usize,
+    out_size: *mut usize,
+    err: *mut sb_error,
+) -> sb_status {
+    let save = || {
+        if buffer.is_null() && capacity != 0 {
+            return Err(Failure::null("buffer"));
+        }
+        // SAFETY: the header's contract.
+        let onnx = unsafe { convert(net, options)? };
+        let size = size_of_one_file(&onnx)?;
+        if size > capacity {
+            // SAFETY: the header's contract.
+            unsafe { put(out_size, size) };
+            let text = format!("the file has {size} bytes, the buffer {capacity}");
+            return Err(Failure::new(sys::SB_ERR_BUFFER_TOO_SMALL, text));
+        }
+        onnx.write(Buffer { at: buffer.cast(), left: size })?;
+        // SAFETY: the header's contract.
+        unsafe { put(out_size, size) };
+        Ok(())
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, save) }
+}
+
+/// The same into a sink; io.h says what a failure leaves there.
+///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+///  @param sink [borrowed]
+///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
+///  another version), OUT_OF_MEMORY, CANCELLED (both the sink's).
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_save_onnx_sink(
+    net: *const sb_net,
+    options: *const sb_onnx_options,
+    sink: *const sys::sb_sink,
+    err: *mut sb_error,
+) -> sb_status {
+    let save = || {
+        // SAFETY: the header's contract.
+        let (mut sink, onnx) = unsafe { (Sink::new(sink)?, convert(net, options)?) };
+        size_of_one_file(&onnx)?;
+        let mut out = BufWriter::with_capacity(4096, &mut sink);
+        let written = onnx.write(&mut out).and_then(|()| Ok(out.flush()?));
+        drop(out.into_parts()); // without writing again
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) => Err(sink.failure().unwrap_or_else(|| error.into())),
+        }
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, save) }
+}
+
+/// The same into a file, as a whole or not at all: whatever happens, it is the old file or the whole
+/// new one. Above 2 GiB the weights are in a second file beside it, of the same name with ".data"
+/// behind, which is there first. The file is written under a name that begins with ".syncblob-" and
+/// takes its place; a process that is killed may leave that. A symbolic link to a file is followed.
+///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+///  @param path [borrowed] NUL-terminated
+///  Errors: as sb_net_save_onnx, IO (errno in device_code).
+#[must_use]
+#[no_mangle]
+pub unsafe extern "C" fn sb_net_save_onnx_file(
+    net: *const sb_net,
+    options: *const sb_onnx_options,
+    path: *const c_char,
+    err: *mut sb_error,
+) -> sb_status {
+    let save = || {
+        // SAFETY: the header's contract.
+        let (path, onnx) = unsafe { (self::path(path, "path")?, convert(net, options)?) };
+        Ok(onnx.save(path)?)
+    };
+    // SAFETY: the header's contract.
+    unsafe { guard(err, save) }
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn convert(net: *const sb_net, options: *const sb_onnx_options) -> Result<Onnx> {
+    // SAFETY: as promised.
+    let (net, given) =
+        unsafe { (object(net, "net")?, adopt(options, sb_onnx_options::default())?) };
+    // SAFETY: as promised.
+    let options = unsafe { onnx_options(&given)? };
+    let converted = net.net.to_onnx(&options);
+    if let Err(error) = &converted {
+        // SAFETY: as promised.
+        error.problems_of().iter().for_each(|problem| unsafe { report(&given, problem) });
+    }
+    Ok(converted?)
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
+    let Some(report) = options.report else { return };
+    let texts = crate::names::Texts::new([&*problem.layer, &*problem.layer_type, &*problem.reason]);
+    let [layer, layer_type, reason] = texts.all() else { return };
+    let problem = sb_net_problem {
+        struct_size: size_of::<sb_net_problem>(),
+        layer: *layer,
+        r#type: *layer_type,
+        reason: *reason,
+    };
+    // SAFETY: as promised; all of it lives until the call returns.
+    unsafe { report(options.user, &problem) };
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
+    let mut options = OnnxOptions::default();
+    // SAFETY: as promised.
+    unsafe {
+        options.outputs = texts(given.outputs, given.num_outputs, "outputs")?;
+        options.batch = Some(text(given.batch, "batch")?).filter(|name| !name.is_empty());
+        options.preprocessing = preprocessing(given)?;
+        let metadata = list(given.metadata, given.num_metadata, "metadata")?;
+        let entries = metadata.iter().map(|entry| {
+            let part = |part: sb_text| text(part, "metadata");
+            Ok((part(entry.key)?, part(entry.value)?))
+        });
+        options.metadata = entries.collect::<Result<_>>()?;
+    }
+    options.half = flag(given.half, "half")?;
+    Ok(options)
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn preprocessing(given: &sb_onnx_options) -> Result<Preprocessing> {
+    let mut preprocessing = Preprocessing::default();
+    preprocessing.swap_rb = flag(given.swap_rb, "swap_rb")?;
+    preprocessing.scale = Some(given.scale).filter(|&scale| scale != 0.0);
+    // SAFETY: as promised.
+    let values = unsafe { list(given.mean, given.num_mean, "mean")? }.to_vec();
+    preprocessing.mean = match (given.mean_height, given.mean_width) {
+        _ if values.is_empty() => None,
+        (0, 0) => Some(Mean::Channels(values)),
+        (height, width) => Some(mean_image(values, height, width)?),
+    };
+    Ok(preprocessing)
+}
+
+fn mean_image(values: Vec<f32>, height: i64, width: i64) -> Result<Mean> {
+    let count = values.len() as i64;
+    let pixels = height.checked_mul(width).filter(|&pixels| height > 0 && pixels > 0);
+    match pixels.filter(|pixels| count % pixels == 0) {
+        Some(pixels) => Ok(Mean::Image { shape: [count / pixels, height, width], values }),
+        None => Err(Failure::argument(format!("a mean of {count} numbers, {height} x {width}"))),
+    }
+}
+
+fn flag(value: i32, name: &str) -> Result<bool> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Failure::argument(format!("{name} is {value}, not 0 or 1"))),
+    }
+}
+
+fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
+    if onnx.needs_external() {
+        let text = "more than 2 GiB of weights, which no ONNX file holds itself: \
+                    sb_net_save_onnx_file writes two";
+        return Err(Failure::new(sys::SB_ERR_OVER_LIMIT, text));
+    }
+    usize::try_from(onnx.size())
+        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space has"))
+}
+
+/// The rest of the caller's buffer.
+struct Buffer {
+    at: *mut u8,
+    left: usize,
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let size = bytes.len().min(self.left);
+        // SAFETY: the caller's buffer has room for what is left, and is nobody else's meanwhile.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, size);
+            self.at = self.at.add(size);
+        }
+        self.left -= size;
+        Ok(size)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

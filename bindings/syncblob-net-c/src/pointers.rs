@@ -1,0 +1,204 @@
+//! What C passes: pointers that may be NULL, counts that may be wrong, structs of other versions.
+
+use std::ffi::{c_char, CStr};
+use std::path::Path;
+use std::{ptr, slice};
+
+use syncblob_sys as sys;
+
+use crate::failure::{Failure, Result};
+use crate::types::{sb_net_layer, sb_net_options, sb_net_summary, sb_onnx_options};
+
+/// No struct will ever have as many bytes.
+const MAX_STRUCT_SIZE: usize = 4096;
+
+/// A struct whose first member is its size.
+///
+/// # Safety
+/// It is `repr(C)`, without a destructor, and each member is valid if all its bits are 0.
+pub unsafe trait Grows: Copy {
+    const NAME: &'static str;
+    /// Its size in the version that brought it.
+    const FIRST: usize;
+}
+
+// SAFETY: numbers and pointers.
+unsafe impl Grows for sb_net_options {
+    const NAME: &'static str = "sb_net_options";
+    const FIRST: usize = 80;
+}
+
+// SAFETY: numbers and pointers.
+unsafe impl Grows for sb_net_summary {
+    const NAME: &'static str = "sb_net_summary";
+    const FIRST: usize = 80;
+}
+
+// SAFETY: numbers and pointers.
+unsafe impl Grows for sb_net_layer {
+    const NAME: &'static str = "sb_net_layer";
+    const FIRST: usize = 72;
+}
+
+// SAFETY: numbers, pointers and a function that may be NULL.
+unsafe impl Grows for sb_onnx_options {
+    const NAME: &'static str = "sb_onnx_options";
+    const FIRST: usize = 120;
+}
+
+// SAFETY: pointers and a function that may be NULL.
+unsafe impl Grows for sys::sb_sink {
+    const NAME: &'static str = "sb_sink";
+    const FIRST: usize = 24;
+}
+
+// Today's structs are the first ones.
+const _: () = {
+    assert!(size_of::<sb_net_options>() == sb_net_options::FIRST);
+    assert!(size_of::<sb_net_summary>() == sb_net_summary::FIRST);
+    assert!(size_of::<sb_net_layer>() == sb_net_layer::FIRST);
+    assert!(size_of::<sb_onnx_options>() == sb_onnx_options::FIRST);
+};
+
+/// The size that a struct says it has.
+///
+/// # Safety
+/// `given` begins with a `usize`.
+unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
+    // SAFETY: as promised.
+    let size = unsafe { given.cast::<usize>().read() };
+    let wrong = |text| Err(Failure::new(sys::SB_ERR_ABI_MISMATCH, text));
+    let (name, first) = (T::NAME, T::FIRST);
+    if !(first..=MAX_STRUCT_SIZE).contains(&size) {
+        return wrong(format!("{name} has {first} bytes or more, struct_size says {size}"));
+    }
+    if size % size_of::<usize>() != 0 {
+        return wrong(format!("{name} ends within a member, struct_size says {size}"));
+    }
+    Ok(size)
+}
+
+/// A struct of the caller's, of this version or another: members that it lacks are those of
+/// `defaults`.
+///
+/// # Safety
+/// `given` is NULL or begins with a size, and has as many bytes.
+pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
+    let mut known = defaults;
+    if given.is_null() {
+        return Ok(known);
+    }
+    // SAFETY: as promised.
+    let size = unsafe { size_of_given(given)? };
+    let shared = size.min(size_of::<T>());
+    // SAFETY: both have `shared` bytes, and members take any.
+    unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut known).cast(), shared) };
+    // SAFETY: as promised.
+    let tail = unsafe { slice::from_raw_parts(given.cast::<u8>().add(shared), size - shared) };
+    match tail.iter().position(|&byte| byte != 0) {
+        None => Ok(known),
+        Some(at) => Err(Failure::new(
+            sys::SB_ERR_UNSUPPORTED,
+            format!(
+                "{} sets a member at byte {} that this version does not know",
+                T::NAME,
+                shared + at
+            ),
+        )),
+    }
+}
+
+/// Writes a struct of the caller's, of this version or another.
+///
+/// # Safety
+/// `out` is NULL or begins with a size, and has as many bytes.
+pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
+    if out.is_null() {
+        return Err(Failure::null("out"));
+    }
+    // SAFETY: as promised.
+    let size = unsafe { size_of_given(out)? };
+    let shared = size.min(size_of::<T>());
+    // SAFETY: `out` has `size` bytes.
+    unsafe {
+        ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), out.cast(), shared);
+        ptr::write_bytes(out.cast::<u8>().add(shared), 0, size - shared);
+        out.cast::<usize>().write(size);
+    }
+    Ok(())
+}
+
+/// Writes a result through a pointer.
+///
+/// # Safety
+/// `out` is NULL or has room for it.
+pub unsafe fn put<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        // SAFETY: as promised.
+        unsafe { out.write(value) };
+    }
+}
+
+/// # Safety
+/// `pointer` is NULL or points to an object that lives as long as the result.
+pub unsafe fn object<'a, T>(pointer: *const T, what: &str) -> Result<&'a T> {
+    // SAFETY: as promised.
+    unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(what))
+}
+
+/// # Safety
+/// `pointer` is NULL or points to `count` elements that live as long as the result.
+pub unsafe fn list<'a, T>(pointer: *const T, count: i64, what: &str) -> Result<&'a [T]> {
+    let most = isize::MAX as usize / size_of::<T>().max(1);
+    let count = usize::try_from(count).ok().filter(|&count| count <= most);
+    match count {
+        None => Err(Failure::argument(format!("there are no as many {what}"))),
+        Some(0) => Ok(&[]),
+        Some(_) if pointer.is_null() => Err(Failure::null(what)),
+        // SAFETY: as promised.
+        Some(count) => Ok(unsafe { slice::from_raw_parts(pointer, count) }),
+    }
+}
+
+/// # Safety
+/// `pointer` is NULL or points to `size` bytes that live as long as the result.
+pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&'a [u8]> {
+    let size = i64::try_from(size).unwrap_or(-1);
+    // SAFETY: as promised.
+    unsafe { list(pointer, size, what) }
+}
+
+/// A name or another text. The crates want UTF-8, and escape other bytes of a net's names; so do
+/// these.
+///
+/// # Safety
+/// The text's pointer is NULL or points to its bytes.
+pub unsafe fn text(text: sys::sb_text, what: &str) -> Result<String> {
+    // SAFETY: as promised.
+    let bytes = unsafe { bytes(text.bytes.cast(), text.size, what)? };
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.escape_ascii().to_string(),
+    })
+}
+
+/// # Safety
+/// As of [`text`] for each.
+pub unsafe fn texts(pointer: *const sys::sb_text, count: i64, what: &str) -> Result<Vec<String>> {
+    // SAFETY: as promised.
+    let texts = unsafe { list(pointer, count, what)? };
+    // SAFETY: as promised.
+    texts.iter().map(|&each| unsafe { text(each, what) }).collect()
+}
+
+/// # Safety
+/// `path` is NULL, or ends in NUL and lives as long as the result.
+pub unsafe fn path<'a>(path: *const c_char, what: &str) -> Result<&'a Path> {
+    use std::os::unix::ffi::OsStrExt;
+    if path.is_null() {
+        return Err(Failure::null(what));
+    }
+    // SAFETY: as promised.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
+}
