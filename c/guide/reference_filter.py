@@ -11,7 +11,18 @@ import pathlib
 import re
 import sys
 
-OTHERS = {"syncblob.h": "all of the headers", "mpi.h": "communicators over MPI"}
+OTHERS = {
+    "syncblob.h": "all of the headers",
+    "comm.h": "communicators",
+    "comm_engine.h": "an engine of communicators of your own",
+    "cuda_device.h": "what the CUDA backend offers",
+    "mpi.h": "communicators over MPI",
+    "nccl.h": "communicators over NCCL",
+    "net.h": "nets and ONNX",
+    "reducer.h": "sums of diffs while others are computed",
+    "sim_comm.h": "simulated ranks",
+    "sim_device.h": "what the simulated device offers",
+}
 INCLUDE = pathlib.Path(__file__).resolve().parents[1] / "include" / "syncblob"
 LISTED = r"X\((\w+), (\d+), (\w+), (\w+), \w+, with\)"  # an element type of base.h
 
