@@ -9,7 +9,7 @@ binutils          | command -v readelf && command -v nm
 
 # Today's library, with debug information; built by the tests before this.
 build_abi_library() {
-    make_build release release $gcc -- syncblob
+    make_build release release $gcc $net -- syncblob
 }
 
 compare_baseline() { # OPTION...

@@ -30,11 +30,13 @@ make_build() { # FOLDER PRESET [OPTION...] [-- TARGET...]
 gcc=-DCMAKE_C_COMPILER=gcc
 clang=-DCMAKE_C_COMPILER=clang
 
-build_debug() { make_build debug debug $gcc "${cuda_options[@]}"; }
+net=-DSYNCBLOB_NET=ON
 
-build_asan() { make_build asan asan $gcc "${cuda_options[@]}"; }
+build_debug() { make_build debug debug $gcc $net "${cuda_options[@]}"; }
 
-build_release() { make_build release release $gcc; }
+build_asan() { make_build asan asan $gcc $net "${cuda_options[@]}"; }
+
+build_release() { make_build release release $gcc $net; }
 
 build_tsan() { make_build tsan tsan $clang "${cuda_options[@]}" -- thread_programs; }
 

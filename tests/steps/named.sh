@@ -26,7 +26,7 @@ c_pattern() { # NAME|FILE
     echo "$name"
 }
 
-build_names_of_tests() { told cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"; }
+build_names_of_tests() { told cmake --preset debug -B "$build/debug" $gcc $net "${cuda_options[@]}"; }
 
 has_c_tests() { # PATTERN
     ctest --test-dir "$build/debug" -N -R "$1" | grep '^ *Test *#' >/dev/null

