@@ -16,10 +16,12 @@ fn made() -> String {
     in_our_style(&String::from_utf8(header).expect("a header of UTF-8"))
 }
 
-/// Comments that begin with their first word, marks on one line, types by their names alone.
+/// Comments that begin with their first word, but for that at the top; marks on one line; types by
+/// their names alone.
 fn in_our_style(header: &str) -> String {
-    let mut styled = String::new();
-    let mut lines = header.lines().peekable();
+    let (top, rest) = header.split_at(header.find("#ifndef").expect("a guard"));
+    let mut styled = top.to_owned();
+    let mut lines = rest.lines().peekable();
     while let Some(line) = lines.next() {
         let end = match (line.trim_start(), lines.peek().map(|next| next.trim_start())) {
             ("/**", Some(_)) | (_, Some("*/")) => " ",

@@ -1,9 +1,10 @@
-/** libsyncblob-net, over libsyncblob. sb_net: the net that a prototxt or a caffemodel describes,
+/**
+ * libsyncblob-net, over libsyncblob. sb_net: the net that a prototxt or a caffemodel describes,
  * layer by layer, with the shapes of all blobs; and the same net as an ONNX file, which OpenCV,
  * onnxruntime and others run.
  *
  * Names are bytes with a size, as in base.h, followed by a NUL that does not count. Bytes of a net
- * that are not UTF-8 are escaped in its names, as \x and two digits, and so are those that a caller
+ * that are not UTF-8 are escaped in its names as in a text of C, and so are those that a caller
  * passes.
  *
  * A net has one owner (open, destroy). Calls on a const net are safe beside each other, as long as
@@ -12,7 +13,8 @@
  * The library is written in Rust. Its own memory comes from malloc, past the context: if there is
  * no more, the process ends (abort). What a net takes is bounded by the limits of sb_net_options; a
  * conversion takes a part of that again, whatever the weights are. INTERNAL is a bug of the
- * library: its message is also written to the standard error. */
+ * library: its message is also written to the standard error.
+ */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H
 
