@@ -208,7 +208,8 @@ fn nets_that_caffe_refuses() {
 fn inputs_without_shapes_are_open_where_that_is_allowed() {
     const RELU: &str = "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }";
     let loss = "layer { name: 'l' type: 'EuclideanLoss' bottom: 'a' bottom: 'label' top: 'l' }";
-    let rows: &[(&[&str], &[&str], usize, &[&str])] = &[
+    type Row<'a> = (&'a [&'a str], &'a [&'a str], usize, &'a [&'a str]);
+    let rows: &[Row] = &[
         (&[IN, RELU], &[], 2, &["a"]),
         (&[RELU], &["d"], 0, &["a"]),
         (&["input: 'd'", RELU], &["d"], 0, &["a"]),
