@@ -9,10 +9,15 @@ use std::fs::{self, File};
 use kinds::kinds;
 use program::run;
 
+/// Those that info cannot read: it lists the net of a prototxt.
+fn unreadable() -> impl Iterator<Item = (Vec<u8>, String)> {
+    kinds().into_iter().filter(|(_, words)| !words.contains(".prototxt"))
+}
+
 #[test]
 fn each_kind_is_named_and_no_guess_follows() {
     let folder = tempfile::tempdir().unwrap();
-    for (bytes, words) in kinds() {
+    for (bytes, words) in unreadable() {
         let path = folder.path().join("net.caffemodel");
         fs::write(&path, &bytes).unwrap();
         let (status, out, err) = run(["info".as_ref(), path.as_os_str()]);
@@ -28,7 +33,7 @@ fn each_kind_is_named_and_no_guess_follows() {
 fn a_file_on_standard_input_is_named_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
-    for (bytes, words) in kinds() {
+    for (bytes, words) in unreadable() {
         fs::write(&path, bytes).unwrap();
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_syncblob"))
             .args(["info", "/dev/stdin"])
