@@ -23,7 +23,7 @@ from answers import Answers
 from running import Wrong, check
 
 # What ONNX has no words for, or what Caffe itself makes no sense of.
-MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta", "BatchNormOfBatch")
+MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta")
 
 Result = collections.namedtuple("Result", "name status message")
 

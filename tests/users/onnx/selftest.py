@@ -13,9 +13,10 @@ from onnx import helper, numpy_helper
 
 import cases
 import converting
+import whole
 from answers import Answers
 from check_layers import check_case, check_row
-from comparing import detections_problem
+from comparing import detections_problem, largest
 from running import OPSET
 
 
@@ -134,11 +135,29 @@ def check_ties():
             yield f"rows {order} are {'refused' if right else 'accepted'}"
 
 
+def check_whole():
+    """What is kept of whole nets: it tells answers apart, and so does the comparison."""
+    kept = whole.Kept.read()
+    for (name, output), values in kept.values.items():
+        _, shape, tolerance = kept.index[name]["outputs"][output]
+        if not (numpy.isfinite(values).all() and values.std() > 0.05 * largest(values)):
+            yield f"{name}: {output} is the same everywhere"
+        rows = whole.is_detections(name, shape)
+        unit = tolerance * max(1, largest(values.reshape(-1, 7)[:, 2:])) if rows else tolerance * largest(values)
+        for what, amount, right in (("nothing", 0, True), ("little", 0.5, True), ("much", 3, False)):
+            found = numpy.zeros(shape, numpy.float32)
+            whole.sampled(found)[:] = values
+            found.reshape(-1)[-1 if rows else 0] += amount * unit
+            if (kept.compare(name, output, found)[0] is None) != right:
+                yield f"{name}: {output}, {what} planted: {'refused' if right else 'accepted'}"
+
+
 def main():
-    failures = [*check_all_right(), *check_planted(), *check_ties()]
+    failures = [*check_all_right(), *check_planted(), *check_ties(), *check_whole()]
     for failure in failures:
         print(failure)
     tried = sum(count for count, _ in cases.TABLES.values()) + len(list(planted())) + 10
+    tried += 4 * len(whole.Kept.read().values)
     print(f"{tried - len(failures)} passed, {len(failures)} failed")
     sys.exit(1 if failures else 0)
 

@@ -11,6 +11,7 @@ import numpy
 from google.protobuf import text_format
 
 import nets
+import textbox
 from comparing import array_problem, detections_problem, difference
 from drawing import Draw
 
@@ -29,25 +30,25 @@ TRAINED = {f"{net}, trained": (net, model) for net, model in (
     ("caffe__examples_cifar10_cifar10_quick", "cifar10_quick_skywang666_iter4000"),
     ("mtcnn_kpzhang93_det1", "mtcnn_kpzhang93_det1"), ("mtcnn_kpzhang93_det2", "mtcnn_kpzhang93_det2"),
     ("mtcnn_kpzhang93_det3", "mtcnn_kpzhang93_det3"))}
+TEXTBOX = "opencv_contrib__text_textbox"
 # Nets of more than a few seconds.
 LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples_siamese_mnist_siamese",
          "caffe__models_bvlc_alexnet_deploy", "caffe__models_bvlc_googlenet_deploy",
          "caffe__models_bvlc_reference_caffenet_deploy", "caffe__models_bvlc_reference_rcnn_ilsvrc13_deploy",
          "caffe__models_finetune_flickr_style_deploy", "deep-residual-networks__prototxt_ResNet_101_deploy",
          "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
-         "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
+         TEXTBOX, "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
          "opencv_contrib__ssd_ilsvrc15_300x300")
 # The nets that no Caffe answers for here, and why.
 NO_ANSWER = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template, whose words are no numbers",
-    "opencv_contrib__text_textbox": "PriorBox with offset_h and offset_w, several of each",
     "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
 }
 NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel
 # Those of them that nothing can convert, and the words of the refusal.
 MUST_BE_REFUSED = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": ("line 2397", "'cls3x'"),
-    "py-faster-rcnn__VGG16_end2end_test": ("'proposal' (Python)", "'roi_pool5' (ROIPooling)"),
+    "py-faster-rcnn__VGG16_end2end_test": ("'proposal' (Python)",),
 }
 
 
@@ -65,7 +66,7 @@ def text_of(name):
 
 
 def text_for_caffe(name):
-    text = text_of(name)
+    text = textbox.with_inputs(text_of(name)) if name == TEXTBOX else text_of(name)
     for pattern, word in SPELLINGS:
         text = re.sub(pattern, word, text)
     return text
@@ -94,7 +95,9 @@ class Shapes:
 
 def input_arrays(name, shapes):
     draw = Draw(f"{name}, inputs", 0)
-    return {each: draw.numbers(shape) for each, shape in shapes.inputs.items()}
+    boxes = textbox.inputs_of(text_of(name)) if name == TEXTBOX else {}
+    return {each: boxes[each] if each in boxes else draw.numbers(shape)
+            for each, shape in shapes.inputs.items()}
 
 
 def first_weights(kind, shapes, draw):
