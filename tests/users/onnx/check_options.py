@@ -242,6 +242,23 @@ def input_shapes(program):
             {"out": net.inputs["data"] + 1})
 
 
+def spellings(program):
+    """Old words for the same, by the graphs that they make."""
+    for index in range(OF_EACH_ROW):
+        net, old = cases.Case("DetectionOutput", index).net, cases.Case("DetectionOutput", index).net
+        parameters = old.messages[-1]["detection_output_param"]
+        parameters.update(parameters.pop("nms_param"))
+        if len(parameters) == len(net.messages[-1]["detection_output_param"]) - 1:
+            continue  # an empty nms_param: nothing says that there is one
+        yield f"nms_param left out, {index}", lambda net=net, old=old: check_same(program, net, old)
+
+
+def check_same(program, net, old):
+    graphs = [onnx.load_from_string(program.convert(each)).graph for each in (net, old)]
+    if graphs[0] != graphs[1]:
+        raise Wrong("the graphs differ")
+
+
 def refused(program):
     for what, net, options, words in refusals.rows():
         yield what, lambda net=net, options=options, words=words: check_refused(program, net, options, words)
@@ -259,7 +276,7 @@ def check_refused(program, net, options, words):
 
 
 ROWS = {"fp16": halves, "batch": batches, "preprocessing": preprocessing, "outputs": outputs,
-        "input": input_shapes, "external": external, "refused": refused}
+        "input": input_shapes, "external": external, "spellings": spellings, "refused": refused}
 
 
 def main():

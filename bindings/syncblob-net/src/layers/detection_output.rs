@@ -38,7 +38,7 @@ struct Detection {
     shared: bool,
     /// The classes without that of the background.
     labels: Vec<i64>,
-    /// No overlap is too much where there is no `nms_param`.
+    /// No overlap is too much where nothing is suppressed.
     overlap: f32,
     threshold: f32,
     /// Scores of a class that are looked at.
@@ -50,29 +50,22 @@ struct Detection {
 impl Detection {
     fn new(setup: &Setup<'_>) -> Result<Self> {
         let p = setup.parameters;
-        let nms = p.message("nms_param");
+        let suppression = Suppression::new(p)?;
         let classes = p.int("num_classes");
         if !(1..1 << 20).contains(&classes) {
             return Err(Error::invalid(format_args!("num_classes of {classes}")));
         }
         let background = p.int("background_label_id");
         let threshold = p.has("confidence_threshold").then(|| p.float("confidence_threshold"));
-        let most = |p: &Message, name: &str| match p.given_int(name).unwrap_or(-1) {
-            0 => Err(Error::unsupported(format_args!("{name} of 0"))),
-            number => Ok((number > 0).then_some(number)),
-        };
-        if let Some(nms) = nms {
-            check_overlap(nms)?;
-        }
         Ok(Self {
             priors: legacy_dim(&setup.bottoms[2], 2)? / 4,
             classes,
             shared: p.bool("share_location"),
             labels: (0..classes).filter(|&label| label != background).collect(),
-            overlap: nms.map_or(1.0, |nms| nms.float("nms_threshold").min(1.0)),
+            overlap: suppression.as_ref().map_or(1.0, |nms| nms.overlap),
             // Without `nms_param` Caffe keeps all.
-            threshold: nms.and(threshold).unwrap_or(-f32::MAX),
-            most_scores: nms.map_or(Ok(None), |nms| most(nms, "top_k"))?,
+            threshold: suppression.as_ref().and(threshold).unwrap_or(-f32::MAX),
+            most_scores: suppression.and_then(|nms| nms.most_scores),
             most_rows: most(p, "keep_top_k")?,
         })
     }
@@ -90,14 +83,35 @@ impl Detection {
     }
 }
 
-fn check_overlap(nms: &Message) -> Result<()> {
-    let (overlap, eta) = (nms.float("nms_threshold"), nms.float("eta"));
-    if !(overlap >= 0.0 && eta > 0.0 && eta <= 1.0) {
-        return Err(Error::invalid(format_args!("nms_threshold {overlap}, eta {eta}")));
+/// What non-maximum suppression goes by, which early nets say without `nms_param`.
+struct Suppression {
+    overlap: f32,
+    most_scores: Option<i64>,
+}
+
+impl Suppression {
+    fn new(p: &Message) -> Result<Option<Self>> {
+        let (nms, eta) = match p.message("nms_param") {
+            Some(nms) => (nms, nms.float("eta")),
+            None if p.has("nms_threshold") || p.has("top_k") => (p, 1.0),
+            None => return Ok(None),
+        };
+        let overlap = nms.float("nms_threshold");
+        if !(overlap >= 0.0 && eta > 0.0 && eta <= 1.0) {
+            return Err(Error::invalid(format_args!("nms_threshold {overlap}, eta {eta}")));
+        }
+        if eta < 1.0 && overlap > 0.5 {
+            return Err(Error::unsupported("an eta below 1: its threshold changes box by box"));
+        }
+        Ok(Some(Self { overlap: overlap.min(1.0), most_scores: most(nms, "top_k")? }))
     }
-    match eta < 1.0 && overlap > 0.5 {
-        true => Err(Error::unsupported("an eta below 1: its threshold changes box by box")),
-        false => Ok(()),
+}
+
+/// A number of boxes; none if all are meant.
+fn most(p: &Message, name: &str) -> Result<Option<i64>> {
+    match p.given_int(name).unwrap_or(-1) {
+        0 => Err(Error::unsupported(format_args!("{name} of 0"))),
+        number => Ok((number > 0).then_some(number)),
     }
 }
 
