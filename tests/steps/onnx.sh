@@ -8,28 +8,28 @@ run_onnx() { # SCRIPT [ARGUMENT...]
 }
 
 # As the scripts take it: words of the shell, with names of files to fill in.
-onnx_command() { # FILE...
-    printf '%q convert %s -o {onnx}' "$CARGO_TARGET_DIR/${onnx_profile:-debug}/syncblob" "$*"
+onnx_command() { # PROFILE FILE...
+    printf '%q convert %s -o {onnx}' "$CARGO_TARGET_DIR/$1/syncblob" "${*:2}"
 }
 
-run_onnx_layers() { run_onnx check_layers --convert "$(onnx_command '{prototxt}' '{caffemodel}')"; }
+run_onnx_layers() { run_onnx check_layers --convert "$(onnx_command debug '{prototxt}' '{caffemodel}')"; }
 
-run_onnx_nets() { # OPTION...
+run_onnx_nets() { # PROFILE [OPTION...]
     local proto
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
-    run_onnx check_nets --proto "$proto" --convert "$(onnx_command '{prototxt}' '{caffemodel}')" \
-        --convert-model "$(onnx_command '{caffemodel}')" "$@"
+    run_onnx check_nets --proto "$proto" --convert "$(onnx_command "$1" '{prototxt}' '{caffemodel}')" \
+        --convert-model "$(onnx_command "$1" '{caffemodel}')" "${@:2}"
 }
 
 # All of them, gigabytes of weights: by the optimised program.
 run_large_onnx_nets() {
     build_released_program
-    onnx_profile=release run_onnx_nets
+    run_onnx_nets release
 }
 
 onnx_steps() {
     on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
-    on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets --small
+    on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets debug --small
     on 'program onnx' aside 'ONNX: options of the command' run_onnx check_options "$CARGO_TARGET_DIR/debug"
     on onnx aside 'ONNX: the comparison finds planted errors' run_onnx selftest
 }
