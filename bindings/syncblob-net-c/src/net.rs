@@ -15,7 +15,7 @@ use syncblob_sys::{sb_error, sb_model, sb_status};
 use crate::failure::{guard, Failure, Result};
 use crate::names::{list, NetTexts, Shapes};
 use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
-use crate::types::{sb_net_input, sb_net_layer, sb_net_options, sb_net_summary};
+use crate::types::{sb_net_blob, sb_net_layer, sb_net_options, sb_net_summary};
 
 /// A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
 /// only training, data and losses need are left out.
@@ -177,10 +177,7 @@ unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
     // SAFETY: as promised.
     options.stages = unsafe { texts(given.stages, given.num_stages, "stages")? };
     // SAFETY: as promised.
-    let inputs = unsafe { pointers::list(given.inputs, given.num_inputs, "inputs")? };
-    // SAFETY: as promised.
-    let shapes = inputs.iter().map(|input| unsafe { input_shape(input) });
-    options.inputs = shapes.collect::<Result<_>>()?;
+    options.inputs = unsafe { shapes(given.inputs, given.num_inputs, "inputs")? };
     Ok(options)
 }
 
@@ -204,14 +201,25 @@ fn limits(given: &sb_net_options) -> Result<Limits> {
     Ok(limits)
 }
 
+/// Names and shapes of blobs.
+///
 /// # Safety
 /// The header's contract.
-unsafe fn input_shape(input: &sb_net_input) -> Result<(String, Shape)> {
+pub(crate) unsafe fn shapes(
+    pointer: *const sb_net_blob,
+    count: i64,
+    what: &str,
+) -> Result<Vec<(String, Shape)>> {
     // SAFETY: as promised.
-    unsafe {
-        let shape = pointers::list(input.shape, input.num_axes.into(), "dimensions of an input")?;
-        Ok((text(input.name, "an input's name")?, shape.to_vec()))
-    }
+    let blobs = unsafe { pointers::list(pointer, count, what)? };
+    let shape = |blob: &sb_net_blob| {
+        // SAFETY: as promised.
+        unsafe {
+            let shape = pointers::list(blob.shape, blob.num_axes.into(), "dimensions")?;
+            Ok((text(blob.name, "name")?, shape.to_vec()))
+        }
+    };
+    blobs.iter().map(shape).collect()
 }
 
 /// Ends the net. @param net [owned, nullable]

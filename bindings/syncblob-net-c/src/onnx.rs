@@ -9,7 +9,7 @@ use syncblob_sys as sys;
 use syncblob_sys::{sb_error, sb_status, sb_text};
 
 use crate::failure::{guard, Failure, Result};
-use crate::net::sb_net;
+use crate::net::{sb_net, shapes};
 use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
@@ -152,6 +152,7 @@ unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
         options.outputs = texts(given.outputs, given.num_outputs, "outputs")?;
         options.batch = Some(text(given.batch, "batch")?).filter(|name| !name.is_empty());
         options.preprocessing = preprocessing(given)?;
+        options.shapes = shapes(given.shapes, given.num_shapes, "shapes")?;
         let metadata = list(given.metadata, given.num_metadata, "metadata")?;
         let entries = metadata.iter().map(|entry| {
             let part = |part: sb_text| text(part, "metadata");
@@ -160,6 +161,7 @@ unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
         options.metadata = entries.collect::<Result<_>>()?;
     }
     options.half = flag(given.half, "half")?;
+    options.custom = flag(given.custom, "custom")?;
     Ok(options)
 }
 

@@ -5,10 +5,10 @@ use std::ptr;
 
 use syncblob_sys::sb_text;
 
-/// An input of a net, and the shape that it shall have.
+/// A blob of a net, and the shape that it shall have.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct sb_net_input {
+pub struct sb_net_blob {
     /// [borrowed] the blob's name
     pub name: sb_text,
     /// [borrowed, nullable when num_axes is 0] `num_axes` dimensions
@@ -27,7 +27,7 @@ pub struct sb_net_options {
     pub struct_size: usize,
     /// [borrowed, nullable when num_inputs is 0] shapes that replace those of the net, and are
     /// needed where only the data would give the shape
-    pub inputs: *const sb_net_input,
+    pub inputs: *const sb_net_blob,
     /// inputs with a shape here
     pub num_inputs: i64,
     /// [borrowed, nullable when num_stages is 0] stages that layers' rules are compared with,
@@ -151,8 +151,14 @@ pub struct sb_onnx_options {
     pub swap_rb: i32,
     /// 1: weights are halves, and the net computes with them; inputs and outputs stay floats
     pub half: i32,
-    /// 0
-    pub reserved: i32,
+    /// 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe", with
+    /// its bottoms, then its weights as inputs and its parameters as attributes
+    pub custom: i32,
+    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one a
+    /// blob's shape stays open: then it is not an output, and no layer that must know it may read it
+    pub shapes: *const sb_net_blob,
+    /// shapes there
+    pub num_shapes: i64,
     /// [borrowed, nullable when num_metadata is 0] entries for the file's metadata
     pub metadata: *const sb_onnx_entry,
     /// entries there
@@ -198,7 +204,9 @@ impl Default for sb_onnx_options {
             scale: 0.0,
             swap_rb: 0,
             half: 0,
-            reserved: 0,
+            custom: 0,
+            shapes: ptr::null(),
+            num_shapes: 0,
             metadata: ptr::null(),
             num_metadata: 0,
             report: None,

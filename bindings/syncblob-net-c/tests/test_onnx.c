@@ -139,6 +139,8 @@ static const struct {
     {"outputs below 0", {sizeof(sb_onnx_options), .num_outputs = -1}, SB_ERR_INVALID_ARGUMENT},
     {"batch", {sizeof(sb_onnx_options), .batch = {NULL, 1}}, SB_ERR_INVALID_ARGUMENT},
     {"half", {sizeof(sb_onnx_options), .half = 2}, SB_ERR_INVALID_ARGUMENT},
+    {"custom", {sizeof(sb_onnx_options), .custom = 2}, SB_ERR_INVALID_ARGUMENT},
+    {"shapes", {sizeof(sb_onnx_options), .num_shapes = 1}, SB_ERR_INVALID_ARGUMENT},
     {"swap", {sizeof(sb_onnx_options), .swap_rb = -1}, SB_ERR_INVALID_ARGUMENT},
     {"mean", {sizeof(sb_onnx_options), .num_mean = 3}, SB_ERR_INVALID_ARGUMENT},
     {"metadata", {sizeof(sb_onnx_options), .num_metadata = 1}, SB_ERR_INVALID_ARGUMENT},
@@ -218,6 +220,25 @@ TEST(every_layer_that_cannot_be_converted_is_reported) {
     assert_non_null(strstr(err.message, "; and 1 more"));
     assert_status(SB_ERR_UNSUPPORTED, sb_net_save_onnx_file(net, NULL, "never.onnx", &err));
     assert_int_not_equal(access("never.onnx", F_OK), 0);
+    sb_net_destroy(net);
+}
+
+TEST(a_custom_layer_is_a_node_of_caffes) {
+    static const char prototxt[] =
+        "input: \"data\" input_shape { dim: 1 }"
+        " layer { name: \"a\" type: \"Python\" bottom: \"data\" top: \"a\" }";
+    const int64_t dims[] = {7};
+    const sb_net_blob shape = {{"a", 1}, dims, 1, 0};
+    sb_onnx_options options = SB_ONNX_OPTIONS_INIT;
+    options.custom = 1;
+    options.shapes = &shape;
+    options.num_shapes = 1;
+    sb_net *net;
+    sb_error err;
+    assert_ok(sb_net_open(prototxt, sizeof prototxt - 1, NULL, NULL, &net, &err));
+    struct wire file = onnx_of(net, &options);
+    assert_true(has(&file, "Python") && has(&file, "caffe"));
+    wire_free(&file);
     sb_net_destroy(net);
 }
 

@@ -79,7 +79,7 @@ TEST(shapes_are_caffes) {
 
 TEST(options_give_shapes_a_batch_and_stages) {
     const int64_t dims[] = {1, 3, 8, 8};
-    const sb_net_input input = {text("data"), dims, 4, 0};
+    const sb_net_blob input = {text("data"), dims, 4, 0};
     const sb_text stage = text("deploy");
     sb_net_options options = SB_NET_OPTIONS_INIT;
     options.inputs = &input;
@@ -187,7 +187,7 @@ TEST(options_that_cannot_be_are_refused) {
 
 TEST(an_input_that_the_net_lacks_is_the_callers_mistake) {
     const int64_t dims[] = {1};
-    const sb_net_input input = {text("nothing"), dims, 1, 0};
+    const sb_net_blob input = {text("nothing"), dims, 1, 0};
     sb_net_options options = SB_NET_OPTIONS_INIT;
     options.inputs = &input;
     options.num_inputs = 1;

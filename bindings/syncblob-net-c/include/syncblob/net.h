@@ -29,8 +29,8 @@ SB_BEGIN_DECLS
  * only training, data and losses need are left out. */
 typedef struct sb_net sb_net;
 
-/** An input of a net, and the shape that it shall have. */
-typedef struct sb_net_input {
+/** A blob of a net, and the shape that it shall have. */
+typedef struct sb_net_blob {
     /** [borrowed] the blob's name */
     sb_text name;
     /** [borrowed, nullable when num_axes is 0] `num_axes` dimensions */
@@ -39,7 +39,7 @@ typedef struct sb_net_input {
     int32_t num_axes;
     /** 0 */
     int32_t reserved;
-} sb_net_input;
+} sb_net_blob;
 
 /** How a net is read. Limits of 0 are the defaults. */
 typedef struct sb_net_options {
@@ -47,7 +47,7 @@ typedef struct sb_net_options {
     size_t struct_size;
     /** [borrowed, nullable when num_inputs is 0] shapes that replace those of the net, and are
      * needed where only the data would give the shape */
-    const sb_net_input *inputs;
+    const sb_net_blob *inputs;
     /** inputs with a shape here */
     int64_t num_inputs;
     /** [borrowed, nullable when num_stages is 0] stages that layers' rules are compared with,
@@ -160,8 +160,14 @@ typedef struct sb_onnx_options {
     int32_t swap_rb;
     /** 1: weights are halves, and the net computes with them; inputs and outputs stay floats */
     int32_t half;
-    /** 0 */
-    int32_t reserved;
+    /** 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe", with
+     * its bottoms, then its weights as inputs and its parameters as attributes */
+    int32_t custom;
+    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one a
+     * blob's shape stays open: then it is not an output, and no layer that must know it may read it */
+    const sb_net_blob *shapes;
+    /** shapes there */
+    int64_t num_shapes;
     /** [borrowed, nullable when num_metadata is 0] entries for the file's metadata */
     const sb_onnx_entry *metadata;
     /** entries there */
@@ -299,7 +305,8 @@ sb_status sb_net_save_onnx_file(const sb_net *net,
 
 /** The defaults, as an initialiser. */
 #define SB_ONNX_OPTIONS_INIT                                                                       \
-    {sizeof(sb_onnx_options), NULL, 0, {NULL, 0}, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL}
+    {sizeof(sb_onnx_options), NULL, 0, {NULL, 0}, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0,     \
+     NULL, NULL}
 
 SB_END_DECLS
 
