@@ -338,7 +338,7 @@ class Hardening(Library):
 
     @unittest.skipUnless(IS_X86_64, "CET is a feature of x86_64")
     def test_code_of_another_compiler_that_is_marked(self):
-        complaints = "\n".join(check_hardening.check_foreign(self.build(), [], fortified=True))
+        complaints = "\n".join(check_hardening.check_foreign(self.build(), [], True))
         self.assertIn("marked for IBT", complaints)
         self.assertNotIn("stack protector", complaints)
 
