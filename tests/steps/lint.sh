@@ -27,7 +27,7 @@ database_files() {
 
 # A compile database of everything but what tests/project/lint/not_analysed.txt lists.
 build_compile_database() {
-    cmake --preset debug -B "$build/lint" $clang -DSYNCBLOB_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
+    cmake --preset debug -B "$build/lint" $clang $net -DSYNCBLOB_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
     diff <(grep -v '^#\|^$' tests/project/lint/not_analysed.txt | sort) \
         <(comm -23 <(c_files | grep '\.c$' | sort) <(database_files)) ||
         { echo 'tests/project/lint/not_analysed.txt (<) is not what the database leaves out (>)'; return 1; }
@@ -50,7 +50,7 @@ tidy_library() {
 }
 
 tidy_tests() {
-    run_clang_tidy '(tests|fuzz|c/[a-z]+/tests)/.*'
+    run_clang_tidy '(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*'
 }
 
 # The one configuration that has all of the code.

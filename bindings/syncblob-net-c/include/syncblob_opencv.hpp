@@ -26,7 +26,7 @@ inline void check(sb_status status, const sb_error &err, const std::string &prob
         CV_Error(cv::Error::StsError, problems.empty() ? std::string(err.message) : problems);
 }
 
-inline void add_problem(void *user, const sb_net_problem *problem) {
+inline void add_problem(void *user, const sb_net_problem *problem) noexcept {
     *static_cast<std::string *>(user) += "\nlayer '" + std::string(problem->layer.bytes) + "' (" +
                                          problem->type.bytes + "): " + problem->reason.bytes;
 }
