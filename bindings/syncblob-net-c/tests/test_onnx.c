@@ -1,4 +1,5 @@
 /* Nets as ONNX: into buffers, sinks and files. */
+#include "callbacks.h"
 #include "files.h"
 #include "support.h"
 
@@ -350,6 +351,33 @@ TEST(a_file_that_has_shrunk_is_an_error) {
     wire_free(&bytes);
     close(descriptor);
     assert_int_equal(unlink(path), 0);
+}
+
+TEST(a_sources_failure_is_the_calls) {
+    char prototxt[512], path[512];
+    if (!test_data_path("nets/mtcnn_kpzhang93_det1.prototxt", prototxt, sizeof prototxt) ||
+        !test_data_path("mtcnn_kpzhang93_det1.caffemodel", path, sizeof path))
+        skip();
+    struct wire bytes = wire_of_file(path), text = wire_of_file(prototxt);
+    struct test_source source = {0};
+    const sb_source reader = test_source_of(&source, &bytes);
+    sb_model *model;
+    sb_net *net;
+    sb_error err;
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &reader, NULL, NULL, &model, &err));
+    assert_ok(sb_net_open(text.bytes, text.size, model, NULL, &net, &err));
+    struct wire file = onnx_of(net, NULL);
+    source.fault.left = 3;
+    source.fault.status = SB_ERR_CANCELLED;
+    assert_status(SB_ERR_CANCELLED, sb_net_save_onnx(net, NULL, file.bytes, file.size, NULL, &err));
+    source.fault.left = 0;
+    assert_ok(sb_net_save_onnx(net, NULL, file.bytes, file.size, NULL, &err));
+    sb_net_destroy(net);
+    assert_int_equal(source.closes, 0); /* the model is the caller's */
+    sb_model_destroy(model);
+    wire_free(&file);
+    wire_free(&bytes);
+    wire_free(&text);
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
