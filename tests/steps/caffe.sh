@@ -39,7 +39,7 @@ run_caffe() { # [FOLDER]
     make_caffe whole "$sources" own ours -- -DCMAKE_BUILD_TYPE=Release
     check_caffe_edges "$folder"
     check_caffe_device "$folder"
-    python3 tests/users/caffe/schema.py "$sources"
+    check_caffe_nets "$folder" "$sources"
     {
         python3 tests/users/caffe/check.py tests "$folder" "$sources"
         python3 tests/users/caffe/check.py nets "$folder"
@@ -67,12 +67,21 @@ write_answers() {
 run_caffe_part() {
     local sources folder=$build/caffe/part
     sources=$(find_caffe)
-    make_caffe part "$sources" own_edges own_differences own_sums ours_tests ours_edges ours_sums throws -- -DCMAKE_BUILD_TYPE=Debug \
+    make_caffe part "$sources" own_edges own_differences own_sums own_upgrade ours_tests ours_edges ours_sums throws -- -DCMAKE_BUILD_TYPE=Debug \
         "-DPARTS=blob;syncedmem;filler;split_layer;net"
     check_caffe_edges "$folder"
     check_caffe_device "$folder"
-    python3 tests/users/caffe/schema.py "$sources"
+    check_caffe_nets "$folder" "$sources"
     python3 tests/users/caffe/check.py tests "$folder" "$sources" --ours
+}
+
+# The schema of nets, and how nets of older generations are brought into the current form.
+check_caffe_nets() { # FOLDER SOURCES
+    python3 tests/users/caffe/schema.py "$2"
+    make_onnx_environment
+    cargo build --quiet --locked --package syncblob-cli
+    "$cache/python-onnx/bin/python" -B tests/users/caffe/upgrade.py "$1/own_upgrade" "$2" \
+        "$CARGO_TARGET_DIR/debug/syncblob" "${SYNCBLOB_TEST_DATA:-../shared/data}/nets"
 }
 
 check_caffe_edges() { # FOLDER
