@@ -24,22 +24,33 @@ impl Default for Limits {
     }
 }
 
-/// What reading one text or one message has used of its [`Limits`].
+/// What reading one text, or the messages of one model, has used of its [`Limits`].
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,
+    size: usize,
     layers: usize,
     fields: usize,
 }
 
 impl<'a> Used<'a> {
-    /// Refuses what is larger than the limit before a byte of it is read.
-    pub fn begin(limits: &'a Limits, size: usize) -> Result<Self> {
-        if size > limits.size {
-            let text = format_args!("{size} bytes, more than the limit of {}", limits.size);
+    pub fn new(limits: &'a Limits) -> Self {
+        Self { limits, size: 0, layers: 0, fields: 0 }
+    }
+
+    /// So many bytes more. Refuses what is larger than the limit before a byte of it is read.
+    pub fn bytes(&mut self, size: usize) -> Result<()> {
+        self.size += size;
+        if self.size > self.limits.size {
+            let (size, limit) = (self.size, self.limits.size);
+            let text = format_args!("{size} bytes, more than the limit of {limit}");
             return Err(Error::new(ErrorKind::Limit, text));
         }
-        Ok(Self { limits, layers: 0, fields: 0 })
+        Ok(())
+    }
+
+    pub fn most_depth(&self) -> usize {
+        self.limits.depth
     }
 
     /// One more value of a field.

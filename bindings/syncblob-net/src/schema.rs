@@ -77,6 +77,11 @@ impl EnumInfo {
         self.values.iter().find(|value| value.0 == number).map(|value| value.1)
     }
 
+    /// The first number of the name that a number has: forks gave some names another one.
+    pub fn first_number(&self, number: i32) -> Option<i32> {
+        self.number_of(self.name_of(number)?)
+    }
+
     pub fn number_of(&self, name: &str) -> Option<i32> {
         self.values.iter().find(|value| value.1 == name).map(|value| value.0)
     }

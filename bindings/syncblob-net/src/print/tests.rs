@@ -2,6 +2,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use crate::limits::Used;
 use crate::message::Label;
 use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::text::read_text;
@@ -105,13 +106,22 @@ impl Maker<'_> {
             }
             Kind::Enum(name) => {
                 let info = Schema::get().enumeration(name);
-                let (_, chosen) = info.values[self.byte() % info.values.len()];
-                // Two numbers of forks may have one name, which a text reads as the first.
-                Value::Int(info.number_of(chosen).unwrap().into())
+                let number = info.values[self.byte() % info.values.len()].0;
+                Value::Int(info.first_number(number).unwrap_or(number).into())
             }
             Kind::Message(name) => Value::Message(Box::new(self.message(name))),
         }
     }
+}
+
+/// A fork has given NONE another number.
+#[test]
+fn numbers_of_one_name_are_one_value() {
+    let limits = Limits::default();
+    let named = read_text(b"normalization: NONE", "LossParameter", &limits).unwrap();
+    assert_eq!(read_text(b"normalization: 4", "LossParameter", &limits).unwrap(), named);
+    let bytes = read_bytes(b"\x18\x04", "LossParameter", &mut Used::new(&limits)).unwrap();
+    assert_eq!(bytes, named);
 }
 
 proptest! {
@@ -123,16 +133,18 @@ proptest! {
         let mut maker = Maker { tape: tape.iter(), layer_type: None };
         let message = maker.message("NetParameter");
         let (limits, text) = (Limits::default(), message.to_string());
-        prop_assert_eq!(&read_text(text.as_bytes(), "NetParameter", &limits).unwrap(), &message, "{}", text);
+        let of_text = read_text(text.as_bytes(), "NetParameter", &limits).unwrap();
+        prop_assert!(of_text == message, "{}\nis read from\n{}", of_text, text);
         let bytes = encode(&message);
-        prop_assert_eq!(&read_bytes(&bytes, "NetParameter", &limits).unwrap(), &message);
+        let of_bytes = read_bytes(&bytes, "NetParameter", &mut Used::new(&limits)).unwrap();
+        prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
     /// What is read of any bytes prints as a text that reads and prints as the same.
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
-        if let Ok(message) = read_bytes(&bytes, "LayerParameter", &limits) {
+        if let Ok(message) = read_bytes(&bytes, "LayerParameter", &mut Used::new(&limits)) {
             prints_as_itself(&message, "LayerParameter");
         }
     }

@@ -15,7 +15,8 @@ use lexer::{malformed, Lexer, Token};
 ///
 /// The time is linear in the text's length. Recursion is as deep as the schema, not as the text.
 pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<Message> {
-    let used = Used::begin(limits, text.len())?;
+    let mut used = Used::new(limits);
+    used.bytes(text.len())?;
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
     let mut parser = Parser { lexer, token, last_end: 0, used, layer_type: String::new() };

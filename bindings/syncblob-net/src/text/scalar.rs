@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 let number = found.integer().and_then(|number| i32::try_from(number).ok());
-                number.filter(|number| values.name_of(*number).is_some())
+                number.and_then(|number| values.first_number(number))
             }
         };
         let Some(number) = number else {

@@ -1,14 +1,13 @@
 //! Where a net's message comes from: a text, or a model.
 
-use std::fmt;
-
 use syncblob::{Generation, Model};
 
 use super::{splits, upgrade, Upgraded};
+use crate::limits::Used;
 use crate::message::{Message, Value};
 use crate::text::read_text;
 use crate::wire::read_bytes;
-use crate::{Error, ErrorKind, Limits, Result};
+use crate::{Limits, Result};
 
 impl Upgraded {
     /// The net of a prototxt.
@@ -41,26 +40,15 @@ impl Upgraded {
 }
 
 fn message_of(model: &Model, limits: &Limits) -> Result<Message> {
-    if model.num_layers() > limits.layers {
-        return Err(too_much(format_args!("{} layers", model.num_layers()), limits.layers));
-    }
-    let mut net = read_bytes(&model.message()?, "NetParameter", limits)?;
-    let mut size = 0;
+    let mut used = Used::new(limits);
+    let mut net = read_bytes(&model.message()?, "NetParameter", &mut used)?;
     for layer in model {
         let (field, kind) = match layer.generation() {
             Generation::Current => ("layer", "LayerParameter"),
             _ => ("layers", "V1LayerParameter"),
         };
-        let bytes = layer.message()?;
-        size += bytes.len();
-        if size > limits.size {
-            return Err(too_much("bytes of layers without their blobs", limits.size));
-        }
-        net.push(field, Value::Message(Box::new(read_bytes(&bytes, kind, limits)?)));
+        let layer = read_bytes(&layer.message()?, kind, &mut used)?;
+        net.push(field, Value::Message(Box::new(layer)));
     }
     Ok(net)
-}
-
-fn too_much(what: impl fmt::Display, limit: usize) -> Error {
-    Error::new(ErrorKind::Limit, format_args!("{what}: more than {limit}"))
 }

@@ -2,7 +2,7 @@
 
 mod record;
 
-use crate::limits::{Limits, Used};
+use crate::limits::Used;
 use crate::message::{Field, Label, Message, Value};
 use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
@@ -11,18 +11,19 @@ use record::{place, Cursor, Record, Span, WireType};
 /// Reads bytes as a message of the schema. A field that the schema lacks, or that has another wire
 /// type than its own, is kept with the bytes of its value. The blobs of layers are left out.
 ///
-/// The time is linear in the length. Recursion is as deep as the schema, not as the bytes.
-pub(crate) fn read_bytes(bytes: &[u8], message: &str, limits: &Limits) -> Result<Message> {
-    let used = Used::begin(limits, bytes.len())?;
-    let mut reader = Reader { bytes, used, groups: limits.depth, layer_type: String::new() };
+/// Several messages may share limits. The time is linear in the length. Recursion is as deep as the
+/// schema, not as the bytes.
+pub(crate) fn read_bytes(bytes: &[u8], message: &str, used: &mut Used<'_>) -> Result<Message> {
+    used.bytes(bytes.len())?;
+    let mut reader = Reader { bytes, groups: used.most_depth(), used, layer_type: String::new() };
     let mut root = Message::new(message, place(0));
     reader.message(&mut root, &[Span { start: 0, end: bytes.len() }], 0)?;
     Ok(root)
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'l> {
     bytes: &'a [u8],
-    used: Used<'a>,
+    used: &'a mut Used<'l>,
     groups: usize,
     /// The type of the layer around: some numbers of forks depend on it.
     layer_type: String,
@@ -37,7 +38,7 @@ struct Singular {
     parts: Vec<Span>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn message(&mut self, message: &mut Message, parts: &[Span], depth: usize) -> Result<()> {
         self.used.message(message.info, depth, message.place)?;
         let outer = if is_layer(message.info) {
@@ -218,8 +219,8 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
         Kind::Int64 | Kind::Uint64 => Value::Int(cursor.varint()? as i64),
         Kind::Enum(name) => {
             let number = low_bits(cursor.varint()?);
-            match Schema::get().enumeration(name).name_of(number) {
-                Some(_) => Value::Int(i64::from(number)),
+            match Schema::get().enumeration(name).first_number(number) {
+                Some(number) => Value::Int(i64::from(number)),
                 None => return Ok(None),
             }
         }

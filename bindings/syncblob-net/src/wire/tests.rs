@@ -1,10 +1,11 @@
 use super::read_bytes;
+use crate::limits::Used;
 use crate::message::Label;
 use crate::schema::Kind;
 use crate::{Error, ErrorKind, Field, Limits, Message, Place, Value};
 
 fn read(bytes: &[u8]) -> crate::Result<Message> {
-    read_bytes(bytes, "NetParameter", &Limits::default())
+    read_bytes(bytes, "NetParameter", &mut Used::new(&Limits::default()))
 }
 
 fn varint(mut value: u64, out: &mut Vec<u8>) {
@@ -104,7 +105,8 @@ fn bytes_and_their_text() {
 
 #[test]
 fn types_of_layers() {
-    let read = |bytes: &[u8]| read_bytes(bytes, "LayerParameter", &Limits::default()).unwrap();
+    let limits = Limits::default();
+    let read = |bytes: &[u8]| read_bytes(bytes, "LayerParameter", &mut Used::new(&limits)).unwrap();
     let rows: &[(&[u8], &str)] = &[
         (b"\xca\x07\x00\x12\x09Pooling3D", "Pooling3DParameter"),
         (b"\x12\x09Pooling3D\xca\x07\x00", "Pooling3DParameter"),
@@ -160,8 +162,27 @@ fn limits() {
         (b"\x0b\x0b\x0c\x0c", "byte 0: more than 1 groups inside each other"),
     ];
     for (bytes, text) in rows {
-        let error: Error = read_bytes(bytes, "NetParameter", &limits).expect_err(text);
+        let error: Error =
+            read_bytes(bytes, "NetParameter", &mut Used::new(&limits)).expect_err(text);
         assert_eq!((error.to_string().as_str(), error.kind()), (*text, ErrorKind::Limit));
+    }
+}
+
+/// A model's layers are messages one by one.
+#[test]
+fn several_messages_share_limits() {
+    let limits = Limits { size: 9, depth: 1, layers: 2, fields: 3 };
+    let rows: &[(&[u8], &str)] = &[
+        (b"\x50\0\x58\0", "byte 2: more than 3 fields"),
+        (b"\x0a\x04\0\0\0\0", "12 bytes, more than the limit of 9"),
+        (b"", "byte 0: more than 2 layers"),
+    ];
+    for (bytes, text) in rows {
+        let mut used = Used::new(&limits);
+        read_bytes(bytes, "LayerParameter", &mut used).unwrap();
+        let again = read_bytes(bytes, "LayerParameter", &mut used);
+        let again = again.and_then(|_| read_bytes(bytes, "LayerParameter", &mut used));
+        assert_eq!(again.unwrap_err().to_string(), *text);
     }
 }
 
