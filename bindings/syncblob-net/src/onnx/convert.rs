@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use syncblob::BlobAt;
 
 use super::custom;
-use super::emit::Emit;
+use super::emit::{short, Emit};
 use super::graph::{Data, Graph, Node, Value};
 use super::proto::DataType;
 use super::OnnxOptions;
@@ -181,6 +181,7 @@ impl<'n> Plan<'n> {
             if let Err(error) = build.step(step) {
                 problems.push(Problem::new(step.index, step.layer, &error));
             }
+            build.graph.check_size()?;
         }
         build.leave(&ends);
         match problems.is_empty() {
@@ -250,7 +251,8 @@ impl Build<'_, '_> {
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
-            let name = if last { blob.to_owned() } else { format!("{blob}/{}", step.layer.name) };
+            let layer = short(&step.layer.name);
+            let name = if last { blob.to_owned() } else { format!("{blob}/{layer}") };
             let graph = &mut *self.graph;
             self.values.entry(top).or_insert_with(|| graph.value(name));
         }
@@ -288,7 +290,7 @@ impl Build<'_, '_> {
         let outer = tops.clone();
         if narrow {
             bottoms.iter_mut().for_each(|value| *value = self.cast(*value, DataType::Float));
-            let name = format!("{}/float", step.layer.name);
+            let name = format!("{}/float", short(&step.layer.name));
             tops.iter_mut().for_each(|value| *value = self.graph.value(name.clone()));
         }
         self.graph.full_precision = narrow;

@@ -35,6 +35,14 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
+/// The beginning of a layer's name: a graph has it once for every node, so that a long one would
+/// be many times as much as it was in the net.
+pub(super) fn short(name: &str) -> &str {
+    const MOST: usize = 128;
+    let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));
+    &name[..end.unwrap_or_default()]
+}
+
 impl Emit<'_> {
     /// What its shapes were computed from.
     pub fn setup(&self) -> Setup<'_> {
@@ -66,7 +74,7 @@ impl Emit<'_> {
     /// The same with another shape of as many elements.
     pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
         let at = self.place_of(index)?.1;
-        let wish = format!("{}.{index}", self.layer.name);
+        let wish = format!("{}.{index}", short(&self.layer.name));
         Ok(self.graph.initializer(wish, DataType::Float, dims, Data::Stored(at)))
     }
 
@@ -112,7 +120,7 @@ impl Emit<'_> {
     }
 
     fn constant(&mut self, data_type: DataType, dims: &[i64], bytes: Vec<u8>) -> Value {
-        let wish = format!("{}/constant", self.layer.name);
+        let wish = format!("{}/constant", short(&self.layer.name));
         self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
     }
 
@@ -153,7 +161,7 @@ impl Node {
 
     /// Adds the node; its first output is a top of the layer, the second for other nodes.
     pub fn top_and_value(self, e: &mut Emit<'_>, index: usize) -> Value {
-        let value = e.graph.value(format!("{}/{}", e.layer.name, self.op));
+        let value = e.graph.value(format!("{}/{}", short(&e.layer.name), self.op));
         let top = e.tops[index];
         self.add(e, &[top, value]);
         value
@@ -166,13 +174,13 @@ impl Node {
 
     /// Adds the node, which has several outputs.
     pub fn values(self, e: &mut Emit<'_>, number: usize) -> Vec<Value> {
-        let wish = format!("{}/{}", e.layer.name, self.op);
+        let wish = format!("{}/{}", short(&e.layer.name), self.op);
         let values: Vec<Value> = (0..number).map(|_| e.graph.value(wish.clone())).collect();
         self.add(e, &values);
         values
     }
 
     fn add(self, e: &mut Emit<'_>, outputs: &[Value]) {
-        e.graph.add(&e.layer.name, self, outputs);
+        e.graph.add(short(&e.layer.name), self, outputs);
     }
 }

@@ -2,11 +2,12 @@
 //! begin with.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use syncblob::BlobAt;
 
 use super::proto::{AttributeProto, AttributeType, DataType, NodeProto};
+use crate::{Error, ErrorKind, Result};
 
 /// A value of the graph: an output of a node, an input of the graph or an initializer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +33,9 @@ pub(crate) enum Data {
     Stored(BlobAt),
 }
 
+/// Bytes of a graph beside its weights.
+const MOST: usize = 256 << 20;
+
 /// Nodes, initializers and names. A name is given once.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
@@ -41,26 +45,31 @@ pub(crate) struct Graph {
     pub varying: HashMap<Value, usize>,
     /// Whether tensors that are added keep their precision in a file of halves.
     pub full_precision: bool,
+    /// Bytes of its nodes' names and of what layers computed.
+    size: usize,
     names: Vec<String>,
-    taken: HashSet<String>,
+    /// Each name, and the number to try first behind it.
+    taken: HashMap<String, u64>,
 }
 
 impl Graph {
-    /// A value of a wished name; if it is taken, with a number behind.
+    /// A value of a wished name; if it is taken, with a number behind. Without a name it would be
+    /// no value for ONNX.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
-        let name = match self.taken.contains(&wish) {
-            false => wish,
-            true => self.free_name(&wish),
-        };
-        self.taken.insert(name.clone());
+        let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });
+        self.taken.insert(name.clone(), 1);
         self.names.push(name);
         Value(u32::try_from(self.names.len() - 1).expect("fewer values than 2^32"))
     }
 
-    fn free_name(&self, wish: &str) -> String {
-        let mut names = (1_u64..).map(|number| format!("{wish}.{number}"));
-        names.find(|name| !self.taken.contains(name)).expect("a number is free")
+    fn free_name(&mut self, wish: String) -> String {
+        let Some(&next) = self.taken.get(&wish) else { return wish };
+        let names = (next..).map(|number| (number, format!("{wish}.{number}")));
+        let mut free = names.skip_while(|(_, name)| self.taken.contains_key(name));
+        let (number, name) = free.next().expect("a number is free");
+        self.taken.insert(wish, number + 1);
+        name
     }
 
     /// Adds a node, named after what it belongs to.
@@ -75,7 +84,21 @@ impl Graph {
             domain: node.domain.into(),
             attribute: node.attributes,
         };
+        let names = node.input.iter().chain(&node.output).map(String::len);
+        self.size += size_of::<NodeProto>() + names.sum::<usize>();
         self.nodes.push(node);
+    }
+
+    /// Refuses a graph that is larger than a net's text and weights account for.
+    ///
+    /// # Errors
+    /// [`Limit`](ErrorKind::Limit).
+    pub fn check_size(&self) -> Result<()> {
+        if self.size <= MOST {
+            return Ok(());
+        }
+        let text = format_args!("layers that compute more than {} MiB of the file", MOST >> 20);
+        Err(Error::new(ErrorKind::Limit, text))
     }
 
     pub fn name(&self, value: Value) -> &str {
@@ -90,6 +113,9 @@ impl Graph {
         data: Data,
     ) -> Value {
         let (value, full_precision) = (self.value(wish), self.full_precision);
+        if let Data::Bytes(bytes) = &data {
+            self.size += bytes.len();
+        }
         self.initializers.push(Initializer { value, data_type, dims, data, full_precision });
         value
     }
@@ -167,5 +193,28 @@ impl Node {
     pub fn texts(self, name: &str, strings: Vec<Vec<u8>>) -> Self {
         let set = AttributeProto { strings, ..Default::default() };
         self.attribute(name, AttributeType::Strings, set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Graph;
+
+    #[test]
+    fn names_are_unique_and_not_empty() {
+        let mut graph = Graph::default();
+        for (wish, name) in [
+            ("a", "a"),
+            ("a", "a.1"),
+            ("a.2", "a.2"),
+            ("a", "a.3"),
+            ("a.1", "a.1.1"),
+            ("a", "a.4"),
+            ("", "unnamed"),
+            ("", "unnamed.1"),
+        ] {
+            let value = graph.value(wish);
+            assert_eq!(graph.name(value), name, "'{wish}'");
+        }
     }
 }

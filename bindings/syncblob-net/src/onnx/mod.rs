@@ -9,6 +9,7 @@ mod proto;
 mod save;
 mod write;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
@@ -296,9 +297,9 @@ impl Infos<'_> {
             ends.iter().map(info).collect::<Result<Vec<_>>>()
         };
         let mut inner: Vec<(usize, Value)> = ends.values.iter().map(|(&at, &v)| (at, v)).collect();
-        let is_end =
-            |value: Value| ends.inputs.iter().chain(&ends.outputs).any(|&(_, end)| end == value);
-        inner.retain(|&(_, value)| !is_end(value));
+        let outer: HashSet<Value> =
+            ends.inputs.iter().chain(&ends.outputs).map(|end| end.1).collect();
+        inner.retain(|(_, value)| !outer.contains(value));
         inner.sort_unstable_by_key(|&(at, _)| at);
         let inner = inner.iter().map(|&(at, value)| self.info(graph, at, value, self.half));
         let inner = inner.filter_map(Result::transpose);
