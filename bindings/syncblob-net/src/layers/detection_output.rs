@@ -2,7 +2,7 @@
 //! best of each image kept. Rows are image, label, score, left, top, right, bottom, as Caffe has
 //! them: by image, by label, the best first.
 
-use super::{legacy_dim, Rule, Setup, Shapes};
+use super::{constants, legacy_dim, Rule, Setup, Shapes};
 use crate::message::Message;
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
@@ -29,6 +29,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
             return Err(Error::invalid(text));
         }
     }
+    constants(&[legacy_dim(locations, 0)?])?; // the images' numbers
     Ok(Shapes::top(vec![1, 1, 1, 7]))
 }
 
@@ -36,8 +37,8 @@ struct Detection {
     priors: i64,
     classes: i64,
     shared: bool,
-    /// The classes without that of the background.
-    labels: Vec<i64>,
+    /// The class that is not detected, if it is one.
+    background: Option<i64>,
     /// No overlap is too much where nothing is suppressed.
     overlap: f32,
     threshold: f32,
@@ -55,13 +56,13 @@ impl Detection {
         if !(1..1 << 20).contains(&classes) {
             return Err(Error::invalid(format_args!("num_classes of {classes}")));
         }
-        let background = p.int("background_label_id");
+        let background = Some(p.int("background_label_id"));
         let threshold = p.has("confidence_threshold").then(|| p.float("confidence_threshold"));
         Ok(Self {
             priors: legacy_dim(&setup.bottoms[2], 2)? / 4,
             classes,
             shared: p.bool("share_location"),
-            labels: (0..classes).filter(|&label| label != background).collect(),
+            background: background.filter(|label| (0..classes).contains(label)),
             overlap: suppression.as_ref().map_or(1.0, |nms| nms.overlap),
             // Without `nms_param` Caffe keeps all.
             threshold: suppression.as_ref().and(threshold).unwrap_or(-f32::MAX),
@@ -78,8 +79,13 @@ impl Detection {
         }
     }
 
+    /// The classes without that of the background.
+    fn labels(&self) -> Vec<i64> {
+        (0..self.classes).filter(|&label| Some(label) != self.background).collect()
+    }
+
     fn num_labels(&self) -> i64 {
-        self.labels.len() as i64
+        self.classes - i64::from(self.background.is_some())
     }
 }
 
@@ -214,7 +220,7 @@ fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
     if d.num_labels() == d.classes {
         return value;
     }
-    let labels = e.ints(&d.labels);
+    let labels = e.ints(&d.labels());
     e.node("Gather").inputs([value, labels]).int("axis", 1).value(e)
 }
 
@@ -330,7 +336,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     let image = with_int(e, "Div", kept, d.num_labels() * d.priors);
     let class = with_int(e, "Div", kept, d.priors);
     let class = with_int(e, "Mod", class, d.num_labels());
-    let labels = e.ints(&d.labels);
+    let labels = e.ints(&d.labels());
     let label = e.node("Gather").inputs([labels, class]).int("axis", 0).value(e);
     let score = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
     let boxes = to_shape(e, boxes, &[-1, 4]);

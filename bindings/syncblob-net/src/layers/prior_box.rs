@@ -1,9 +1,9 @@
 //! The boxes that SSD's detections are relative to. They depend on shapes alone: a constant.
 
-use super::{legacy_dim, Rule, Setup, Shapes};
+use super::{constants, legacy_dim, Rule, Setup, Shapes};
 use crate::message::Message;
 use crate::onnx::Emit;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 pub(super) static PRIOR_BOX: Rule = Rule {
     layer_type: "PriorBox",
@@ -17,9 +17,8 @@ pub(super) static PRIOR_BOX: Rule = Rule {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (height, width) = extent(&setup.bottoms[0])?;
     let priors = priors_of(setup.parameters)?.len() as i64;
-    let count = height.checked_mul(width).and_then(|count| count.checked_mul(4 * priors));
-    let count = count.ok_or_else(|| Error::invalid("too many boxes"))?;
-    Ok(Shapes::top(vec![1, 2, count]))
+    let count = constants(&[height, width, priors, 2, 4])?;
+    Ok(Shapes::top(vec![1, 2, count / 2]))
 }
 
 /// Height and width of a blob.
@@ -40,6 +39,7 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
         return Err(Error::invalid("it needs a max_size for each min_size, and above it"));
     }
     let ratios = ratios(p)?;
+    constants(&[least.len() as i64, ratios.len() as i64 + 2])?;
     let mut priors = Vec::new();
     for (index, least) in least.iter().map(|size| size.trunc()).enumerate() {
         priors.push((least, least));
@@ -53,11 +53,19 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
+/// Each is compared with those before it.
+const MOST_RATIOS: usize = 1024;
+
 /// Ratios of width to height besides 1, each once.
 fn ratios(p: &Message) -> Result<Vec<f32>> {
     let flip = p.bool("flip");
     let mut ratios = vec![1_f32];
-    for ratio in p.floats("aspect_ratio") {
+    let given = p.floats("aspect_ratio");
+    if given.len() > MOST_RATIOS {
+        let text = format_args!("{} aspect_ratio, more than {MOST_RATIOS}", given.len());
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    for ratio in given {
         if ratio.is_nan() || ratio <= 0.0 {
             return Err(Error::invalid(format_args!("an aspect_ratio of {ratio}")));
         }
@@ -141,5 +149,28 @@ fn variance(p: &Message) -> Result<[f32; 4]> {
     match variance.iter().all(|value| *value > 0.0) {
         true => Ok(variance),
         false => Err(Error::invalid("variance must be above 0")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::Case;
+    use crate::ErrorKind;
+
+    /// A few bytes of text that want gigabytes.
+    #[test]
+    fn many_boxes_are_refused() {
+        let many = |name: &str, number| format!("{name}: 3 ").repeat(number);
+        let rows: [(String, &[i64], _); 4] = [
+            ("min_size: 4".into(), &[1, 3, 1000, 1000], None),
+            ("min_size: 4".into(), &[1, 3, 2000, 2000], Some(ErrorKind::Limit)),
+            (many("min_size", 3000), &[1, 3, 30, 30], Some(ErrorKind::Limit)),
+            (many("aspect_ratio", 2000) + "min_size: 1", &[1, 3, 3, 3], Some(ErrorKind::Limit)),
+        ];
+        for (text, bottom, refused) in rows {
+            let case =
+                Case { layer_type: "PriorBox", text: &text, bottoms: &[bottom, bottom], tops: 1 };
+            assert_eq!(case.shapes().err().map(|error| error.kind()), refused, "{bottom:?}");
+        }
     }
 }
