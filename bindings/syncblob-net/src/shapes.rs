@@ -44,6 +44,9 @@ impl Inferred {
 pub struct BlobShapes {
     /// Each blob, inputs included, in the order in which they are made.
     pub known: Vec<(String, Shape)>,
+    /// Of each of the net's layers, its own blobs, which users call weights; none where they are
+    /// not known.
+    pub weights: Vec<Vec<Shape>>,
     /// The layers whose tops are not known, without those that only follow them.
     pub problems: Vec<Problem>,
 }
@@ -55,15 +58,19 @@ impl Net {
         let custom = Custom::default();
         let mut pass = Pass::new(self, &inputs, false, &custom);
         let mut order: Vec<&String> = self.inputs.iter().map(|input| &input.0).collect();
+        let mut weights = Vec::with_capacity(self.layers.len());
         for (at, layer) in self.layers.iter().enumerate() {
             let fresh = layer.tops.iter().enumerate().filter(|(top, _)| !layer.is_in_place(*top));
             order.extend(fresh.map(|(_, name)| name));
-            pass.run(at);
+            weights.push(match pass.run(at) {
+                Inferred::Rule(shapes) => shapes.blobs,
+                _ => Vec::new(),
+            });
         }
         let known = order
             .into_iter()
             .filter_map(|name| Some((name.clone(), pass.shapes.get(name.as_str())?.clone())));
-        BlobShapes { known: known.collect(), problems: pass.problems.clone() }
+        BlobShapes { known: known.collect(), weights, problems: pass.problems.clone() }
     }
 
     /// What is known around every layer, for inputs of some shapes, and the layers that cannot be.
