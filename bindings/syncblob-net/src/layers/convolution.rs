@@ -1,7 +1,7 @@
 //! Convolution of any number of axes, with groups and dilation.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, ANY};
-use crate::message::Message;
+use crate::message::{Message, Place};
 use crate::net::Shape;
 use crate::onnx::{Emit, Node, Value};
 use crate::{Error, Result};
@@ -178,6 +178,8 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
 /// What changes nothing, and that no weights depend on the batch; then the weights themselves.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
+    e.ignore(["cudnn_convolution_algo_seeker"]);
+    refuse_unclear(e.parameters)?;
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();
     dims.resize(dims.len().max(3), 1);
@@ -186,6 +188,24 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
         values.push(e.blob(1)?);
     }
     Ok(values)
+}
+
+/// In bytes forks give some numbers to other fields.
+fn refuse_unclear(p: &Message) -> Result<()> {
+    let from_bytes = |name| p.all(name).any(|field| matches!(field.place(), Place::Byte(_)));
+    let other = match (p.int("axis"), p.bool("relu")) {
+        (_, true) if from_bytes("relu") => {
+            "field 19, which is relu in models of some forks, the \
+            choice of an algorithm in those of others"
+        }
+        (_, true) => "relu: the layer's top is another's, too",
+        (0 | 2.., _) if from_bytes("axis") => {
+            "field 16, which is axis in models of Caffe and \
+            dilation in those of some forks; a prototxt has its name"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::unsupported(other))
 }
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
@@ -210,7 +230,10 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::refuse_unclear;
     use crate::layers::testing::check;
+    use crate::wire::read_bytes;
+    use crate::Limits;
 
     #[test]
     fn windows_have_any_number_of_axes() {
@@ -254,6 +277,20 @@ mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn numbers_of_several_forks_are_refused_where_they_differ() {
+        let rows: &[(&[u8], bool)] = &[
+            (b"\x80\x01\x01", true),
+            (b"\x80\x01\x02", false),
+            (b"\x98\x01\x00", true),
+            (b"\x98\x01\x01", false),
+        ];
+        for (bytes, fine) in rows {
+            let message = read_bytes(bytes, "ConvolutionParameter", &Limits::default()).unwrap();
+            assert_eq!(refuse_unclear(&message).is_ok(), *fine, "{message}");
+        }
     }
 
     #[test]

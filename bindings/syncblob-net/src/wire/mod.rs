@@ -213,7 +213,10 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
         Kind::Double => {
             Value::Float(f64::from_le_bytes(bytes.try_into().expect("eight, by the wire type")))
         }
-        Kind::Bool => Value::Bool(cursor.varint()? != 0),
+        Kind::Bool => match cursor.varint()? {
+            bit @ 0..=1 => Value::Bool(bit == 1),
+            _ => return Ok(None), // which nobody writes: the number is another fork's
+        },
         Kind::Int32 => Value::Int(i64::from(low_bits(cursor.varint()?))),
         Kind::Uint32 => Value::Int(i64::from(low_bits(cursor.varint()?) as u32)),
         Kind::Int64 | Kind::Uint64 => Value::Int(cursor.varint()? as i64),
