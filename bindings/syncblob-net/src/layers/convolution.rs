@@ -217,9 +217,13 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
+    convolve(e, e.parameters.int("group"))
+}
+
+/// The nodes of a convolution whose channels are in groups.
+pub(super) fn convolve(e: &mut Emit<'_>, group: i64) -> Result<()> {
     let window = Window::new(&e.setup())?;
     let weights = weights(e, &window)?;
-    let group = e.parameters.int("group");
     let after = window.pad_after(&e.bottom_shapes[0], &e.top_shapes[0])?;
     for index in 0..e.top_shapes.len() {
         let node = window.node(e, "Conv", index, &after).int("group", group);

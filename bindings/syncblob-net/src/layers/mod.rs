@@ -9,6 +9,7 @@ mod concat;
 mod convolution;
 mod crop;
 mod deconvolution;
+mod depthwise;
 mod detection_output;
 mod dropout;
 mod eltwise;
@@ -92,8 +93,10 @@ static RULES: &[&Rule] = &[
     &concat::CONCAT,
     &reverse::CONTINUATION_INDICATOR,
     &convolution::CONVOLUTION,
+    &depthwise::CONVOLUTION_DEPTHWISE,
     &crop::CROP,
     &deconvolution::DECONVOLUTION,
+    &depthwise::DEPTHWISE_CONVOLUTION,
     &detection_output::DETECTION_OUTPUT,
     &dropout::DROPOUT,
     &activation::ELU,
