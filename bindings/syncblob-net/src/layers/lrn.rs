@@ -51,7 +51,7 @@ fn within(e: &mut Emit<'_>) -> Result<()> {
     let local_size = p.int("local_size");
     let [h, w] = plane(&e.bottom_shapes[0])?
         .map(|size| Windows::new(size, local_size, 1, (local_size - 1) / 2, true));
-    let pool = Pool::of("AVE", [h?, w?]);
+    let pool = Pool::of("AVE", vec![h?, w?]);
     let x = e.bottom(0);
     let squares = e.node("Mul").input(x).input(x).value(e);
     let mean = pool.mean(e, squares)?.value(e);

@@ -77,10 +77,10 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
     super::size(number.into())
 }
 
-/// Height and width.
+/// What becomes of windows: along height and width, or also along time before them.
 pub(super) struct Pool {
     pub method: &'static str,
-    pub windows: [Windows; 2],
+    pub windows: Vec<Windows>,
     global: bool,
 }
 
@@ -100,9 +100,9 @@ impl Pool {
         } else {
             pair(p, "kernel_size", ("kernel_h", "kernel_w"), None)?
         };
-        let lay = |up| -> Result<[Windows; 2]> {
+        let lay = |up| -> Result<Vec<Windows>> {
             let axis = |at: usize| Windows::new(sizes[at], kernels[at], strides[at], pads[at], up);
-            Ok([axis(0)?, axis(1)?])
+            (0..2).map(axis).collect()
         };
         let windows = match rounding(p) {
             Rounding::Up => lay(true)?,
@@ -112,22 +112,27 @@ impl Pool {
         Ok(Self { method: p.enumeration("pool"), windows, global })
     }
 
-    pub fn of(method: &'static str, windows: [Windows; 2]) -> Self {
+    pub fn of(method: &'static str, windows: Vec<Windows>) -> Self {
         Self { method, windows, global: false }
     }
 
     /// The shape of the top.
     pub fn shape(&self, bottom: &[i64]) -> Vec<i64> {
-        [&bottom[..2], &self.windows.map(|windows| windows.number)].concat()
+        [&bottom[..2], &self.numbers()].concat()
+    }
+
+    fn numbers(&self) -> Vec<i64> {
+        self.windows.iter().map(|windows| windows.number).collect()
     }
 
     fn node(&self, op: &'static str, x: Value) -> Node {
-        let w = &self.windows;
+        let w = self.windows.iter();
+        let pads = w.clone().map(|axis| axis.pad).chain(w.clone().map(Windows::pad_after));
         Node::new(op)
             .input(x)
-            .ints("kernel_shape", w.map(|axis| axis.kernel))
+            .ints("kernel_shape", w.clone().map(|axis| axis.kernel))
             .ints("strides", w.map(|axis| axis.stride))
-            .ints("pads", [w[0].pad, w[1].pad, w[0].pad_after(), w[1].pad_after()])
+            .ints("pads", pads)
     }
 
     /// The maxima of windows.
@@ -153,7 +158,7 @@ impl Pool {
         if w.iter().all(Windows::whole) {
             return Ok(mean);
         }
-        let dims = w.map(|axis| axis.number);
+        let dims = self.numbers();
         constants(&dims)?;
         let (mean, factors) = (mean.value(e), e.floats(&dims, &factors(w)));
         Ok(e.node("Mul").input(mean).input(factors))
@@ -162,10 +167,13 @@ impl Pool {
 
 /// Of each window its whole area over that inside the image and its padding.
 #[allow(clippy::cast_precision_loss)]
-fn factors(w: &[Windows; 2]) -> Vec<f32> {
-    let whole = (w[0].kernel * w[1].kernel) as f32;
-    let areas = w[0].lengths().flat_map(|height| w[1].lengths().map(move |width| height * width));
-    areas.map(|area| whole / area as f32).collect()
+fn factors(w: &[Windows]) -> Vec<f32> {
+    let whole: i64 = w.iter().map(|axis| axis.kernel).product();
+    let areas = w.iter().fold(vec![1], |areas: Vec<i64>, axis| {
+        let with = |area| axis.lengths().map(move |length| area * length);
+        areas.into_iter().flat_map(with).collect()
+    });
+    areas.into_iter().map(|area| whole as f32 / area as f32).collect()
 }
 
 /// Height and width of a bottom with four axes.
@@ -177,7 +185,12 @@ pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
 }
 
 /// A field for both axes, or one for each.
-fn pair(p: &Message, both: &str, (h, w): (&str, &str), default: Option<i64>) -> Result<[i64; 2]> {
+pub(super) fn pair(
+    p: &Message,
+    both: &str,
+    (h, w): (&str, &str),
+    default: Option<i64>,
+) -> Result<[i64; 2]> {
     let values = match (p.given_int(both), p.given_int(h), p.given_int(w), default) {
         (Some(one), None, None, _) | (None, None, None, Some(one)) => [one, one],
         (None, Some(h), Some(w), _) => [h, w],
@@ -213,7 +226,7 @@ fn rounding(p: &Message) -> Rounding {
 }
 
 /// What both ways to round make, if it is the same.
-fn either(up: Result<[Windows; 2]>, down: Result<[Windows; 2]>) -> Result<[Windows; 2]> {
+fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
         _ => Err(Error::unsupported(
@@ -259,6 +272,8 @@ fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
 mod tests {
     use super::*;
     use crate::layers::testing::check;
+    use crate::wire::read_bytes;
+    use crate::Limits;
 
     #[test]
     fn windows_are_rounded_up_and_begin_inside() {
@@ -304,6 +319,16 @@ mod tests {
         assert_eq!(windows.lengths().collect::<Vec<_>>(), [3, 3, 3, 2]);
         let windows = Windows::new(5, 3, 2, 1, true).unwrap();
         assert_eq!((windows.number, windows.pad_after(), windows.whole()), (3, 1, true));
+    }
+
+    #[test]
+    fn field_13_of_bytes_is_unclear() {
+        for (bytes, unclear) in
+            [(&b"\x68\x00"[..], true), (b"\x68\x01", true), (b"\x10\x03", false)]
+        {
+            let message = read_bytes(bytes, "PoolingParameter", &Limits::default()).unwrap();
+            assert_eq!(matches!(rounding(&message), Rounding::Unclear), unclear, "{message}");
+        }
     }
 
     #[test]

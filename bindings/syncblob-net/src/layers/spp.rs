@@ -17,7 +17,7 @@ fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     }
     let level = |level: i64| {
         let [h, w] = sizes.map(|size| bins(size, 1 << level));
-        Ok(Pool::of(p.enumeration("pool"), [h?, w?]))
+        Ok(Pool::of(p.enumeration("pool"), vec![h?, w?]))
     };
     (0..height).map(level).collect()
 }
