@@ -5,6 +5,7 @@ mod arg_max;
 mod axpy;
 mod batch_norm;
 mod batch_reindex;
+mod c3d;
 mod concat;
 mod convolution;
 mod crop;
@@ -93,6 +94,7 @@ static RULES: &[&Rule] = &[
     &concat::CONCAT,
     &reverse::CONTINUATION_INDICATOR,
     &convolution::CONVOLUTION,
+    &c3d::CONVOLUTION,
     &depthwise::CONVOLUTION_DEPTHWISE,
     &crop::CROP,
     &deconvolution::DECONVOLUTION,
@@ -119,6 +121,7 @@ static RULES: &[&Rule] = &[
     &parameter::PARAMETER,
     &permute::PERMUTE,
     &pooling::POOLING,
+    &c3d::POOLING,
     &power::POWER,
     &prior_box::PRIOR_BOX,
     &recurrent::RNN,
@@ -148,10 +151,25 @@ pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.layer_type == layer_type).copied()
 }
 
+/// Another field that holds the parameters of a type, in some fork.
+const OTHER_FIELDS: &[(&str, &str)] =
+    &[("Convolution3D", "convolution3d_param"), ("Pooling3D", "pooling3d_param")];
+
 impl Layer {
+    /// The field that holds the parameters of its type.
+    pub(crate) fn parameters_field(&self, rule: &Rule) -> Option<&'static str> {
+        let has = |name: &str| self.message.all(name).next().is_some();
+        let mut others = OTHER_FIELDS.iter().filter(|(kind, _)| *kind == rule.layer_type);
+        match (rule.parameters, others.next()) {
+            (Some(usual), Some(&(_, other))) if !has(usual) && has(other) => Some(other),
+            (usual, _) => usual,
+        }
+    }
+
     /// The parameters of its type; without any the empty message.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
-        let field = rule.parameters.unwrap_or("dropout_param"); // of a type that has none: never read
+        let field = self.parameters_field(rule);
+        let field = field.unwrap_or("dropout_param"); // of a type that has none: never read
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
             None => {

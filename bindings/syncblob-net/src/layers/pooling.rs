@@ -52,6 +52,11 @@ impl Windows {
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
     }
 
+    /// Whether there would be another window without the rule that the last begins inside.
+    pub fn is_cut(&self) -> bool {
+        self.last() + self.kernel < self.size + 2 * self.pad
+    }
+
     /// Whether all windows are inside the image and its padding.
     fn whole(&self) -> bool {
         self.pad_after() <= self.pad

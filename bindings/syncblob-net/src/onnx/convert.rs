@@ -377,13 +377,11 @@ pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>
 
 /// Whether the layer's rule asked for every parameter that is set.
 fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
-    let fields = layer.message.fields().iter();
+    let (fields, parameters) = (layer.message.fields().iter(), layer.parameters_field(rule));
     for field in fields.filter(|field| !OBEYED.contains(&field.name())) {
         let unread = match field.value() {
             _ if !field.is_known() => Some(field),
-            crate::Value::Message(message) if Some(field.name()) == rule.parameters => {
-                message.unread()
-            }
+            crate::Value::Message(message) if Some(field.name()) == parameters => message.unread(),
             crate::Value::Message(_) => None, // of another type: Caffe does not look at it either
             _ => Some(field),
         };
