@@ -1,7 +1,9 @@
-//! A blob without the mean of each channel, over the channel's deviation.
+//! A blob without the mean of each channel, over the channel's deviation. NVIDIA's fork multiplies
+//! and adds in the same layer; what it does with an eps below 1e-5 is cuDNN's rule.
 
 use super::{fixed, Rule, Setup, Shapes, PLAIN};
-use crate::onnx::{Emit, Node};
+use crate::message::Message;
+use crate::onnx::{Emit, Node, Value};
 use crate::{Error, Result};
 
 pub(super) static BATCH_NORM: Rule =
@@ -11,39 +13,61 @@ pub(super) static BATCH_NORM: Rule =
 /// and then adds, is as exact as Caffe, which subtracts first.
 const FAR: f32 = 16.0;
 
+/// What an eps is at least in NVIDIA's fork.
+const LEAST_EPS: f32 = 1e-5;
+
+/// Whether it multiplies and adds, too.
+fn scales(p: &Message) -> bool {
+    p.bool("scale_bias") || p.has("scale_filler") || p.has("bias_filler")
+}
+
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];
     if bottom.len() < 2 {
         return Err(Error::invalid("a bottom without channels"));
     }
-    let blobs = vec![vec![bottom[1]], vec![bottom[1]], vec![1]];
+    let channels = || vec![bottom[1]];
+    let mut blobs = vec![channels(), channels(), vec![1]];
+    if scales(setup.parameters) {
+        blobs.extend([channels(), channels()]);
+    }
     Ok(Shapes::top(bottom.clone()).with_blobs(blobs))
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    e.ignore(["engine", "moving_average_fraction"]);
+    e.ignore(["engine", "moving_average_fraction", "scale_filler", "bias_filler"]);
+    let scales = scales(e.parameters);
     let given = e.parameters.has("use_global_stats");
     if given && !e.parameters.bool("use_global_stats") {
-        of_batch(e);
+        if scales {
+            return Err(Error::unsupported("use_global_stats: false, which forks obey or not"));
+        }
+        let normal = of_batch(e, e.parameters.float("eps"));
+        e.node("Identity").input(normal).top(e, 0);
         return Ok(());
     }
     fixed(e, 1..2)?;
-    let (mean, variance) = statistics(e)?;
+    let (mean, variance) = statistics(e, scales)?;
     let eps = e.parameters.float("eps");
-    let mut pairs = mean.iter().zip(&variance);
-    if pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + eps).sqrt()) {
-        subtract_first(e, &mean, &variance, eps);
-    } else {
-        normalize(e, &mean, &variance, eps);
-    }
+    let (scale, bias, eps) = match scales {
+        true => (Some(e.blob_values(3)?), Some(e.blob_values(4)?), eps.max(LEAST_EPS)),
+        false => (None, None, eps),
+    };
+    Normal { mean, variance, eps, scale, bias }.emit(e);
     Ok(())
 }
 
-/// The stored mean and variance are sums, with the factor that makes them means.
-fn statistics(e: &Emit<'_>) -> Result<(Vec<f32>, Vec<f32>)> {
-    let factor = match e.blob_values(2)?.first() {
-        None | Some(0.0) => 0.0,
-        Some(factor) => factor.recip(),
+/// The stored mean and variance are sums, with the factor that makes them means. Forks that scale
+/// have it too, and do not agree whether they look at it.
+fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
+    let factor = match *e.blob_values(2)? {
+        [1.0] => 1.0,
+        [other] if scales => {
+            let text = format_args!("blob 2 is {other}, not 1: forks differ in what that means");
+            return Err(Error::unsupported(text));
+        }
+        [factor] if factor != 0.0 => factor.recip(),
+        _ => 0.0,
     };
     let scaled = |index| -> Result<Vec<f32>> {
         let values = e.blob_values(index)?;
@@ -52,25 +76,66 @@ fn statistics(e: &Emit<'_>) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-fn normalize(e: &mut Emit<'_>, mean: &[f32], variance: &[f32], eps: f32) {
-    let channels = [mean.len() as i64];
-    let (ones, zeros) = (vec![1.0; mean.len()], vec![0.0; mean.len()]);
-    let inputs = [&ones, &zeros, mean, variance].map(|values| e.floats(&channels, values));
-    let node = e.node("BatchNormalization").float("epsilon", eps);
-    node.input(e.bottom(0)).inputs(inputs).top(e, 0);
+/// Statistics that are known, and what is multiplied and added afterwards.
+pub(super) struct Normal {
+    pub mean: Vec<f32>,
+    pub variance: Vec<f32>,
+    pub eps: f32,
+    pub scale: Option<Vec<f32>>,
+    pub bias: Option<Vec<f32>>,
 }
 
-fn subtract_first(e: &mut Emit<'_>, mean: &[f32], variance: &[f32], eps: f32) {
+impl Normal {
+    /// The first bottom, normalised, as the first top.
+    pub fn emit(self, e: &mut Emit<'_>) {
+        let mut pairs = self.mean.iter().zip(&self.variance);
+        match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {
+            true => self.subtract_first(e),
+            false => self.multiply_first(e),
+        }
+    }
+
+    fn multiply_first(self, e: &mut Emit<'_>) {
+        let channels = self.mean.len();
+        let scale = self.scale.unwrap_or_else(|| vec![1.0; channels]);
+        let bias = self.bias.unwrap_or_else(|| vec![0.0; channels]);
+        let inputs = [scale, bias, self.mean, self.variance]
+            .map(|values| e.floats(&[channels as i64], &values));
+        let node = e.node("BatchNormalization").float("epsilon", self.eps);
+        node.input(e.bottom(0)).inputs(inputs).top(e, 0);
+    }
+
+    fn subtract_first(self, e: &mut Emit<'_>) {
+        let deviation = |variance: &f32| (variance + self.eps).sqrt();
+        let deviations: Vec<f32> = self.variance.iter().map(deviation).collect();
+        let steps = [
+            ("Sub", Some(self.mean)),
+            ("Div", Some(deviations)),
+            ("Mul", self.scale),
+            ("Add", self.bias),
+        ];
+        let mut steps = steps.into_iter().filter_map(|(op, values)| Some((op, values?))).peekable();
+        let mut x = e.bottom(0);
+        while let Some((op, values)) = steps.next() {
+            let values = by_channel(e, &values);
+            let node = e.node(op).input(x).input(values);
+            match steps.peek() {
+                Some(_) => x = node.value(e),
+                None => return node.top(e, 0),
+            }
+        }
+    }
+}
+
+/// A number for each channel of the first bottom, which broadcasts over it.
+pub(super) fn by_channel(e: &mut Emit<'_>, values: &[f32]) -> Value {
     let mut dims = vec![1; e.bottom_shapes[0].len() - 1];
-    dims[0] = mean.len() as i64;
-    let deviation: Vec<f32> = variance.iter().map(|variance| (variance + eps).sqrt()).collect();
-    let (mean, deviation) = (e.floats(&dims, mean), e.floats(&dims, &deviation));
-    let centred = e.node("Sub").input(e.bottom(0)).input(mean).value(e);
-    e.node("Div").input(centred).input(deviation).top(e, 0);
+    dims[0] = values.len() as i64;
+    e.floats(&dims, values)
 }
 
 /// With the statistics of the batch itself.
-fn of_batch(e: &mut Emit<'_>) {
+pub(super) fn of_batch(e: &mut Emit<'_>, eps: f32) -> Value {
     let axes = e.bottom_shapes[0].len() as i64;
     let others = std::iter::once(0).chain(2..axes);
     let mean = |value| {
@@ -80,10 +145,10 @@ fn of_batch(e: &mut Emit<'_>) {
     let centred = e.node("Sub").input(e.bottom(0)).input(middle).value(e);
     let squares = e.node("Mul").input(centred).input(centred).value(e);
     let variance = mean(squares).value(e);
-    let eps = e.float(e.parameters.float("eps"));
+    let eps = e.float(eps);
     let variance = e.node("Add").input(variance).input(eps).value(e);
     let deviation = e.node("Sqrt").input(variance).value(e);
-    e.node("Div").input(centred).input(deviation).top(e, 0);
+    e.node("Div").input(centred).input(deviation).value(e)
 }
 
 #[cfg(test)]
@@ -98,6 +163,16 @@ mod tests {
                 ("", &[&[2, 3]], Some((&[&[2, 3]], &[&[3], &[3], &[1]]))),
                 ("", &[&[2, 3, 4, 5, 6]], Some((&[&[2, 3, 4, 5, 6]], &[&[3], &[3], &[1]]))),
                 ("", &[&[2]], None),
+                (
+                    "scale_bias: true",
+                    &[&[2, 3, 4]],
+                    Some((&[&[2, 3, 4]], &[&[3], &[3], &[1], &[3], &[3]])),
+                ),
+                (
+                    "scale_filler {}",
+                    &[&[2, 3]],
+                    Some((&[&[2, 3]], &[&[3], &[3], &[1], &[3], &[3]])),
+                ),
             ],
         );
     }

@@ -5,6 +5,7 @@ mod arg_max;
 mod axpy;
 mod batch_norm;
 mod batch_reindex;
+mod bn;
 mod c3d;
 mod concat;
 mod convolution;
@@ -87,6 +88,7 @@ static RULES: &[&Rule] = &[
     &activation::ABS_VAL,
     &arg_max::ARG_MAX,
     &axpy::AXPY,
+    &bn::BN,
     &activation::BNLL,
     &batch_norm::BATCH_NORM,
     &batch_reindex::BATCH_REINDEX,

@@ -1,0 +1,138 @@
+//! BN, of which forks have three kinds, as their sources have them.
+//!
+//! - DeconvNet's, SegNet's and ENet's: a scale and a shift, of the blob itself (`bn_mode:
+//!   INFERENCE`) or of it normalised with the statistics of the batch, in phase TEST too.
+//! - PSPNet's and TSN's: a slope, a bias, a mean and a variance, as `BatchNorm` and `Scale` in one.
+//! - PSPNet's first: the same four, the statistics of the batch unless `moving_average` is set.
+//!
+//! The names of their fields tell them; the first has two blobs, the others four.
+
+use super::batch_norm::{by_channel, of_batch, Normal};
+use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use crate::message::{Message, Place};
+use crate::onnx::{Emit, Value};
+use crate::{Error, Result};
+
+pub(super) static BN: Rule =
+    Rule { layer_type: "BN", parameters: Some("bn_param"), shapes, emit, ..PLAIN };
+
+/// The first kind's.
+const EPS: f32 = 1e-9;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Mode,
+    Slope,
+    MovingAverage,
+}
+
+/// Names that tell a kind, and in bytes numbers that do.
+const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
+const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
+const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];
+
+fn tells(p: &Message, name: &str) -> bool {
+    let from_text = |place| !matches!(place, Place::Byte(_));
+    p.all(name).any(|field| from_text(field.place()) || !NUMBERS_OF_ALL.contains(&name))
+}
+
+fn kind(p: &Message) -> Result<Kind> {
+    let any = |names: &[&str]| names.iter().any(|name| tells(p, name));
+    match (any(&SLOPE), any(&MOVING_AVERAGE)) {
+        (false, false) => Ok(Kind::Mode),
+        (true, false) => Ok(Kind::Slope),
+        (false, true) => Ok(Kind::MovingAverage),
+        (true, true) => Err(Error::unsupported(
+            "nothing tells whether its mean and variance are those of its blobs or of the batch",
+        )),
+    }
+}
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let bottom = &setup.bottoms[0];
+    let &[_, channels, ..] = &**bottom else {
+        return Err(Error::invalid("a bottom without channels"));
+    };
+    if bottom.len() != 4 {
+        return Err(Error::invalid(format_args!("a bottom with {} axes", bottom.len())));
+    }
+    if setup.parameters.has("axis") && setup.parameters.int("axis") != 1 {
+        return Err(Error::unsupported("an axis that is not 1"));
+    }
+    let number = if kind(setup.parameters)? == Kind::Mode { 2 } else { 4 };
+    let blobs = vec![vec![1, channels, 1, 1]; number];
+    Ok(Shapes::top(bottom.clone()).with_blobs(blobs))
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    e.ignore(["scale_filler", "shift_filler", "slope_filler", "bias_filler"]);
+    e.ignore(["engine", "momentum", "decay", "frozen"]);
+    fixed(e, 1..2)?;
+    let (p, kind) = (e.parameters, kind(e.parameters)?);
+    let x = match (kind, p.enumeration("bn_mode"), p.bool("moving_average")) {
+        (Kind::Slope, ..) => return normalize(e, p.float("eps")),
+        (Kind::MovingAverage, _, true) => return normalize(e, p.float("var_eps")),
+        (Kind::MovingAverage, _, false) => of_batch(e, p.float("var_eps")),
+        (Kind::Mode, "INFERENCE", _) => e.bottom(0),
+        (Kind::Mode, ..) => of_batch(e, EPS),
+    };
+    scale(e, x)
+}
+
+fn normalize(e: &mut Emit<'_>, eps: f32) -> Result<()> {
+    let [scale, bias] = [0, 1].map(|index| e.blob_values(index));
+    let (mean, variance) = (e.blob_values(2)?, e.blob_values(3)?);
+    Normal { mean, variance, eps, scale: Some(scale?), bias: Some(bias?) }.emit(e);
+    Ok(())
+}
+
+fn scale(e: &mut Emit<'_>, x: Value) -> Result<()> {
+    let [scale, shift] = [0, 1].map(|index| e.blob_values(index));
+    let (scale, shift) = (by_channel(e, &scale?), by_channel(e, &shift?));
+    let scaled = e.node("Mul").input(x).input(scale).value(e);
+    e.node("Add").input(scaled).input(shift).top(e, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{kind, Kind};
+    use crate::layers::testing::{check, Case};
+    use crate::wire::read_bytes;
+    use crate::{ErrorKind, Limits};
+
+    #[test]
+    fn kinds_have_two_or_four_blobs() {
+        let bottom: &[&[i64]] = &[&[2, 3, 4, 5]];
+        let one: &[i64] = &[1, 3, 1, 1];
+        let (two, four): (&[&[i64]], &[&[i64]]) = (&[one; 2], &[one; 4]);
+        check(
+            "BN",
+            &[
+                ("", bottom, Some((bottom, two))),
+                ("bn_mode: INFERENCE scale_filler {}", bottom, Some((bottom, two))),
+                ("slope_filler {} bias_filler {} frozen: true", bottom, Some((bottom, four))),
+                ("eps: 0.001", bottom, Some((bottom, four))),
+                ("moving_average: true var_eps: 0.001 axis: 1", bottom, Some((bottom, four))),
+                ("", &[&[3]], None),
+                ("", &[&[2, 3]], None),
+            ],
+        );
+    }
+
+    #[test]
+    fn numbers_of_all_kinds_tell_none() {
+        for (bytes, told) in [(&b"\x0a\x00\x1d\x00\x00\x80\x3f"[..], false), (b"\x28\x01", true)] {
+            let message = read_bytes(bytes, "BNParameter", &Limits::default()).unwrap();
+            assert_eq!(kind(&message).unwrap() == Kind::Slope, told, "{message}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_not_mixed() {
+        for text in ["eps: 0.001 var_eps: 0.001", "moving_average: true axis: 2"] {
+            let case = Case { layer_type: "BN", text, bottoms: &[&[2, 3, 4, 5]], tops: 1 };
+            assert_eq!(case.shapes().unwrap_err().kind(), ErrorKind::Unsupported, "{text}");
+        }
+    }
+}
