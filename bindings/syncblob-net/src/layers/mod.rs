@@ -45,6 +45,8 @@ mod swish;
 #[cfg(test)]
 mod testing;
 mod tile;
+mod unpooling;
+mod upsample;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -146,6 +148,8 @@ static RULES: &[&Rule] = &[
     &activation::THRESHOLD,
     &tile::TILE,
     &reverse::TRANSPOSE,
+    &unpooling::UNPOOLING,
+    &upsample::UPSAMPLE,
 ];
 
 /// What a type of layer means, if it is known.

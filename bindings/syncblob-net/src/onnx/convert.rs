@@ -44,6 +44,8 @@ const FULL_PRECISION: &[&str] = &[
     "PSROIPooling",
     "Reduction",
     "ROIPooling",
+    "Unpooling",
+    "Upsample",
 ];
 
 /// A layer of the graph, its blobs resolved to values: a blob that is written in place is several.
@@ -267,6 +269,9 @@ impl Build<'_, '_> {
             Inferred::Rule(shapes) => {
                 let rule = rule(&step.layer.layer_type)
                     .ok_or_else(|| Error::unsupported("the type is not known"))?;
+                if self.half {
+                    places_fit(step.layer, shapes)?;
+                }
                 let is_precise = FULL_PRECISION.contains(&rule.layer_type);
                 self.precise(step, is_precise, |build, bottoms, tops| {
                     build.emit(step, rule, shapes, bottoms, tops)
@@ -357,6 +362,21 @@ impl Build<'_, '_> {
         let dims = info.shape().iter().map(|&dim| dim as i64).collect();
         let wish = format!("{}.{index}", step.layer.name);
         Ok(self.graph.initializer(wish, DataType::Float, dims, Data::Stored(at)))
+    }
+}
+
+/// Whether the places that a pooling tells are the same in halves, which have not every number.
+fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
+    const MOST: i64 = 1 << 11;
+    let places = match (layer.layer_type.as_str(), shapes.tops.len()) {
+        ("Pooling", 2) => shapes.bottoms[0][2..].iter().product(),
+        _ => 0,
+    };
+    match places {
+        ..=MOST => Ok(()),
+        _ => {
+            Err(Error::unsupported(format_args!("{places} places, which halves do not tell apart")))
+        }
     }
 }
 

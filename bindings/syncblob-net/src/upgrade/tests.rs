@@ -48,9 +48,11 @@ const NETS: &[(&str, &str)] = &[
     // Numbers that a fork gave to other types.
     (
         "layers { type: ARGMAX } layers { type: CONVOLUTION3D convolution_param { num_output: 3 } }
-         layers { type: UPSAMPLE upsample_param { scale: 2 } } layers { type: CROP }",
+         layers { type: UPSAMPLE upsample_param { scale: 2 } } layers { type: CROP }
+         layers { type: UNPOOLING unpooling_param { unpool_size: 9 } } layers { type: BN bn_param {} }",
         "layer { type: 'ArgMax' } layer { type: 'Convolution3D' convolution_param { num_output: 3 } }
-         layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }",
+         layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
+         layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
     // V1's data layers: if one transforms by itself, all get both messages.
     (

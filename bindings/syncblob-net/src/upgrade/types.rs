@@ -82,6 +82,8 @@ const FORKS: &[(usize, &str, &str, &str)] = &[
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),
     (34, "convolution_param", "Convolution3DParameter", "Deconvolution3D"),
     (40, "upsample_param", "UpsampleParameter", "Upsample"),
+    (42, "unpooling_param", "UnpoolingParameter", "Unpooling"),
+    (43, "bn_param", "BNParameter.Mode", "BN"),
 ];
 
 /// The number in V1 of a V0 layer's type.
