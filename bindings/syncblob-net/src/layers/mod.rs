@@ -28,6 +28,7 @@ mod pooling;
 mod power;
 mod prelu;
 mod prior_box;
+mod psroi_pooling;
 mod recurrent;
 mod reduction;
 mod relu;
@@ -35,6 +36,7 @@ mod relu6;
 mod reorg;
 mod reshape;
 mod reverse;
+mod roi_pooling;
 mod scale;
 mod shuffle_channel;
 mod slice;
@@ -122,6 +124,7 @@ static RULES: &[&Rule] = &[
     &swish::MISH,
     &normalize::NORMALIZE,
     &prelu::PRELU,
+    &psroi_pooling::PSROI_POOLING,
     &parameter::PARAMETER,
     &permute::PERMUTE,
     &pooling::POOLING,
@@ -129,6 +132,7 @@ static RULES: &[&Rule] = &[
     &power::POWER,
     &prior_box::PRIOR_BOX,
     &recurrent::RNN,
+    &roi_pooling::ROI_POOLING,
     &relu::RELU,
     &relu6::RELU6,
     &reduction::REDUCTION,

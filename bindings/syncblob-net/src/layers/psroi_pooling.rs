@@ -1,0 +1,229 @@
+//! The means of bins of regions, each bin from channels of its own: R-FCN's layer, as its source has
+//! it. The corners are rounded, then scaled; the second is one further; a region is at least a tenth
+//! of a pixel wide. A bin is what it touches, inside the image; one that is empty is 0.
+//!
+//! The sums are differences of sums over all that is above and left, which need doubles.
+
+use super::pooling::plane;
+use super::roi_pooling::{regions, rows};
+use super::{constants, fixed, size, Rule, Setup, Shapes};
+use crate::onnx::{Emit, Node, Value};
+use crate::{Error, Result};
+
+pub(super) static PSROI_POOLING: Rule = Rule {
+    layer_type: "PSROIPooling",
+    parameters: Some("psroi_pooling_param"),
+    bottoms: (2, 2),
+    tops: (1, 1),
+    shapes,
+    emit,
+};
+
+const FLOAT: i64 = 1;
+const INT64: i64 = 7;
+const DOUBLE: i64 = 11;
+
+/// Channels of the top, and bins along a side.
+fn sizes(setup: &Setup<'_>) -> Result<[i64; 2]> {
+    let [outputs, bins] =
+        ["output_dim", "group_size"].map(|name| size(setup.parameters.int(name).into()));
+    let (outputs, bins) = (outputs?, bins?);
+    plane(&setup.bottoms[0])?;
+    let channels = i128::from(outputs) * i128::from(bins) * i128::from(bins);
+    match i128::from(setup.bottoms[0][1]) {
+        has if has == channels && channels > 0 => Ok([outputs, bins]),
+        has => {
+            let text = format_args!("{has} channels for {outputs} in {bins} by {bins} bins");
+            Err(Error::invalid(text))
+        }
+    }
+}
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    let [outputs, bins] = sizes(setup)?;
+    Ok(Shapes::top(vec![regions(setup)?, outputs, bins, bins]))
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    fixed(e, 1..4)?;
+    let rows = rows(e);
+    let corners = corners(e, rows);
+    let bounds = bounds(e, corners)?;
+    let images = part(e, rows, 1, 0, 1);
+    let (sums, area) = (sums(e, &bounds, images)?, area(e, &bounds));
+    let mean = e.node("Div").input(sums).input(area).value(e);
+    e.node("Cast").int("to", FLOAT).input(mean).top(e, 0);
+    Ok(())
+}
+
+fn cast(e: &mut Emit<'_>, value: Value, to: i64) -> Value {
+    e.node("Cast").int("to", to).input(value).value(e)
+}
+
+fn binary(e: &mut Emit<'_>, op: &'static str, left: Value, right: Value) -> Value {
+    e.node(op).input(left).input(right).value(e)
+}
+
+fn unary(e: &mut Emit<'_>, op: &'static str, value: Value) -> Value {
+    e.node(op).input(value).value(e)
+}
+
+/// What lies from one place to another along an axis.
+fn part(e: &mut Emit<'_>, value: Value, axis: i64, from: i64, to: i64) -> Value {
+    let bounds = [from, to, axis].map(|bound| e.ints(&[bound]));
+    e.node("Slice").input(value).inputs(bounds).value(e)
+}
+
+fn reshaped(e: &mut Emit<'_>, value: Value, dims: &[i64]) -> Value {
+    let dims = e.ints(dims);
+    e.node("Reshape").input(value).input(dims).value(e)
+}
+
+/// Where regions begin and end, x and y, in pixels of the bottom.
+struct Corners {
+    begin: Value,
+    end: Value,
+}
+
+fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
+    let rounded = rounded(e, rows);
+    let (one, scale) = (e.float(1.0), e.float(e.parameters.float("spatial_scale")));
+    let (begin, end) = (part(e, rounded, 1, 1, 3), part(e, rounded, 1, 3, 5));
+    let end = binary(e, "Add", end, one);
+    Corners { begin: binary(e, "Mul", begin, scale), end: binary(e, "Mul", end, scale) }
+}
+
+/// Halves go away from 0, unlike those of ONNX's own `Round`; a double holds what is added.
+fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
+    let half = e.float(0.5);
+    let [value, half] = [value, half].map(|value| cast(e, value, DOUBLE));
+    let (sign, size) = (unary(e, "Sign", value), unary(e, "Abs", value));
+    let size = binary(e, "Add", size, half);
+    let size = unary(e, "Floor", size);
+    let rounded = binary(e, "Mul", sign, size);
+    cast(e, rounded, FLOAT)
+}
+
+/// Of each region the bins' beginnings and ends: regions, x and y, bins.
+struct Bounds {
+    begin: Value,
+    end: Value,
+}
+
+/// A place is rounded once, as processors do that multiply and add in one step: the layer was
+/// written for them alone, and it may decide whether a bin is empty.
+#[allow(clippy::cast_precision_loss)] // fewer bins than channels
+fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
+    let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
+    let (least, number) = (e.float(0.1), e.float(bins as f32));
+    let size = binary(e, "Sub", end, begin);
+    let size = binary(e, "Max", size, least);
+    let size = binary(e, "Div", size, number);
+    let [begin, size] = [begin, size].map(|value| {
+        let value = reshaped(e, value, &[-1, 2, 1]);
+        cast(e, value, DOUBLE)
+    });
+    let limits = e.floats(&[2, 1], &[width as f32, height as f32]);
+    let mut bound = |op, first: i64| {
+        let steps: Vec<f32> = (first..first + bins).map(|step| step as f32).collect();
+        let steps = e.floats(&[bins], &steps);
+        let steps = cast(e, steps, DOUBLE);
+        let offset = binary(e, "Mul", size, steps);
+        let place = binary(e, "Add", offset, begin);
+        let place = cast(e, place, FLOAT);
+        let place = unary(e, op, place);
+        let zero = e.float(0.0);
+        let place = binary(e, "Max", place, zero);
+        binary(e, "Min", place, limits)
+    };
+    Ok(Bounds { begin: bound("Floor", 0), end: bound("Ceil", 1) })
+}
+
+/// The pixels of each bin, at least 1: regions, one, rows, columns.
+fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
+    let lengths = binary(e, "Sub", bounds.end, bounds.begin);
+    let [width, height] = along(e, lengths);
+    let (area, one) = (binary(e, "Mul", width, height), e.float(1.0));
+    let area = binary(e, "Max", area, one);
+    cast(e, area, DOUBLE)
+}
+
+/// What regions have along x and along y, so that it broadcasts over rows and columns of bins.
+fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
+    [(0, [-1, 1, 1, 0]), (1, [-1, 1, 0, 1])].map(|(axis, mut dims)| {
+        let one = part(e, value, 1, axis, axis + 1);
+        for dim in dims.iter_mut().filter(|dim| **dim == 0) {
+            *dim = e.top_shapes[0][3];
+        }
+        reshaped(e, one, &dims)
+    })
+}
+
+/// The sums of bins: regions, outputs, rows, columns.
+fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
+    let (table, [_, width]) = (table(e), plane(&e.bottom_shapes[0])?);
+    let planes = planes(e, images)?;
+    let pitch = e.ints(&[width + 1]);
+    let [begin, end] = [bounds.begin, bounds.end].map(|bound| {
+        let bound = cast(e, bound, INT64);
+        let [x, y] = along(e, bound);
+        (x, binary(e, "Mul", y, pitch))
+    });
+    let mut at = |x, y| {
+        let place = binary(e, "Add", x, y);
+        let place = binary(e, "Add", place, planes);
+        e.node("Gather").input(table).input(place).value(e)
+    };
+    let [right_end, right_begin] = [end.1, begin.1].map(|y| at(end.0, y));
+    let [left_end, left_begin] = [end.1, begin.1].map(|y| at(begin.0, y));
+    let right = binary(e, "Sub", right_end, right_begin);
+    let left = binary(e, "Sub", left_end, left_begin);
+    Ok(binary(e, "Sub", right, left))
+}
+
+/// Of every place the sum over all that is above and left of it, one row and column more than the
+/// bottom has, in one vector.
+fn table(e: &mut Emit<'_>) -> Value {
+    let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
+    let padded = e.node("Pad").input(e.bottom(0)).input(border).value(e);
+    let mut sums = cast(e, padded, DOUBLE);
+    for axis in [2, 3] {
+        let axis = e.ints_of(&[], &[axis]);
+        sums = Node::new("CumSum").input(sums).input(axis).value(e);
+    }
+    reshaped(e, sums, &[-1])
+}
+
+/// Where in the table the plane of each bin begins: regions, outputs, rows, columns.
+fn planes(e: &mut Emit<'_>, images: Value) -> Result<Value> {
+    let ([outputs, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
+    let channels = constants(&[outputs, bins, bins])?;
+    let area = size(i128::from(height + 1) * i128::from(width + 1))?;
+    let offsets: Vec<i64> = (0..channels).map(|channel| channel * area).collect();
+    let offsets = e.ints_of(&[1, outputs, bins, bins], &offsets);
+    let pitch = e.ints(&[channels * area]);
+    let images = cast(e, images, INT64);
+    let images = binary(e, "Mul", images, pitch);
+    let images = reshaped(e, images, &[-1, 1, 1, 1]);
+    Ok(binary(e, "Add", images, offsets))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn each_bin_has_its_channels() {
+        let text = "output_dim: 5 group_size: 3 spatial_scale: 0.0625";
+        check(
+            "PSROIPooling",
+            &[
+                (text, &[&[2, 45, 9, 8], &[7, 5]], Some((&[&[7, 5, 3, 3]], &[]))),
+                (text, &[&[2, 44, 9, 8], &[7, 5]], None),
+                (text, &[&[2, 45, 9, 8], &[7, 6]], None),
+                ("output_dim: 0 group_size: 0", &[&[2, 0, 9, 8], &[7, 5]], None),
+                ("output_dim: 5 group_size: 2147483647", &[&[2, 45, 9, 8], &[7, 5]], None),
+            ],
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! The maxima of bins of regions: Fast R-CNN's layer, as its source has it. A region is an image's
+//! number and two corners, both inside, whose coordinates are scaled, then rounded; a bin that is
+//! empty is 0. ONNX leaves the rounding open; onnxruntime's is the same, halves included.
+
+use super::pooling::plane;
+use super::{count, fixed, size, Rule, Setup, Shapes};
+use crate::onnx::{Emit, Value};
+use crate::{Error, Result};
+
+pub(super) static ROI_POOLING: Rule = Rule {
+    layer_type: "ROIPooling",
+    parameters: Some("roi_pooling_param"),
+    bottoms: (2, 2),
+    tops: (1, 1),
+    shapes,
+    emit,
+};
+
+/// The number of regions: each is 5 numbers.
+pub(super) fn regions(setup: &Setup<'_>) -> Result<i64> {
+    match &*setup.bottoms[1] {
+        [number, rest @ ..] if rest.len() < 4 && matches!(count(rest), Ok(5)) => Ok(*number),
+        other => Err(Error::invalid(format_args!("regions {other:?}, not 5 numbers each"))),
+    }
+}
+
+/// The regions, each a row.
+pub(super) fn rows(e: &mut Emit<'_>) -> Value {
+    if e.bottom_shapes[1].len() == 2 {
+        return e.bottom(1);
+    }
+    let dims = e.ints(&[-1, 5]);
+    e.node("Reshape").input(e.bottom(1)).input(dims).value(e)
+}
+
+fn bins(setup: &Setup<'_>) -> Result<[i64; 2]> {
+    match ["pooled_h", "pooled_w"].map(|name| size(setup.parameters.int(name).into())) {
+        [Ok(height @ 1..), Ok(width @ 1..)] => Ok([height, width]),
+        _ => Err(Error::invalid("it needs a pooled_h and a pooled_w, above 0")),
+    }
+}
+
+fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
+    plane(&setup.bottoms[0])?;
+    let ([height, width], channels) = (bins(setup)?, setup.bottoms[0][1]);
+    Ok(Shapes::top(vec![regions(setup)?, channels, height, width]))
+}
+
+fn emit(e: &mut Emit<'_>) -> Result<()> {
+    fixed(e, 2..4)?;
+    let (bins, scale) = (bins(&e.setup())?, e.parameters.float("spatial_scale"));
+    let rows = rows(e);
+    let node = e.node("MaxRoiPool").ints("pooled_shape", bins).float("spatial_scale", scale);
+    node.input(e.bottom(0)).input(rows).top(e, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layers::testing::check;
+
+    #[test]
+    fn each_region_is_five_numbers() {
+        let top: &[&[i64]] = &[&[7, 3, 4, 6]];
+        let bins = "pooled_h: 4 pooled_w: 6 spatial_scale: 0.0625";
+        check(
+            "ROIPooling",
+            &[
+                (bins, &[&[2, 3, 9, 9], &[7, 5]], Some((top, &[]))),
+                (bins, &[&[2, 3, 9, 9], &[7, 5, 1, 1]], Some((top, &[]))),
+                (bins, &[&[2, 3, 9, 9], &[7, 4]], None),
+                (bins, &[&[2, 3, 9, 9], &[]], None),
+                (bins, &[&[2, 3, 9, 9], &[0, i64::MAX, i64::MAX]], None),
+                (bins, &[&[3, 9, 9], &[7, 5]], None),
+                ("pooled_h: 4", &[&[2, 3, 9, 9], &[7, 5]], None),
+            ],
+        );
+    }
+}
