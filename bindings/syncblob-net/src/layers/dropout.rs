@@ -1,4 +1,4 @@
-//! In phase TEST nothing is dropped.
+//! In phase TEST nothing is dropped, nor are whole channels, which ENet's layer does.
 
 use super::{Rule, PLAIN};
 use crate::onnx::Emit;
@@ -6,6 +6,20 @@ use crate::Result;
 
 pub(super) static DROPOUT: Rule =
     Rule { layer_type: "Dropout", parameters: Some("dropout_param"), emit, ..PLAIN };
+
+pub(super) static SPATIAL_DROPOUT: Rule = Rule {
+    layer_type: "SpatialDropout",
+    parameters: Some("spatial_dropout_param"),
+    emit: pass,
+    ..PLAIN
+};
+
+#[allow(clippy::unnecessary_wraps)] // a rule's
+fn pass(e: &mut Emit<'_>) -> Result<()> {
+    e.ignore(["dropout_ratio"]);
+    e.pass(0, 0);
+    Ok(())
+}
 
 /// With `scale_train: false`, a field of forks, training does not scale what it keeps, so that
 /// phase TEST does.

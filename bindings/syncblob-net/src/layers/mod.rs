@@ -97,6 +97,7 @@ static RULES: &[&Rule] = &[
     &batch_norm::BATCH_NORM,
     &batch_reindex::BATCH_REINDEX,
     &scale::BIAS,
+    &relu6::CLIP,
     &concat::CONCAT,
     &reverse::CONTINUATION_INDICATOR,
     &convolution::CONVOLUTION,
@@ -123,6 +124,7 @@ static RULES: &[&Rule] = &[
     &mvn::MVN,
     &swish::MISH,
     &normalize::NORMALIZE,
+    &normalize::NORMALIZE_BBOX,
     &prelu::PRELU,
     &psroi_pooling::PSROI_POOLING,
     &parameter::PARAMETER,
@@ -146,6 +148,7 @@ static RULES: &[&Rule] = &[
     &split::SILENCE,
     &slice::SLICE,
     &softmax::SOFTMAX,
+    &dropout::SPATIAL_DROPOUT,
     &split::SPLIT,
     &swish::SWISH,
     &activation::TANH,
@@ -162,8 +165,12 @@ pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
 }
 
 /// Another field that holds the parameters of a type, in some fork.
-const OTHER_FIELDS: &[(&str, &str)] =
-    &[("Convolution3D", "convolution3d_param"), ("Pooling3D", "pooling3d_param")];
+const OTHER_FIELDS: &[(&str, &str)] = &[
+    ("Convolution3D", "convolution3d_param"),
+    ("Normalize", "normalize_bbox_param"),
+    ("NormalizeBBox", "normalize_bbox_param"),
+    ("Pooling3D", "pooling3d_param"),
+];
 
 impl Layer {
     /// The field that holds the parameters of its type.

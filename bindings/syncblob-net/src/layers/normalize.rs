@@ -1,4 +1,5 @@
-//! A blob over the root of its sum of squares, times weights: SSD's layer.
+//! A blob over the root of its sum of squares, times weights: SSD's layer, which some of its
+//! descendants call another name.
 
 use super::{fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -6,6 +7,9 @@ use crate::{Error, Result};
 
 pub(super) static NORMALIZE: Rule =
     Rule { layer_type: "Normalize", parameters: Some("norm_param"), shapes, emit, ..PLAIN };
+
+pub(super) static NORMALIZE_BBOX: Rule =
+    Rule { layer_type: "NormalizeBBox", parameters: Some("norm_param"), shapes, emit, ..PLAIN };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];

@@ -1,7 +1,8 @@
 //! The boxes that SSD's detections are relative to. They depend on shapes alone: a constant.
+//! TextBoxes' have several centres in each place, in OpenCV's words `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes};
-use crate::message::Message;
+use crate::message::{Message, Place};
 use crate::onnx::Emit;
 use crate::{Error, ErrorKind, Result};
 
@@ -16,8 +17,8 @@ pub(super) static PRIOR_BOX: Rule = Rule {
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (height, width) = extent(&setup.bottoms[0])?;
-    let priors = priors_of(setup.parameters)?.len() as i64;
-    let count = constants(&[height, width, priors, 2, 4])?;
+    let priors = priors_of(setup.parameters)?.len() * offsets(setup.parameters)?.len();
+    let count = constants(&[height, width, priors as i64, 2, 4])?;
     Ok(Shapes::top(vec![1, 2, count / 2]))
 }
 
@@ -81,6 +82,26 @@ fn ratios(p: &Message) -> Result<Vec<f32>> {
     Ok(ratios)
 }
 
+/// Where in a place the centres are, down and across.
+fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
+    let (down, across) = (p.floats("offset_h"), p.floats("offset_w"));
+    let mut fields = p.all("offset_h").chain(p.all("offset_w"));
+    if fields.any(|field| matches!(field.place(), Place::Byte(_))) {
+        return Err(Error::unsupported(
+            "fields 14 and 15 are offset_h and offset_w in models of some forks, and other sizes \
+             in those of others; a prototxt has their names",
+        ));
+    }
+    match (down.len(), across.len()) {
+        (0, 0) => Ok(vec![(p.float("offset"), p.float("offset"))]),
+        (h, w) if h == w && h > 2 => Err(Error::unsupported(
+            "offset_h and offset_w three times or more, which has no meaning",
+        )),
+        (h, w) if h == w => Ok(down.into_iter().zip(across).collect()),
+        _ => Err(Error::invalid("offset_h and offset_w must be given as often")),
+    }
+}
+
 /// Two sizes, given apart, as one for both, or not at all: then 0.
 fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
     let number = |name| match p.get(name) {
@@ -113,12 +134,17 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     if step.0 == 0.0 {
         step = (image.0 / rows as f32, image.1 / columns as f32);
     }
-    let (offset, clip) = (p.float("offset"), p.bool("clip"));
+    let (offsets, clip) = (offsets(p)?, p.bool("clip"));
     let mut values = Vec::new();
     for row in 0..rows {
         for column in 0..columns {
-            let (x, y) = ((column as f32 + offset) * step.1, (row as f32 + offset) * step.0);
-            for (width, height) in &priors {
+            let centres = offsets.iter();
+            let centres = centres.map(|(down, across)| {
+                ((column as f32 + across) * step.1, (row as f32 + down) * step.0)
+            });
+            for ((width, height), (x, y)) in
+                priors.iter().flat_map(|prior| centres.clone().map(move |centre| (prior, centre)))
+            {
                 let ends = |center: f32, size: f32, image: f32| {
                     let (center, half) = (f64::from(center), f64::from(size) / 2.0);
                     [-half, half].map(|side| ((center + side) / f64::from(image)) as f32)

@@ -1,11 +1,26 @@
-//! ReLU that ends at a limit, which is 6 if none is given. Of MobileNet's and YOLO's forks.
+//! ReLU that ends at a limit, which is 6 if none is given, of MobileNet's and YOLO's forks; and what
+//! ends at two, which Caffe has since 2018.
 
 use super::{Rule, PLAIN};
 use crate::onnx::Emit;
-use crate::Result;
+use crate::{Error, Result};
 
 pub(super) static RELU6: Rule =
     Rule { layer_type: "ReLU6", parameters: Some("relu6_param"), emit, ..PLAIN };
+
+pub(super) static CLIP: Rule =
+    Rule { layer_type: "Clip", parameters: Some("clip_param"), emit: clip, ..PLAIN };
+
+/// Caffe needs both limits. ONNX, as Caffe, takes the upper limit last.
+fn clip(e: &mut Emit<'_>) -> Result<()> {
+    let p = e.parameters;
+    if !p.has("min") || !p.has("max") {
+        return Err(Error::invalid("it needs a min and a max"));
+    }
+    let limits = [p.float("min"), p.float("max")].map(|limit| e.float(limit));
+    e.node("Clip").input(e.bottom(0)).inputs(limits).top(e, 0);
+    Ok(())
+}
 
 /// Forks name the limit in two ways.
 fn emit(e: &mut Emit<'_>) -> Result<()> {

@@ -40,6 +40,7 @@ const FULL_PRECISION: &[&str] = &[
     "Embed",
     "MVN",
     "Normalize",
+    "NormalizeBBox",
     "PriorBox",
     "PSROIPooling",
     "Reduction",
