@@ -50,6 +50,7 @@ full_steps() {
     windows_full_steps
     zig_full_steps
     cuda_full_steps
+    forks_full_steps
     lint_full_steps
     documents_full_steps
     prove_full_steps

@@ -76,7 +76,7 @@ def main():
     parser.add_argument("rows", nargs="*", metavar="ROW")
     arguments = parser.parse_intermixed_args()
     failed = passed = 0
-    for row in arguments.rows or cases.TABLES:
+    for row in arguments.rows or cases.OF_CAFFE:
         found = answer(arguments.forward.resolve(), row)
         if arguments.write:
             found.write()

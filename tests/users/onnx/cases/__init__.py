@@ -5,11 +5,13 @@ import zlib
 from drawing import Draw
 from nets import Net
 
-from . import activation, arithmetic, convolution, detection, normalisation, pooling, reshaping, wiring
+from . import activation, arithmetic, convolution, detection, forks, normalisation, pooling, reshaping, wiring
 
 TABLES = {}
 for _group in (convolution, pooling, reshaping, detection, activation, normalisation, arithmetic, wiring):
     TABLES.update(_group.TABLE)
+OF_CAFFE = tuple(TABLES)
+TABLES.update(forks.TABLE)
 
 
 class Case:

@@ -1,0 +1,268 @@
+"""What layers of forks compute, in NumPy: from the forks' sources, where OpenCV's importer has not
+the layer. Sums are doubles."""
+
+import numpy
+
+
+def run(net):
+    """The outputs of a net of these layers: the blobs that no other layer reads."""
+    blobs = dict(net.inputs)
+    weights = {name: arrays for name, _, arrays in net.weights}
+    for layer in net.messages:
+        if layer["type"] == "Input":
+            continue
+        bottoms = [blobs[name] for name in layer["bottom"]]
+        tops = LAYERS[layer["type"]](layer, bottoms, weights.get(layer["name"], []))
+        blobs.update(zip(layer["top"], (top.astype(numpy.float32) for top in tops)))
+    return {name: blobs[name] for name in output_names(net)}
+
+
+def output_names(net):
+    """In Caffe's order."""
+    written = {}
+    for layer in net.messages:
+        for name in layer.get("bottom", []):
+            written.pop(name, None)
+        tops = layer["top"]
+        written.update(dict.fromkeys([tops] if isinstance(tops, str) else tops))
+    return list(written)
+
+
+def parameters_of(layer, *names):
+    return next((layer[name] for name in names if name in layer), {})
+
+
+def pair(parameters, both, default, suffixes="hw"):
+    """A field for height and width, or one for each."""
+    names = [f"{both.replace('_size', '')}_{suffix}" for suffix in suffixes]
+    return [parameters.get(name, parameters.get(both, default)) for name in names]
+
+
+def power(layer, bottoms, _):
+    p = layer.get("power_param", {})
+    return [bottoms[0] * numpy.float32(p.get("scale", 1)) + numpy.float32(p.get("shift", 0))]
+
+
+def pooling_mask(layer, bottoms, _):
+    """Windows side by side, the last of them cut where the image ends."""
+    (data,), p = bottoms, layer["pooling_param"]
+    kernel = pair(p, "kernel_size", None)
+    height, width = data.shape[2:]
+    numbers = [-(-size // step) for size, step in zip((height, width), kernel)]
+    values, places = (numpy.empty([*data.shape[:2], *numbers], numpy.float32) for _ in range(2))
+    for at in numpy.ndindex(*values.shape):
+        top, left = at[2] * kernel[0], at[3] * kernel[1]
+        window = data[at[0], at[1], top:top + kernel[0], left:left + kernel[1]]
+        row, column = numpy.unravel_index(window.argmax(), window.shape)
+        values[at], places[at] = window[row, column], (top + row) * width + left + column
+    return values, places
+
+
+def scatter(values, places, sides):
+    top = numpy.zeros([*values.shape[:2], sides[0] * sides[1]], numpy.float32)
+    for at in numpy.ndindex(*values.shape):
+        top[at[0], at[1], int(places[at])] = values[at]
+    return [top.reshape([*values.shape[:2], *sides])]
+
+
+def upsample(layer, bottoms, _):
+    p = parameters_of(layer, "upsample_param")
+    if len(bottoms) == 1:
+        return [bottoms[0].repeat(p.get("scale", 1), 2).repeat(p.get("scale", 1), 3)]
+    if "upsample_h" in p:
+        return scatter(*bottoms, (p["upsample_h"], p["upsample_w"]))
+    sides = [size * scale - p.get(f"pad_out_{axis}", 0)
+             for axis, size, scale in zip("hw", bottoms[0].shape[2:], pair(p, "scale", 2))]
+    return scatter(*bottoms, sides)
+
+
+def unpooling(layer, bottoms, _):
+    return scatter(*bottoms, pair(layer["unpooling_param"], "unpool_size", None))
+
+
+def normalized(data, eps, mean=None, variance=None):
+    data = data.astype(numpy.float64)
+    if mean is None:
+        mean, variance = data.mean((0, 2, 3), keepdims=True), data.var((0, 2, 3), keepdims=True)
+    return (data - mean) / numpy.sqrt(variance + eps)
+
+
+def normalize(layer, bottoms, blobs):
+    p = parameters_of(layer, "norm_param", "normalize_bbox_param")
+    data, (factor,) = bottoms[0].astype(numpy.float64), blobs
+    axes = (1, 2, 3) if p.get("across_spatial", True) else 1
+    norm = numpy.sqrt((data * data).sum(axes, keepdims=True) + p.get("eps", 1e-10))
+    return [data / norm * (factor if factor.ndim == 0 else factor.reshape([-1, 1, 1]))]
+
+
+def bn(layer, bottoms, blobs):
+    (data,), p, (scale, shift, *stored) = bottoms, parameters_of(layer, "bn_param"), blobs
+    if p.get("bn_mode") == "INFERENCE":
+        normal = data.astype(numpy.float64)
+    elif not stored:
+        normal = normalized(data, 1e-9)
+    elif "var_eps" in p:
+        normal = normalized(data, p["var_eps"], *(stored if p.get("moving_average") else []))
+    else:
+        normal = normalized(data, p.get("eps", 1e-5), *stored)
+    return [normal * scale + shift]
+
+
+def convolution(data, weights, bias, strides, pads, dilations):
+    """Over any number of axes, each output from all channels."""
+    axes = len(strides)
+    data = numpy.pad(data.astype(numpy.float64), [(0, 0), (0, 0), *zip(pads, pads)])
+    kernel = weights.shape[2:]
+    numbers = [(size - dilation * (length - 1) - 1) // stride + 1 for size, dilation, length, stride
+               in zip(data.shape[2:], dilations, kernel, strides)]
+    top = numpy.zeros([len(data), len(weights), *numbers])
+    for at in numpy.ndindex(*kernel):
+        begin = [place * dilation for place, dilation in zip(at, dilations)]
+        part = data[(..., *(slice(first, first + (number - 1) * stride + 1, stride)
+                            for first, number, stride in zip(begin, numbers, strides)))]
+        top += numpy.einsum("nc...,oc->no...", part, weights[(..., *at)])
+    return top + bias.reshape([-1] + [1] * axes)
+
+
+def bias_of(blobs):
+    return blobs[1].reshape(-1) if len(blobs) > 1 else numpy.zeros(len(blobs[0]))
+
+
+def depthwise(layer, bottoms, blobs):
+    (data,), p = bottoms, layer["convolution_param"]
+    dilations = [p.get("dilation", 1)] * 2
+    bias = bias_of(blobs)
+    return [numpy.concatenate([
+        convolution(data[:, [channel]], blobs[0][[channel]], bias[[channel]],
+                    pair(p, "stride", 1), pair(p, "pad", 0), dilations)
+        for channel in range(data.shape[1])], 1)]
+
+
+def c3d_convolution(layer, bottoms, blobs):
+    p = parameters_of(layer, "convolution_param", "convolution3d_param")
+    strides, pads = ([p.get(f"temporal_{name}", default), *[p.get(name, default)] * 2]
+                     for name, default in (("stride", 1), ("pad", 0)))
+    return [convolution(bottoms[0], blobs[0], bias_of(blobs), strides, pads, [1] * 3)]
+
+
+def c3d_pooling(layer, bottoms, _):
+    (data,), p = bottoms, parameters_of(layer, "pooling_param", "pooling3d_param")
+    kernels = [p["kernel_depth"], *[p["kernel_size"]] * 2]
+    strides = [p.get("temporal_stride", 1), *[p.get("stride", 1)] * 2]
+    pads = [0, *[p.get("pad", 0)] * 2]
+    sizes = data.shape[2:]
+    numbers = [-(-(size + 2 * pad - kernel) // stride) + 1
+               for size, pad, kernel, stride in zip(sizes, pads, kernels, strides)]
+    top = numpy.empty([*data.shape[:2], *numbers])
+    for at in numpy.ndindex(*numbers):
+        begins = [place * stride - pad for place, stride, pad in zip(at, strides, pads)]
+        ends = [min(begin + kernel, size + pad)
+                for begin, kernel, size, pad in zip(begins, kernels, sizes, pads)]
+        part = data[(..., *(slice(max(begin, 0), end) for begin, end in zip(begins, ends)))]
+        if p.get("pool") == "AVE":
+            area = numpy.prod([end - begin for begin, end in zip(begins, ends)])
+            top[(..., *at)] = part.sum((2, 3, 4), dtype=numpy.float64) / area
+        else:
+            top[(..., *at)] = part.max((2, 3, 4))
+    return [top]
+
+
+def interp(layer, bottoms, _):
+    """The corners stay where they are; what is between them is linear."""
+    (data,), p = bottoms, layer["interp_param"]
+    before, behind = (-p.get(name, 0) for name in ("pad_beg", "pad_end"))
+    data = data[:, :, before:data.shape[2] - behind, before:data.shape[3] - behind].astype(numpy.float64)
+    for axis in (2, 3):
+        size = data.shape[axis]
+        steps = (size - 1) // p["shrink_factor"] * p.get("zoom_factor", 1)
+        places = numpy.arange(steps + 1) * ((size - 1) / max(steps, 1))
+        low = numpy.floor(places + 1e-9).astype(int)
+        part = (places - low).reshape([-1 if axis == each else 1 for each in range(4)])
+        high = numpy.minimum(low + 1, size - 1)
+        data = data.take(low, axis) * (1 - part) + data.take(high, axis) * part
+    return [data]
+
+
+def axpy(_, bottoms, __):
+    scale, x, y = bottoms
+    return [scale * x + y]
+
+
+def reorg(layer, bottoms, _):
+    """Darknet's: as if the bottom had the other sizes."""
+    (data,), p = bottoms, layer["reorg_param"]
+    stride, reverse = p["stride"], p.get("reverse", False)
+    number, channels, height, width = data.shape
+    few = channels // (stride * stride)
+    many, large = (number, channels, height, width), (number, few, height * stride, width * stride)
+    source, top = data.reshape(many if reverse else large), numpy.empty(large if reverse else many)
+    for image, channel, row, column in numpy.ndindex(*many):
+        offset = channel // few
+        at = (image, channel % few, row * stride + offset // stride, column * stride + offset % stride)
+        if reverse:
+            top[at] = source[image, channel, row, column]
+        else:
+            top[image, channel, row, column] = source[at]
+    shape = large if reverse else (number, channels * stride * stride, height // stride, width // stride)
+    return [top.reshape(shape)]
+
+
+def sigmoid(values):
+    return 1 / (1 + numpy.exp(-values))
+
+
+def gate(layer, bottoms, _):
+    x = bottoms[0].astype(numpy.float64)
+    if layer["type"] == "Swish":
+        return [x * sigmoid(parameters_of(layer, "swish_param").get("beta", 1) * x)]
+    if layer["type"] == "HardSigmoid":
+        p = parameters_of(layer, "hardsigmoid_param")
+        return [numpy.clip(p.get("alpha", 0.2) * x + p.get("beta", 0.5), 0, 1)]
+    if layer["type"] == "Clip":
+        return [numpy.clip(x, layer["clip_param"]["min"], layer["clip_param"]["max"])]
+    return [{"ReLU6": lambda: numpy.clip(x, 0, 6),
+             "Mish": lambda: x * numpy.tanh(numpy.log1p(numpy.exp(x))),
+             "SpatialDropout": lambda: x,
+             "HardSwish": lambda: x * numpy.clip(x / 6 + 0.5, 0, 1)}[layer["type"]]()]
+
+
+def transpose(layer, bottoms, _):
+    return [bottoms[0].transpose(layer["transpose_param"]["dim"])]
+
+
+def reverse(layer, bottoms, _):
+    return [numpy.flip(bottoms[0], parameters_of(layer, "reverse_param").get("axis", 0))]
+
+
+def continuation_indicator(layer, *_):
+    p = layer["continuation_indicator_param"]
+    top = numpy.ones([p["time_step"], p["batch_size"]])
+    top[0] = 0
+    return [top]
+
+
+LAYERS = {
+    "Axpy": axpy,
+    "BN": bn,
+    "Clip": gate,
+    "ContinuationIndicator": continuation_indicator,
+    "Convolution3D": c3d_convolution,
+    "DepthwiseConvolution": depthwise,
+    "HardSigmoid": gate,
+    "HardSwish": gate,
+    "Interp": interp,
+    "Mish": gate,
+    "Normalize": normalize,
+    "NormalizeBBox": normalize,
+    "Pooling": pooling_mask,
+    "Pooling3D": c3d_pooling,
+    "Power": power,
+    "ReLU6": gate,
+    "Reorg": reorg,
+    "Reverse": reverse,
+    "SpatialDropout": gate,
+    "Swish": gate,
+    "Transpose": transpose,
+    "Unpooling": unpooling,
+    "Upsample": upsample,
+}
