@@ -12,6 +12,7 @@ mod onnx;
 mod print;
 mod schema;
 mod shapes;
+mod state_dict;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -26,4 +27,5 @@ pub use message::{Field, Message, Place, Value};
 pub use net::{Layer, Net, NetOptions, Shape};
 pub use onnx::{Dim, Mean, Onnx, OnnxOptions, Preprocessing, Sink};
 pub use shapes::BlobShapes;
+pub use state_dict::{StateTensor, StateValues};
 pub use upgrade::Upgraded;

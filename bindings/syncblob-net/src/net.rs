@@ -53,7 +53,7 @@ impl Layer {
         &self.message
     }
 
-    fn new(message: Message) -> Self {
+    pub(crate) fn new(message: Message) -> Self {
         let all = |field| message.texts(field).into_iter().map(readable).collect();
         Self {
             name: readable(message.text("name")),
