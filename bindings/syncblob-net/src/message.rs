@@ -112,6 +112,14 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
+    /// Whether a message may have several of it; one that the schema does not know may.
+    pub fn is_repeated(&self) -> bool {
+        match &self.label {
+            Label::Known(info) => info.repeated,
+            Label::Unknown(_) => true,
+        }
+    }
+
     pub(crate) fn is_known(&self) -> bool {
         matches!(self.label, Label::Known(_))
     }

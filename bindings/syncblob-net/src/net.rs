@@ -197,6 +197,11 @@ impl Net {
         &self.outputs
     }
 
+    /// The model that its weights are in, if it has any.
+    pub fn model(&self) -> Option<&Model> {
+        self.model.as_deref()
+    }
+
     /// What was left out or changed, a sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

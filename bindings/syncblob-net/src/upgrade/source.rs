@@ -43,12 +43,28 @@ fn message_of(model: &Model, limits: &Limits) -> Result<Message> {
     let mut used = Used::new(limits);
     let mut net = read_bytes(&model.message()?, "NetParameter", &mut used)?;
     for layer in model {
-        let (field, kind) = match layer.generation() {
-            Generation::Current => ("layer", "LayerParameter"),
-            _ => ("layers", "V1LayerParameter"),
-        };
+        let (field, kind) = kind_of(&layer);
         let layer = read_bytes(&layer.message()?, kind, &mut used)?;
         net.push(field, Value::Message(Box::new(layer)));
     }
     Ok(net)
+}
+
+/// The net's field for a layer, and the type of the layer's message.
+fn kind_of(layer: &syncblob::Layer<'_>) -> (&'static str, &'static str) {
+    match layer.generation() {
+        Generation::Current => ("layer", "LayerParameter"),
+        _ => ("layers", "V1LayerParameter"),
+    }
+}
+
+impl Message {
+    /// What a model says of a layer, in the layer's own generation, without the blobs.
+    ///
+    /// # Errors
+    /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
+    /// bytes; [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
+    pub fn of_layer(layer: &syncblob::Layer<'_>, limits: &Limits) -> Result<Self> {
+        read_bytes(&layer.message()?, kind_of(layer).1, &mut Used::new(limits))
+    }
 }
