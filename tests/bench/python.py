@@ -101,7 +101,7 @@ def by_protobuf(path):
 def by_syncblob(path):
     import numpy  # noqa: F401: before the clock runs
     import syncblob
-    return lambda: syncblob.load(path).state_dict(apply_scale=False)
+    return lambda: syncblob.load(path).state_dict(names="caffe")
 
 
 def by_opencv(path, prototxt):

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use syncblob::{BlobAny, Context, Dtype, ErrorKind};
 
-pub use self::caffe::{layers, name_of_no_layer, unique_names, Names};
+pub use self::caffe::{name_of_no_layer, unique_names, Names};
 pub use self::format::FileFormat;
 pub use self::notes::{Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;

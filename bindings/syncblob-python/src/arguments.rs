@@ -76,7 +76,12 @@ pub fn number<'py, T>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
 {
-    value.extract().map_err(|error: PyErr| {
+    fitting(what, value, value.extract())
+}
+
+/// What is made of a value; an OverflowError is a ValueError.
+pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
+    made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
             return refused(value.py(), "ArgumentError", &format!("{what} does not fit: {value}"));
         }
@@ -154,13 +159,13 @@ pub fn context(device: &str) -> Result<Context, Failure> {
 }
 
 /// What is loaded: a file by its path, or bytes.
-enum Source {
+pub enum Source {
     Path(PathBuf),
     Bytes(PyBackedBytes),
 }
 
 /// A `str` or an `os.PathLike` is a path; what is bytes-like is the file's content.
-fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
+pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));
     }

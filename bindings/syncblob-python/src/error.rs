@@ -1,6 +1,8 @@
 //! Errors of the library as exceptions of Python's.
 
-use std::path::Path;
+use std::error::Error as _;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,10 +11,19 @@ use syncblob::{Dtype, Error, ErrorKind};
 
 use crate::owner::outlived_by_owners;
 
-/// The class in `errors.py` for a kind of failure.
-fn class_name(error: &Error) -> &'static str {
+/// The class in `errors.py` for a failure of the system.
+fn file_class(code: Option<i32>) -> &'static str {
     const ENOENT: i32 = 2;
     const EACCES: i32 = 13;
+    match code {
+        Some(ENOENT) => "MissingFileError",
+        Some(EACCES) => "ForbiddenFileError",
+        _ => "FileError",
+    }
+}
+
+/// The class in `errors.py` for a kind of failure.
+fn class_name(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::DtypeMismatch => "DtypeError",
         ErrorKind::IndexOutOfRange => "RangeError",
@@ -23,11 +34,7 @@ fn class_name(error: &Error) -> &'static str {
         | ErrorKind::DeviceFailure
         | ErrorKind::DeviceLost
         | ErrorKind::Forked => "DeviceError",
-        ErrorKind::Io => match error.device_code() {
-            Some(ENOENT) => "MissingFileError",
-            Some(EACCES) => "ForbiddenFileError",
-            _ => "FileError",
-        },
+        ErrorKind::Io => file_class(error.device_code()),
         _ => match error.code() {
             -99..=-1 => "ArgumentError",
             -199..=-100 => "DataError",
@@ -51,6 +58,43 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let class = class(py, class_name(error))?;
     let value = class.call((message(error),), Some(&details.into_py_dict(py)?))?;
     Ok(PyErr::from_value(value))
+}
+
+/// What is wrong with a net as an exception; `path` is the file of the call, if there is one.
+fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -> PyResult<PyErr> {
+    if let Some(error) = error.source().and_then(|source| source.downcast_ref::<Error>()) {
+        return exception(py, error);
+    }
+    let system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let device_code = system.and_then(io::Error::raw_os_error);
+    let (name, code) = match error.kind() {
+        syncblob_net::ErrorKind::Limit => ("LimitError", "SB_ERR_DATA_LIMIT"),
+        syncblob_net::ErrorKind::Argument => ("ArgumentError", "SB_ERR_INVALID_ARGUMENT"),
+        syncblob_net::ErrorKind::Unsupported => ("UnsupportedError", "SB_ERR_UNSUPPORTED"),
+        syncblob_net::ErrorKind::Io => (file_class(device_code), "SB_ERR_IO"),
+        _ => ("DataError", "SB_ERR_MALFORMED"),
+    };
+    let details = [
+        ("code", code.into_pyobject(py)?.into_any()),
+        ("device_code", device_code.into_pyobject(py)?),
+        ("filename", path.map(Path::as_os_str).into_pyobject(py)?),
+    ];
+    let message = with_python(&error.to_string());
+    Ok(PyErr::from_value(class(py, name)?.call((message,), Some(&details.into_py_dict(py)?))?))
+}
+
+/// Where the crate names an option of the command, the argument that does the same.
+fn with_python(message: &str) -> String {
+    const ARGUMENTS: [(&str, &str); 2] = [("--input ", "inputs"), ("--shape ", "shapes")];
+    let line = |line: &str| {
+        let found = ARGUMENTS.iter().find_map(|(option, argument)| {
+            let (before, name) = line.split_once(option)?;
+            let name = name.strip_suffix("=SHAPE")?;
+            Some(format!("{before}{argument}={{'{name}': SHAPE}}"))
+        });
+        found.unwrap_or_else(|| line.to_owned())
+    };
+    message.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The library's words, with Python's for what has another name here.
@@ -131,6 +175,8 @@ pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
 /// A failure of work that is done without the interpreter's lock.
 pub enum Failure {
     Library(Error),
+    /// About a net, and the file that it was read from or is written to.
+    Net(syncblob_net::Error, Option<PathBuf>),
     /// A class in `errors.py`, and why.
     Refused(&'static str, String),
 }
@@ -141,6 +187,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<syncblob_net::Error> for Failure {
+    fn from(error: syncblob_net::Error) -> Self {
+        Self::Net(error, None)
+    }
+}
+
 /// Does work without the interpreter's lock. Locks of blobs and models are taken nowhere else.
 pub fn detached<T: Send>(
     py: Python<'_>,
@@ -148,6 +200,9 @@ pub fn detached<T: Send>(
 ) -> PyResult<T> {
     py.detach(|| outlived_by_owners(work)).map_err(|failure| match failure {
         Failure::Library(error) => raised(py, &error),
+        Failure::Net(error, path) => {
+            about_net(py, &error, path.as_deref()).unwrap_or_else(|failure| failure)
+        }
         Failure::Refused(class, message) => refused(py, class, &message),
     })
 }

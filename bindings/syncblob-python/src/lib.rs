@@ -1,4 +1,4 @@
-//! The Python module `syncblob`: the crates `syncblob` and `syncblob-cli` for CPython 3.9
+//! The Python module `syncblob`: the crates `syncblob`, `syncblob-net` and `syncblob-cli` for CPython 3.9
 //! and later.
 //!
 //! No lock of a blob or a model is waited for, nor work of the library's done, with the
@@ -14,7 +14,9 @@ mod calls;
 mod error;
 mod fill;
 mod model;
+mod net;
 mod owner;
+mod plain;
 mod state_dict;
 mod tensor;
 
@@ -54,6 +56,8 @@ mod _syncblob {
     use crate::blob::{from_dlpack, load_blob};
     #[pymodule_export]
     use crate::model::{load, Layer, Model, StoredBlob};
+    #[pymodule_export]
+    use crate::net::{Net, NetLayer};
 
     /// Runs the command ``syncblob`` and gives its exit status.
     #[pyfunction]

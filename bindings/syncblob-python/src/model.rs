@@ -3,19 +3,22 @@
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
-use syncblob::{BlobAny, BlobAt, BlobInfo, Context, Dtype, ErrorKind, SolverInfo};
+use syncblob::{
+    BlobAny, BlobAt, BlobInfo, Context, Dtype, ErrorKind, Limits, OpenOptions, SolverInfo,
+};
 use syncblob_cli::naming;
+use syncblob_net::{Message, StateTensor};
 
 use crate::arguments::{self, context, open, path, text};
 use crate::blob::Blob;
 use crate::error::{detached, refused, Failure};
-use crate::state_dict::{Framework, Loader};
-use crate::{bytes, calls, tensor};
+use crate::state_dict::{self, Framework};
+use crate::{bytes, calls, plain, tensor};
 
 /// Model(name="", *, format="caffemodel")
 /// --
@@ -43,14 +46,50 @@ pub struct Model {
 }
 
 struct Opened {
-    model: syncblob::Model,
+    /// Nets share it.
+    model: Arc<syncblob::Model>,
     names: naming::Names,
+}
+
+impl Opened {
+    fn new(model: Arc<syncblob::Model>) -> Self {
+        let names = naming::layer_names(&model);
+        Self { model, names }
+    }
+
+    /// The model, to change it: a copy of its own, if a net has it as it is.
+    fn model_mut(&mut self) -> Result<&mut syncblob::Model, Failure> {
+        if Arc::get_mut(&mut self.model).is_none() {
+            self.model = Arc::new(copy(&self.model)?);
+        }
+        Ok(Arc::get_mut(&mut self.model).expect("nobody else has it yet"))
+    }
+}
+
+impl Opened {
+    fn tensors(&self) -> Result<Vec<state_dict::Named>, Failure> {
+        let tensors = StateTensor::of_model(&self.model, &syncblob_net::Limits::default())?;
+        Ok(state_dict::tensors(tensors, &self.names))
+    }
+}
+
+/// A model that has passed its bounds.
+fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
+    let mut bytes = Vec::new();
+    model.write_to(&mut bytes)?;
+    let limits = Limits::new();
+    let limits = limits.max_layers(usize::MAX).max_blobs(usize::MAX).max_name_bytes(usize::MAX);
+    Ok(OpenOptions::new().limits(limits).format(model.format()).from_bytes(bytes)?)
 }
 
 impl Model {
     pub fn new(model: syncblob::Model, max_memory: usize) -> Self {
-        let names = naming::layer_names(&model);
-        Self { opened: RwLock::new(Opened { model, names }), max_memory }
+        Self { opened: RwLock::new(Opened::new(Arc::new(model))), max_memory }
+    }
+
+    /// The model as it is now.
+    pub fn share(&self, py: Python<'_>) -> PyResult<Arc<syncblob::Model>> {
+        self.read(py, |opened| Ok(Arc::clone(&opened.model)))
     }
 
     fn read<T: Send>(
@@ -86,7 +125,7 @@ impl Model {
         self.write(py, |opened| {
             let mut info = opened.model.solver_info()?;
             change(&mut info);
-            Ok(opened.model.set_solver_info(&info)?)
+            Ok(opened.model_mut()?.set_solver_info(&info)?)
         })
     }
 
@@ -284,12 +323,11 @@ impl Model {
         }
         let given: Vec<&Blob> = given.iter().map(|blob| blob.get()).collect();
         let index = slf.get().write(slf.py(), |opened| {
-            let index = opened.model.add_layer(&name, r#type)?;
+            let model = opened.model_mut()?;
+            let index = model.add_layer(&name, r#type)?;
             let mut blobs = given.into_iter();
-            if let Err(failure) =
-                blobs.try_for_each(|blob| blob.add_to(&mut opened.model, Some(index)))
-            {
-                opened.model.pop_layer()?;
+            if let Err(failure) = blobs.try_for_each(|blob| blob.add_to(model, Some(index))) {
+                model.pop_layer()?;
                 return Err(failure);
             }
             if !opened.names.push(&name) {
@@ -304,7 +342,7 @@ impl Model {
     fn add_blob(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let blob = stored(value)?;
         let blob = blob.get();
-        self.write(value.py(), |opened| blob.add_to(&mut opened.model, None))
+        self.write(value.py(), |opened| blob.add_to(opened.model_mut()?, None))
     }
 
     /// Replaces one of `blobs`, as ``layer[index] = value`` one of a layer's.
@@ -319,31 +357,41 @@ impl Model {
         self.replace(at, value)
     }
 
-    /// Loads all blobs into a dict of arrays with PyTorch's names: ``conv1.weight``,
-    /// ``conv1.bias``, ``bn.running_mean``. Each array is a copy of its own.
+    /// Loads all blobs into a dict of arrays with PyTorch's names and shapes: ``conv1.weight``,
+    /// ``conv1.bias``, ``bn.running_mean``. A module whose parts are called as the layers are loads
+    /// it. Each array is a copy of its own.
     ///
-    /// Caffe's BatchNorm stores mean and variance times a factor. They are divided by it,
-    /// and it is left out, unless `apply_scale` is false; then it is ``bn.scale_factor``.
+    /// A BatchNorm and the Scale behind it are one, with the BatchNorm's name; without a Scale its
+    /// weight is 1 and its bias 0. Its mean and variance, which Caffe stores times a factor, are
+    /// divided by that. Which layer is behind which, the model says itself, if Caffe wrote it.
     ///
-    /// `framework` is ``"numpy"`` or ``"torch"``. A blob of a layer that PyTorch has no
-    /// words for is named by its number; a solver's are ``history.0`` and so on.
-    #[pyo3(signature = (*, framework="numpy", apply_scale=true))]
+    /// A blob of a layer that PyTorch has no words for is named by its number; a solver's are
+    /// ``history.0`` and so on. With ``names="caffe"`` all are, and all are as the file has them:
+    /// ``conv1.0``, ``bn.2``. `framework` is ``"numpy"`` or ``"torch"``.
+    #[pyo3(signature = (*, framework="numpy", names="torch"))]
     fn state_dict<'py>(
         &self,
         py: Python<'py>,
         framework: &str,
-        apply_scale: bool,
+        names: &str,
     ) -> PyResult<Bound<'py, PyDict>> {
         let framework = Framework::named(py, framework)?;
-        let entries =
-            self.read(py, |opened| Ok(naming::state_dict(&opened.model, apply_scale)?))?;
-        let (out, mut loader) = (PyDict::new(py), Loader::default());
-        for entry in &entries {
-            py.check_signals()?;
-            let blob = self.read(py, |opened| loader.load(&opened.model, entry))?;
-            out.set_item(text(py, &entry.name)?, framework.array(py, blob)?)?;
-        }
-        Ok(out)
+        let entries: fn(&Opened) -> Result<Vec<state_dict::Named>, Failure> = match names {
+            "torch" => Opened::tensors,
+            "caffe" => |opened| Ok(state_dict::blobs(&opened.model, &opened.names)),
+            _ => {
+                let text = format!("names is torch or caffe, not {names:?}");
+                return Err(refused(py, "ArgumentError", &text));
+            }
+        };
+        let entries = self.read(py, |opened| {
+            let mut entries = entries(opened)?;
+            entries.extend(state_dict::others(&opened.model));
+            Ok(entries)
+        })?;
+        state_dict::load(py, &framework, &entries, |entry| {
+            self.read(py, |opened| entry.load(&opened.model))
+        })
     }
 
     /// Writes the file. What you did not change is written byte for byte as it was. The
@@ -392,7 +440,7 @@ impl Model {
     fn replace(&self, at: BlobAt, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = stored(value)?;
         let blob = value.get();
-        self.write(value.py(), |opened| blob.put_into(&mut opened.model, at))
+        self.write(value.py(), |opened| blob.put_into(opened.model_mut()?, at))
     }
 }
 
@@ -523,6 +571,15 @@ impl Layer {
         self.model.get().read(py, |opened| Ok(work(&opened.model.layer(self.index)?)))
     }
 
+    /// What the file says of the layer itself.
+    fn message(&self, py: Python<'_>) -> PyResult<Message> {
+        let limits = syncblob_net::Limits::default();
+        let index = self.index;
+        self.model
+            .get()
+            .read(py, |opened| Ok(Message::of_layer(&opened.model.layer(index)?, &limits)?))
+    }
+
     fn at(&self, index: &Bound<'_, PyAny>) -> PyResult<BlobAt> {
         let found = index_of(index, self.__len__(index.py())?, "layer")?;
         Ok((self.index, found).into())
@@ -551,6 +608,25 @@ impl Layer {
     #[getter]
     fn index(&self) -> usize {
         self.index
+    }
+
+    /// The names of the blobs that it reads, if Caffe wrote the model.
+    #[getter]
+    fn bottoms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        plain::texts(py, &self.message(py)?, "bottom")
+    }
+
+    /// The names of the blobs that it writes.
+    #[getter]
+    fn tops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        plain::texts(py, &self.message(py)?, "top")
+    }
+
+    /// All else that the file says of it, by Caffe's names, as `NetLayer.params` has it; of an old
+    /// file in the form of its time.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        plain::parameters(py, &self.message(py)?)
     }
 
     /// The blobs, none of them loaded.

@@ -1,9 +1,12 @@
 //! A model's blobs as arrays, one after the other.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use syncblob::{BlobAny, BlobAt, Model, Part, Side};
-use syncblob_cli::naming::{inverse, Entry};
+use syncblob_cli::naming::{self, Names};
+use syncblob_net::StateTensor;
 
+use crate::arguments::text;
 use crate::blob::Blob;
 use crate::error::{raised, refused, Failure};
 use crate::model::load_any;
@@ -40,41 +43,68 @@ impl<'py> Framework<'py> {
     }
 }
 
-/// Loads blobs. Mean and variance have one factor, which is read once for both.
-#[derive(Default)]
-pub struct Loader {
-    last: Option<(BlobAt, f64)>,
+/// An array to load.
+pub enum Entry {
+    /// As PyTorch has it.
+    Tensor(StateTensor),
+    /// As the file has it.
+    Blob(BlobAt),
 }
 
-impl Loader {
-    pub fn load(&mut self, model: &Model, entry: &Entry) -> Result<BlobAny, Failure> {
-        let mut blob = load_any(&model.blob(entry.at)?)?;
-        if let Some(scale) = entry.scale {
-            multiply(&mut blob, self.factor(model, scale)?)?;
+impl Entry {
+    pub fn load(&self, model: &Model) -> Result<BlobAny, Failure> {
+        match self {
+            Self::Tensor(tensor) => Ok(tensor.load(model)?),
+            Self::Blob(at) => Ok(load_any(&model.blob(*at)?)?),
         }
-        Ok(blob)
-    }
-
-    fn factor(&mut self, model: &Model, at: BlobAt) -> Result<f64, Failure> {
-        if let Some((_, factor)) = self.last.filter(|(last, _)| *last == at) {
-            return Ok(factor);
-        }
-        let factor = inverse(&load_any(&model.blob(at)?)?)?;
-        self.last = Some((at, factor));
-        Ok(factor)
     }
 }
 
-/// As the converter does: in f64, rounded once.
-fn multiply(blob: &mut BlobAny, factor: f64) -> Result<(), Failure> {
-    match blob {
-        BlobAny::F32(blob) => {
-            blob.data_mut()?
-                .iter_mut()
-                .for_each(|value| *value = (f64::from(*value) * factor) as f32);
-        }
-        BlobAny::F64(blob) => blob.data_mut()?.iter_mut().for_each(|value| *value *= factor),
-        _ => {} // load_any gives no other
+/// An array's name, and what it is.
+pub type Named = (Vec<u8>, Entry);
+
+/// Tensors by the names of their layers.
+pub fn tensors(tensors: Vec<StateTensor>, names: &Names) -> Vec<Named> {
+    let name = |tensor: &StateTensor| part(names, tensor.layer, &tensor.role);
+    tensors.into_iter().map(|tensor| (name(&tensor), Entry::Tensor(tensor))).collect()
+}
+
+/// The blobs of layers by their numbers.
+pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
+    let of_layer = |layer: syncblob::Layer<'_>| {
+        let index = layer.index();
+        let named = move |blob: usize| {
+            let name = part(names, index, &blob.to_string());
+            (name, Entry::Blob((index, blob).into()))
+        };
+        (0..layer.num_blobs()).map(named)
+    };
+    model.layers().flat_map(of_layer).collect()
+}
+
+/// The blobs of no layer.
+pub fn others(model: &Model) -> Vec<Named> {
+    let blob =
+        |blob: usize| (naming::blob_name(model, blob).into_bytes(), Entry::Blob(blob.into()));
+    (0..model.blobs().len()).map(blob).collect()
+}
+
+fn part(names: &Names, layer: usize, role: &str) -> Vec<u8> {
+    [names.all()[layer].as_slice(), b".", role.as_bytes()].concat()
+}
+
+/// Loads arrays into a dict. Between two of them signals' handlers run.
+pub fn load<'py>(
+    py: Python<'py>,
+    framework: &Framework<'py>,
+    entries: &[Named],
+    load: impl Fn(&Entry) -> PyResult<BlobAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, entry) in entries {
+        py.check_signals()?;
+        let array = framework.array(py, load(entry)?)?;
+        out.set_item(text(py, name)?, array)?;
     }
-    Ok(())
+    Ok(out)
 }

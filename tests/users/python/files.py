@@ -76,3 +76,84 @@ def made():
     model.add_layer("", "InnerProduct", [random.standard_normal((2, 3))])
     model.add_layer("lstm", "LSTM", [floats(2), floats(3), floats(4)])
     return model
+
+
+def field(number, content):
+    """A field of a message, of bytes."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def varint(number):
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
+def blob(values):
+    """A blob's message; of four axes as old ones have them."""
+    array = np.asarray(values, "<f4")
+    shape = field(7, field(1, bytes(array.shape)))
+    if array.ndim == 4:
+        shape = b"".join(bytes([number << 3, dim]) for number, dim in enumerate(array.shape, 1))
+    return shape + field(5, array.tobytes())
+
+
+def layer(name, kind, bottoms, tops, blobs=(), more=b""):
+    """A layer as Caffe's models have it: with its connections, and with other fields."""
+    texts = [(1, name), (2, kind), *((3, bottom) for bottom in bottoms), *((4, top) for top in tops)]
+    content = [field(number, text.encode()) for number, text in texts]
+    return field(100, b"".join([*content, *(field(7, blob(values)) for values in blobs), more]))
+
+
+# A net with what its model carries, too: names that say nothing of what belongs together.
+PROTOTXT = b"""
+name: "small"
+layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "first" type: "Convolution" bottom: "x" top: "a"
+        convolution_param { num_output: 2 kernel_size: 1 engine: CAFFE } }
+layer { name: "second" type: "BatchNorm" bottom: "a" top: "a" batch_norm_param { eps: 0.001 } }
+layer { name: "third" type: "Scale" bottom: "a" top: "a" scale_param { bias_term: true } }
+layer { name: "act" type: "ReLU" bottom: "a" top: "a" relu_param { negative_slope: 0.1 } }
+layer { name: "fc" type: "InnerProduct" bottom: "a" top: "y"
+        inner_product_param { num_output: 5 transpose: true } }
+layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
+"""
+
+
+def carrying():
+    """The bytes of that net's model."""
+    random = np.random.default_rng(2)
+    floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
+    norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731
+    layers = (layer("in", "Input", [], ["x"]),
+              layer("first", "Convolution", ["x"], ["a"], [floats(2, 3, 1, 1), floats(1, 1, 1, 2)],
+                    field(106, b"\x08\x02\x20\x01\x78\x01")),
+              layer("second", "BatchNorm", ["a"], ["a"], norm(2),
+                    field(139, b"\x1d\x6f\x12\x83\x3a")),
+              layer("third", "Scale", ["a"], ["a"], [floats(2), floats(2)],
+                    field(142, b"\x20\x01")),
+              layer("act", "ReLU", ["a"], ["a"], more=field(123, b"\x0d\xcd\xcc\xcc\x3d")),
+              layer("fc", "InnerProduct", ["a"], ["y"], [floats(32, 5), floats(5)],
+                    field(117, b"\x08\x05\x30\x01")),
+              layer("alone", "BatchNorm", ["y"], ["z"], norm(5)))
+    return field(1, b"small") + b"".join(layers)
+
+
+def computed(pixels, first, second, fc, alone):
+    """What that net makes of pixels, by the definitions of its layers; of a BatchNorm's arrays the
+    last two are those of the Scale behind it."""
+    def norm(a, mean, var, weight, bias, eps):
+        def column(values):
+            return np.reshape(values, (-1, *[1] * (a.ndim - 2)))
+        return (a - column(mean)) / np.sqrt(column(var) + eps) * column(weight) + column(bias)
+
+    a = np.einsum("oc,nchw->nohw", first[0][:, :, 0, 0], pixels) + np.reshape(first[1], (2, 1, 1))
+    a = norm(a, *second, 0.001)
+    a = np.where(a > 0, a, 0.1 * a).reshape(len(pixels), -1)
+    return norm(a @ fc[0] + fc[1], *alone, 1e-5)
+
+
+def forward(model, pixels):
+    """The same by Caffe's blobs: mean and variance over the factor, which is 0.5."""
+    first, second, third, fc, alone = ([np.asarray(blob) for blob in model[name]] for name in (
+        "first", "second", "third", "fc", "alone"))
+    return computed(pixels, first, (second[0] / 0.5, second[1] / 0.5, *third), fc,
+                    (alone[0] / 0.5, alone[1] / 0.5, 1, 0))

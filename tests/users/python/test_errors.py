@@ -12,7 +12,7 @@ import unittest
 import files
 import numpy as np
 import syncblob
-from syncblob import Blob, Model
+from syncblob import Blob, Model, Net
 
 
 class Kinds(unittest.TestCase):
@@ -271,7 +271,8 @@ class Anything(unittest.TestCase):
     def callables(self):
         model = files.made()
         objects = (syncblob, Blob((2, 2)), Blob(), Blob(3, "int32"), Blob(2, device="sim:0"), model,
-                   model["bn_1"], model["bn_1"][0], Blob, Model)
+                   model["bn_1"], model["bn_1"][0], Net(files.PROTOTXT, files.carrying()), Blob,
+                   Model, Net)
         for thing in objects:
             for name in dir(thing):
                 found = getattr(type(thing), name, None)
@@ -301,6 +302,7 @@ class Anything(unittest.TestCase):
 
     def test_named_arguments(self):
         content, mean = files.made().to_bytes(), Blob(2).to_bytes()
+        net = Net(files.PROTOTXT, files.carrying())
         cases = ((syncblob.load, (content,), ("format", "max_memory", "max_layers", "max_blobs")),
                  (syncblob.load_blob, (mean,), ("max_memory",)),
                  (Blob, ((2,),), ("dtype", "device")), (Model, ("a",), ("format",)),
@@ -308,7 +310,11 @@ class Anything(unittest.TestCase):
                  (Blob(2).fill, ("gaussian",), ("mean", "std", "sparse", "seed", "value")),
                  (Blob(2).fill, ("msra",), ("variance_norm",)),
                  (Blob((2, 2)).copy, (), ("device",)), (Blob(2).to_bytes, (), ("diff",)),
-                 (files.made().state_dict, (), ("framework", "apply_scale")),
+                 (files.made().state_dict, (), ("framework", "names")),
+                 (Net, (files.PROTOTXT,), ("weights", "inputs", "batch", "level", "stages")),
+                 (net.to_onnx, (), ("outputs", "batch", "fp16", "mean", "scale", "swap_rb", "custom",
+                                    "shapes")),
+                 (net.state_dict, (), ("framework",)),
                  (files.made().add_layer, ("a",), ("type", "blobs")),
                  (files.made()["conv_1"][0].load, (), ("dtype", "device")))
         for function, arguments, names in cases:

@@ -169,7 +169,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(list(again), [*names[:2], names[0] + "#2"])
         self.assertEqual((again[names[1]].index, again.get(names[1]).index), (1, 1))
         self.assertIn(names[1], again)
-        self.assertEqual(list(again.state_dict()), [f"{name}.weight" for name in again])
+        self.assertEqual(list(again.state_dict()), [f"{name}.0" for name in again])
         for name in ("\ud800", "caf\ufffd"):
             self.assertNotIn(name, again)
         state = syncblob.Model(format="solverstate")
@@ -187,9 +187,9 @@ class Changing(unittest.TestCase):
         blob = syncblob.Blob(5)
         blob.data[:] = 2
         model["scale_1"][0] = blob
-        again = syncblob.load(model.to_bytes()).state_dict(apply_scale=False)
-        old = before.state_dict(apply_scale=False)
-        changed = {"conv_1.bias": [1, 2, 3, 4], "bn_1.scale_factor": [7], "scale_1.weight": [2] * 5}
+        again = syncblob.load(model.to_bytes()).state_dict(names="caffe")
+        old = before.state_dict(names="caffe")
+        changed = {"conv_1.1": [1, 2, 3, 4], "bn_1.2": [7], "scale_1.0": [2] * 5}
         for name, array in old.items():
             self.assertEqual(again[name].tolist(), changed.get(name, array.tolist()), name)
 
@@ -391,17 +391,28 @@ class Changing(unittest.TestCase):
 
 class StateDict(unittest.TestCase):
     def test_names_and_values_are_pytorchs(self):
+        """The model says nothing of connections: no Scale is joined."""
         model = files.made()
         arrays = model.state_dict()
+        norm = ["weight", "bias", "running_mean", "running_var"]
         self.assertEqual(list(arrays), [
-            "conv_1.weight", "conv_1.bias", "bn_1.running_mean", "bn_1.running_var",
-            "bn_0.running_mean", "bn_0.running_var", "scale_1.weight", "scale_1.bias",
-            "conv_1#2.weight", "#6.weight", "lstm.weight", "lstm.bias", "lstm.2"])
+            "conv_1.weight", "conv_1.bias", *(f"bn_1.{name}" for name in norm),
+            *(f"bn_0.{name}" for name in norm), "scale_1.weight", "scale_1.bias",
+            "conv_1#2.weight", "#6.weight", "lstm.0", "lstm.1", "lstm.2"])
         factor = np.float64(np.float32(1) / np.float32(0.3))
         raw = np.asarray(model["bn_1"][0])
         self.assertTrue((arrays["bn_1.running_mean"] == (raw * factor).astype("float32")).all())
         self.assertFalse(arrays["bn_0.running_var"].any(), "as Caffe: times 0")
-        self.assertTrue((model.state_dict(apply_scale=False)["bn_1.running_mean"] == raw).all())
+        self.assertTrue((arrays["bn_1.weight"] == 1).all() and (arrays["bn_1.bias"] == 0).all())
+
+    def test_caffes_names_are_numbers(self):
+        for model in (files.made(), *map(syncblob.load, files.real_models())):
+            arrays = model.state_dict(names="caffe")
+            blobs = {f"{name}.{index}": blob for name, layer in model.items()
+                     for index, blob in enumerate(layer)}
+            self.assertEqual(list(arrays)[:len(blobs)], list(blobs))
+            for name, blob in blobs.items():
+                self.assertEqual(arrays[name].tobytes(), np.asarray(blob).tobytes(), name)
 
     def test_each_array_may_be_written(self):
         model = files.made()
@@ -432,9 +443,10 @@ class StateDict(unittest.TestCase):
             signal.signal(signal.SIGINT, before)
         self.assertEqual(ended, [])
 
-    def test_a_framework_that_nobody_has(self):
-        with self.assertRaises(ValueError):
-            files.made().state_dict(framework="jax")
+    def test_what_nobody_has(self):
+        for options in ({"framework": "jax"}, {"names": "keras"}):
+            with self.assertRaises(syncblob.ArgumentError):
+                files.made().state_dict(**options)
 
 
 if __name__ == "__main__":

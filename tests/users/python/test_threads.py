@@ -72,10 +72,15 @@ class Lock(unittest.TestCase):
         model = syncblob.Model("large")
         model.add_layer("fc", "InnerProduct", [large])
         content = model.to_bytes()
+        net = syncblob.Net(b'''layer { name: "in" type: "Input" top: "x"
+                                      input_param { shape { dim: 1 } } }
+            layer { name: "fc" type: "Parameter" top: "w"
+                    parameter_param { shape { dim: 4194304 } } }''', model)
         with tempfile.NamedTemporaryFile() as file:
             for work in (large.asum_data, lambda: large.scale_data(2), large.copy,
                          lambda: large.fill("gaussian"), lambda: large.save(file.name),
                          lambda: model.save(file.name), model.to_bytes, model.state_dict,
+                         net.to_onnx, lambda: net.to_onnx(file.name),
                          lambda: syncblob.load(content)["fc"][0].load()):
                 self.assertTrue(self.lets_others_run(work))
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))

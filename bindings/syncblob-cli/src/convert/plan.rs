@@ -179,7 +179,7 @@ fn apply_scale(source: &Source, notes: &mut Notes, note: Note) -> Result<Vec<Fac
 }
 
 /// In the precision that Caffe has for the type.
-pub fn inverse(blob: &BlobAny) -> syncblob::Result<f64> {
+fn inverse(blob: &BlobAny) -> syncblob::Result<f64> {
     Ok(match blob {
         BlobAny::F64(blob) if blob.data()?[0] != 0.0 => blob.data()?[0].recip(),
         BlobAny::F32(blob) if blob.data()?[0] != 0.0 => blob.data()?[0].recip().into(),

@@ -139,7 +139,7 @@ fn notes(model: &Model) -> Result<Notes> {
     })
 }
 
-pub fn layers(model: &Model) -> Vec<Layer> {
+fn layers(model: &Model) -> Vec<Layer> {
     let layers = model.layers().map(|layer| Layer {
         name: layer.name().into_owned(),
         layer_type: layer.layer_type().into_owned(),

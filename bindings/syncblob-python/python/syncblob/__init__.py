@@ -4,6 +4,9 @@
 
     model = syncblob.load("resnet.caffemodel")
     weights = model.state_dict()
+
+    net = syncblob.Net("deploy.prototxt", "resnet.caffemodel")
+    net.to_onnx("resnet.onnx")
 """
 
 from collections.abc import Mapping as _Mapping
@@ -12,6 +15,8 @@ from ._syncblob import (
     Blob,
     Layer,
     Model,
+    Net,
+    NetLayer,
     StoredBlob,
     __version__,
     errors,
@@ -51,6 +56,8 @@ __all__ = [
     "LimitError",
     "MissingFileError",
     "Model",
+    "Net",
+    "NetLayer",
     "OutOfMemoryError",
     "RangeError",
     "StoredBlob",

@@ -1,0 +1,375 @@
+//! Caffe's nets for Python: layers, shapes, conversion to ONNX.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use syncblob::Limits;
+use syncblob_cli::naming::Names;
+use syncblob_net::{Mean, NetOptions, Onnx, OnnxOptions};
+
+use crate::arguments::{self, source, Source};
+use crate::error::{detached, refused, Failure};
+use crate::model::Model;
+use crate::state_dict::{self, Framework};
+use crate::{bytes, plain, tensor};
+
+/// Net(prototxt, weights=None, *, inputs=None, batch=None, level=0, stages=())
+/// --
+///
+/// A net as Caffe would run it in phase TEST: its layers in their order, the shapes of its blobs,
+/// and with weights the same net for ONNX.
+///
+/// `prototxt` is a path, or the text as bytes; of any of Caffe's generations. `None` is the net
+/// that `weights` carries. `weights` is a path, bytes, or a `Model`, of which the net has the
+/// blobs as they are now.
+///
+/// `inputs` are shapes of inputs by name. They replace what the net says; a net that a model
+/// carries rarely says any. `batch` is the first dimension of all inputs. `level` and `stages` are
+/// what the layers' rules for inclusion are compared with.
+///
+/// >>> net = Net(b'''
+/// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
+/// ...     layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+/// ...             pooling_param { kernel_size: 2 stride: 2 } }''', batch=4)
+/// >>> net.shapes
+/// {'data': (4, 3, 8, 8), 'pool': (4, 3, 4, 4)}
+/// >>> net.layers[0].params
+/// {'pooling_param': {'kernel_size': 2, 'stride': 2}}
+#[pyclass(frozen, module = "syncblob")]
+pub struct Net {
+    net: Arc<syncblob_net::Net>,
+}
+
+#[pymethods]
+impl Net {
+    #[new]
+    #[pyo3(signature = (prototxt, weights=None, *, inputs=None, batch=None, level=None,
+                        stages=Vec::new()))]
+    #[pyo3(text_signature = "(prototxt, weights=None, *, inputs=None, batch=None, level=0, \
+                             stages=())")]
+    fn create(
+        py: Python<'_>,
+        prototxt: Option<&Bound<'_, PyAny>>,
+        weights: Option<&Bound<'_, PyAny>>,
+        inputs: Option<&Bound<'_, PyDict>>,
+        batch: Option<&Bound<'_, PyAny>>,
+        level: Option<&Bound<'_, PyAny>>,
+        stages: Vec<String>,
+    ) -> PyResult<Self> {
+        let mut options = NetOptions::default();
+        options.inputs = inputs.map(shapes_by_name).transpose()?.unwrap_or_default();
+        options.batch = batch.map(|batch| arguments::number("a batch", batch)).transpose()?;
+        let level = level.map(|level| arguments::number("a level", level));
+        (options.level, options.stages) = (level.transpose()?.unwrap_or(0), stages);
+        let prototxt = prototxt.map(source).transpose()?;
+        let model = weights.map(model_of).transpose()?;
+        if prototxt.is_none() && model.is_none() {
+            let text = "a net is read from a prototxt, or from the weights that carry it";
+            return Err(refused(py, "ArgumentError", text));
+        }
+        let net = detached(py, || match (prototxt, model) {
+            (Some(prototxt), model) => from_prototxt(prototxt, model, &options),
+            (None, model) => {
+                let model = model.expect("one of both");
+                Ok(syncblob_net::Net::from_model(model, &options)?)
+            }
+        })?;
+        Ok(Self { net: Arc::new(net) })
+    }
+
+    /// The net's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.net.name()
+    }
+
+    /// The layers, in the order in which they run; without those that only bring data or train.
+    #[getter]
+    fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let layer = |index| NetLayer { net: Arc::clone(&self.net), index };
+        PyTuple::new(py, (0..self.net.layers().len()).map(layer))
+    }
+
+    /// The names of the blobs that the net is given.
+    #[getter]
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.net.inputs().iter().map(|input| &input.0))
+    }
+
+    /// The names of the blobs that no layer reads.
+    #[getter]
+    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.net.outputs())
+    }
+
+    /// The shapes of all blobs by name, in the order in which they are made; without blobs of
+    /// layers that are not known, and those behind them.
+    #[getter]
+    fn shapes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let shapes = PyDict::new(py);
+        for (name, shape) in py.detach(|| self.net.shapes()).known {
+            shapes.set_item(name, PyTuple::new(py, shape)?)?;
+        }
+        Ok(shapes)
+    }
+
+    /// What was left out or changed, a sentence each.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.net.warnings())
+    }
+
+    /// The net in ONNX, opset 17, as bytes; or in a file of this path, which is the old one or the
+    /// whole new one. Above 2 GiB weights do not fit into one file: they go into another beside
+    /// it, of the same name with ``.data`` behind.
+    ///
+    /// Blobs keep their names. If a layer cannot be converted, the `UnsupportedError` names all
+    /// such layers, a line each. With `custom` they become nodes of the domain ``caffe``, which
+    /// what runs the file must know; `shapes` are those of blobs that they make, by name.
+    ///
+    /// `outputs` are the blobs to compute instead of the net's outputs; what they do not need goes
+    /// away. `batch` is the name of the batch's axis, which then has no fixed size. With `fp16`
+    /// weights are halves, and the net computes with them. `mean`, `scale` and `swap_rb` are
+    /// Caffe's preprocessing as the first nodes: swap red and blue, subtract a number for each
+    /// channel or an image, such as the blob of a ``mean.binaryproto``, and multiply.
+    #[pyo3(signature = (path=None, *, outputs=None, batch=None, fp16=false, mean=None, scale=None,
+                        swap_rb=false, custom=false, shapes=None))]
+    #[pyo3(
+        text_signature = "($self, path=None, *, outputs=(), batch=None, fp16=False, mean=None, \
+                             scale=None, swap_rb=False, custom=False, shapes=None)"
+    )]
+    #[allow(clippy::too_many_arguments)] // named in Python
+    fn to_onnx<'py>(
+        &self,
+        py: Python<'py>,
+        path: Option<&Bound<'py, PyAny>>,
+        outputs: Option<&Bound<'py, PyAny>>,
+        batch: Option<String>,
+        fp16: bool,
+        mean: Option<&Bound<'py, PyAny>>,
+        scale: Option<&Bound<'py, PyAny>>,
+        swap_rb: bool,
+        custom: bool,
+        shapes: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut options = OnnxOptions::default();
+        options.outputs = outputs.map(names).transpose()?.unwrap_or_default();
+        options.shapes = shapes.map(shapes_by_name).transpose()?.unwrap_or_default();
+        (options.batch, options.half, options.custom) = (batch, fp16, custom);
+        options.preprocessing.swap_rb = swap_rb;
+        options.preprocessing.mean = mean.map(mean_of).transpose()?;
+        let scale = scale.map(|scale| arguments::number("a scale", scale));
+        options.preprocessing.scale = scale.transpose()?;
+        match path.map(arguments::path).transpose()? {
+            Some(path) => detached(py, || self.save(&options, path)).map(|()| None),
+            None => {
+                let onnx = detached(py, || Ok(self.net.to_onnx(&options)?))?;
+                whole(py, &onnx).map(Some)
+            }
+        }
+    }
+
+    /// Loads the weights into a dict of arrays with PyTorch's names and shapes, for a module whose
+    /// parts are called as the layers are. See `Model.state_dict`.
+    #[pyo3(signature = (*, framework="numpy"))]
+    fn state_dict<'py>(&self, py: Python<'py>, framework: &str) -> PyResult<Bound<'py, PyDict>> {
+        let framework = Framework::named(py, framework)?;
+        let tensors = detached(py, || Ok(self.net.state_dict()?))?;
+        let Some(model) = self.net.model() else { return Ok(PyDict::new(py)) };
+        let names = Names::new(self.net.layers().iter().map(|layer| layer.name().as_bytes()));
+        let entries = state_dict::tensors(tensors, &names);
+        state_dict::load(py, &framework, &entries, |entry| detached(py, || entry.load(model)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = match self.net.name() {
+            "" => String::new(),
+            name => format!(" {}", PyString::new(py, name).repr()?),
+        };
+        Ok(format!("<syncblob.Net{name}, {} layers>", self.net.layers().len()))
+    }
+}
+
+impl Net {
+    fn save(&self, options: &OnnxOptions, path: PathBuf) -> Result<(), Failure> {
+        let onnx = self.net.to_onnx(options)?;
+        onnx.save(&path).map_err(|error| Failure::Net(error, Some(path)))
+    }
+}
+
+/// The file as bytes, written where they stay.
+fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
+    let size = if onnx.needs_external() { 0 } else { onnx.size() }; // too large: `write` says so
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let written = bytes::written(py, size, |room| {
+        let mut out = Room(room);
+        onnx.write(&mut out)?;
+        Ok(out.0.is_empty())
+    })?;
+    Ok(written.expect("as many bytes as the size says"))
+}
+
+/// What is left of the memory that bytes are written to.
+struct Room<'a>(&'a mut [MaybeUninit<u8>]);
+
+impl Write for Room<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(self.0.len());
+        let (now, later) = std::mem::take(&mut self.0).split_at_mut(count);
+        for (place, byte) in now.iter_mut().zip(bytes) {
+            place.write(*byte);
+        }
+        self.0 = later;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn from_prototxt(
+    prototxt: Source,
+    model: Option<Arc<syncblob::Model>>,
+    options: &NetOptions,
+) -> Result<syncblob_net::Net, Failure> {
+    let (text, path) = match prototxt {
+        Source::Path(path) => (Text::Read(read(&path, options)?), Some(path)),
+        Source::Bytes(bytes) => (Text::Given(bytes), None),
+    };
+    let text = match &text {
+        Text::Read(text) => text,
+        Text::Given(bytes) => &bytes[..],
+    };
+    let net = syncblob_net::Net::from_prototxt(text, options);
+    let net = net.map_err(|error| Failure::Net(error, path))?;
+    match model {
+        Some(model) => Ok(net.with_weights(model)?),
+        None => Ok(net),
+    }
+}
+
+enum Text {
+    Read(Vec<u8>),
+    Given(PyBackedBytes),
+}
+
+/// A text, of which no more is read than a net may have.
+fn read(path: &Path, options: &NetOptions) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    let most = options.limits.size as u64 + 1;
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut text));
+    read.map_err(|error| Failure::Net(error.into(), Some(path.to_owned())))?;
+    Ok(text)
+}
+
+/// The model of a path, of bytes, or of a `Model`.
+fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
+    match weights.cast::<Model>() {
+        Ok(model) => model.get().share(weights.py()),
+        Err(_) => arguments::open(weights, None, Limits::new()).map(Arc::new),
+    }
+}
+
+fn shapes_by_name(shapes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<i64>)>> {
+    let shape = |(name, shape): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let dims = shape.try_iter()?.map(|dim| arguments::number("a dimension", &dim?));
+        Ok((name.extract()?, dims.collect::<PyResult<_>>()?))
+    };
+    shapes.iter().map(shape).collect()
+}
+
+/// Names, or one.
+fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    match value.cast::<PyString>() {
+        Ok(name) => Ok(vec![name.extract()?]),
+        Err(_) => value.try_iter()?.map(|name| name?.extract()).collect(),
+    }
+}
+
+/// A number for each channel; of an array also an image, channels × height × width, with or
+/// without an axis of 1 before.
+fn mean_of(value: &Bound<'_, PyAny>) -> PyResult<Mean> {
+    if value.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("a mean is numbers: syncblob.load_blob reads a file"));
+    }
+    if !value.hasattr("shape")? {
+        let numbers = value.try_iter()?.map(|number| arguments::number("a mean", &number?));
+        return Ok(Mean::Channels(numbers.collect::<PyResult<_>>()?));
+    }
+    let array = tensor::to_array(value)?;
+    let shape: Vec<i64> = array.getattr("shape")?.extract()?;
+    let floats = array.call_method1("astype", ("float32",));
+    let floats = arguments::fitting("a mean", value, floats)?.call_method0("ravel")?;
+    let values = floats.call_method0("tolist")?.extract()?;
+    match shape[..] {
+        [_] => Ok(Mean::Channels(values)),
+        [channels, height, width] | [1, channels, height, width] => {
+            Ok(Mean::Image { shape: [channels, height, width], values })
+        }
+        _ => {
+            let text = format!("a mean of shape {shape:?}");
+            Err(refused(value.py(), "ArgumentError", &text))
+        }
+    }
+}
+
+/// A layer of a `Net`.
+#[pyclass(frozen, module = "syncblob")]
+pub struct NetLayer {
+    net: Arc<syncblob_net::Net>,
+    index: usize,
+}
+
+impl NetLayer {
+    fn layer(&self) -> &syncblob_net::Layer {
+        &self.net.layers()[self.index]
+    }
+}
+
+#[pymethods]
+impl NetLayer {
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.layer().name()
+    }
+
+    /// Such as ``"Convolution"``, whatever generation the net is of.
+    #[getter]
+    fn r#type(&self) -> &str {
+        self.layer().layer_type()
+    }
+
+    /// The names of the blobs that it reads.
+    #[getter]
+    fn bottoms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.layer().bottoms())
+    }
+
+    /// The names of the blobs that it writes; one of its bottoms, if it works in place.
+    #[getter]
+    fn tops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.layer().tops())
+    }
+
+    /// All else that the net says of it, by Caffe's names: ``{"convolution_param": {"num_output":
+    /// 64, "kernel_size": [7]}}``. Lists are of fields that may be repeated, enums are texts, and
+    /// what is not known is bytes.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        plain::parameters(py, self.layer().message())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shown = |text| PyString::new(py, text).repr();
+        Ok(format!("<syncblob.NetLayer {} {}>", shown(self.name())?, shown(self.r#type())?))
+    }
+}

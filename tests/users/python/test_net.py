@@ -1,0 +1,229 @@
+"""Nets: what they say, their weights as PyTorch has them, and their conversion."""
+import os
+import pathlib
+import tempfile
+import unittest
+
+import files
+import numpy as np
+import syncblob
+from syncblob import Net
+
+TEXT = files.PROTOTXT
+
+
+class Reading(unittest.TestCase):
+    def test_what_a_net_says(self):
+        net = Net(TEXT)
+        self.assertEqual((net.name, net.inputs, net.outputs, net.warnings),
+                         ("small", ("x",), ("z",), ()))
+        self.assertEqual(net.shapes,
+                         {"x": (2, 3, 4, 4), "a": (2, 2, 4, 4), "y": (2, 5), "z": (2, 5)})
+        layers = [(layer.name, layer.type, layer.bottoms, layer.tops) for layer in net.layers]
+        self.assertEqual(layers,
+                         [("first", "Convolution", ("x",), ("a",)),
+                          ("second", "BatchNorm", ("a",), ("a",)),
+                          ("third", "Scale", ("a",), ("a",)),
+                          ("act", "ReLU", ("a",), ("a",)), ("fc", "InnerProduct", ("a",), ("y",)),
+                          ("alone", "BatchNorm", ("y",), ("z",))])
+        self.assertEqual([layer.params for layer in net.layers],
+                         [{"convolution_param": {"num_output": 2, "kernel_size": [1],
+                                                 "engine": "CAFFE"}},
+                          {"batch_norm_param": {"eps": 0.001}},
+                          {"scale_param": {"bias_term": True}},
+                          {"relu_param": {"negative_slope": 0.1}},
+                          {"inner_product_param": {"num_output": 5, "transpose": True}}, {}])
+        self.assertEqual(repr(net), "<syncblob.Net 'small', 6 layers>")
+        self.assertEqual(repr(net.layers[0]), "<syncblob.NetLayer 'first' 'Convolution'>")
+
+    def test_where_a_net_comes_from(self):
+        content = files.carrying()
+        with tempfile.TemporaryDirectory() as folder:
+            text, weights = pathlib.Path(folder, "a.prototxt"), pathlib.Path(folder, "a.caffemodel")
+            text.write_bytes(TEXT)
+            weights.write_bytes(content)
+            wanted = Net(TEXT, content).to_onnx()
+            for prototxt in (text, str(text), bytearray(TEXT), np.frombuffer(TEXT, "uint8")):
+                for model in (weights, str(weights), bytearray(content), syncblob.load(content)):
+                    self.assertEqual(Net(prototxt, model).to_onnx(), wanted)
+        alone = Net(None, content, inputs={"x": (2, 3, 4, 4)})
+        self.assertEqual((alone.to_onnx(), alone.shapes), (wanted, Net(TEXT).shapes))
+
+    def test_options(self):
+        self.assertEqual(Net(TEXT, batch=7).shapes["y"], (7, 5))
+        self.assertEqual(Net(TEXT, inputs={"x": [1, 3, 8, 2]}).shapes["a"], (1, 2, 8, 2))
+        ruled = b"""input: "x" input_shape { dim: 1 }
+            layer { name: "a" type: "ReLU" bottom: "x" top: "a" include { min_level: 2 } }
+            layer { name: "b" type: "ReLU" bottom: "x" top: "b" include { stage: "s" } }"""
+        for options, outputs in (({}, ("x",)), ({"level": 2}, ("a",)), ({"stages": ["s"]}, ("b",))):
+            self.assertEqual(Net(ruled, **options).outputs or ("x",), outputs)
+
+    def test_a_net_has_its_model_as_it_was(self):
+        model = syncblob.load(files.carrying())
+        net = Net(TEXT, model)
+        before = net.to_onnx()
+        model["first"][0] = np.zeros((2, 3, 1, 1), "float32")
+        self.assertEqual(net.to_onnx(), before)
+        self.assertNotEqual(Net(TEXT, model).to_onnx(), before)
+        self.assertFalse(np.asarray(model["first"][0]).any())
+
+    def test_what_is_left_out_is_told(self):
+        loss = b"""layer { name: "d" type: "Data" top: "label" }
+                   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label"
+                           top: "l" }"""
+        self.assertIn("layer 'loss' (SoftmaxWithLoss)", "".join(Net(TEXT + loss).warnings))
+
+    def test_values_of_parameters(self):
+        text = b"""layer { name: "l" type: "Pooling" bottom: "s" top: "t"
+            param { lr_mult: 0.1 } param { name: "p" }
+            mine_param { a: 1 } loss_weight: 1e-30 pooling_param { pool: AVE } }
+            layer { name: "r" type: "ReLU" bottom: "t" top: "u" phase: TEST mine: 3 mine: "x" }"""
+        first, second = Net(text, inputs={"s": (1,)}).layers
+        self.assertEqual(first.params, {
+            "param": [{"lr_mult": 0.1}, {"name": "p"}], "loss_weight": [1e-30],
+            "pooling_param": {"pool": "AVE"}, "mine_param": [b"{ a: 1 }"]})
+        self.assertEqual(second.params, {"phase": "TEST", "mine": [b": 3", b': "x"']})
+        more = files.field(7777, b"\x01") + files.field(6, b"\x1d\xcd\xcc\xcc\x3d")
+        model = syncblob.load(files.carrying() + files.layer("l", "Mine", [], [], more=more))
+        self.assertEqual(model["l"].params, {"7777": [b"\x01"], "param": [{"lr_mult": 0.1}]})
+
+
+class Models(unittest.TestCase):
+    def test_layers_of_a_model_have_what_the_file_says(self):
+        model, net = syncblob.load(files.carrying()), Net(TEXT)
+        for layer in net.layers:
+            stored = model[layer.name]
+            self.assertEqual((stored.bottoms, stored.tops), (layer.bottoms, layer.tops))
+        self.assertEqual(model["fc"].params, net.layers[4].params)
+        self.assertEqual(model["first"].params, net.layers[0].params)
+
+    def test_layers_that_say_nothing(self):
+        layer = files.made()["conv_1"]
+        self.assertEqual((layer.bottoms, layer.tops, layer.params), ((), (), {}))
+
+    def test_old_layers(self):
+        """In the form of their time."""
+        content = files.field(2, files.field(4, b"c") + files.field(2, b"x") + files.field(3, b"y")
+                              + b"\x28\x04" + files.field(10, b"\x08\x02"))
+        (layer,) = syncblob.load(content, format="caffemodel").layers
+        self.assertEqual((layer.name, layer.type, layer.bottoms, layer.tops, layer.params),
+                         ("c", "CONVOLUTION", ("x",), ("y",),
+                          {"convolution_param": {"num_output": 2}}))
+
+
+class StateDict(unittest.TestCase):
+    def arrays(self):
+        content = files.carrying()
+        return syncblob.load(content), Net(TEXT, content).state_dict()
+
+    def test_names_and_shapes_are_pytorchs(self):
+        model, arrays = self.arrays()
+        self.assertEqual({name: array.shape for name, array in arrays.items()}, {
+            "first.weight": (2, 3, 1, 1), "first.bias": (2,), "second.weight": (2,),
+            "second.bias": (2,), "second.running_mean": (2,), "second.running_var": (2,),
+            "fc.weight": (5, 32), "fc.bias": (5,), "alone.weight": (5,), "alone.bias": (5,),
+            "alone.running_mean": (5,), "alone.running_var": (5,)})
+        carried = model.state_dict()
+        self.assertEqual(list(carried), list(arrays))
+        for name, array in arrays.items():
+            self.assertTrue((carried[name] == array).all() and array.flags.c_contiguous, name)
+
+    def test_values_are_the_nets(self):
+        """PyTorch's modules compute with these arrays what Caffe computes with its blobs."""
+        model, arrays = self.arrays()
+        pixels = np.random.default_rng(3).random((2, 3, 4, 4), "float32")
+        of = lambda name, *roles: [arrays[f"{name}.{role}"] for role in roles]  # noqa: E731
+        norm = "running_mean", "running_var", "weight", "bias"
+        torchs = files.computed(pixels, of("first", "weight", "bias"), of("second", *norm),
+                                (arrays["fc.weight"].T, arrays["fc.bias"]), of("alone", *norm))
+        caffes = files.forward(model, pixels)
+        self.assertLess(abs(caffes - torchs).max(), 1e-5 * abs(caffes).max())
+
+    def test_caffes_own(self):
+        arrays = self.arrays()[0].state_dict(names="caffe")
+        self.assertEqual({name: array.shape for name, array in arrays.items()}, {
+            "first.0": (2, 3, 1, 1), "first.1": (1, 1, 1, 2), "second.0": (2,), "second.1": (2,),
+            "second.2": (1,), "third.0": (2,), "third.1": (2,), "fc.0": (32, 5), "fc.1": (5,),
+            "alone.0": (5,), "alone.1": (5,), "alone.2": (1,)})
+
+    def test_without_weights(self):
+        self.assertEqual(Net(TEXT).state_dict(), {})
+
+
+class Converting(unittest.TestCase):
+    def test_a_file_has_the_bytes(self):
+        net = Net(TEXT, files.carrying())
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("a.onnx", os.fsencode("b.onnx"), pathlib.Path("c.onnx")):
+                path = os.path.join(folder, os.fsdecode(name))
+                self.assertIsNone(net.to_onnx(path))
+                self.assertEqual(pathlib.Path(path).read_bytes(), net.to_onnx())
+
+    def test_a_failure_leaves_what_was_there(self):
+        net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "a.onnx")
+            path.write_bytes(b"old")
+            with self.assertRaisesRegex(syncblob.UnsupportedError, r"^layer 'm' \(Mine\): "):
+                net.to_onnx(path)
+            self.assertEqual((path.read_bytes(), os.listdir(folder)), (b"old", ["a.onnx"]))
+            with self.assertRaises(syncblob.MissingFileError):
+                net.to_onnx(pathlib.Path(folder, "none", "a.onnx"), outputs=["z"])
+            with self.assertRaises(syncblob.FileError):
+                net.to_onnx(folder, outputs=["z"])
+
+    def test_layers_that_are_not_known_as_nodes(self):
+        net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
+        with self.assertRaisesRegex(syncblob.DataError, r"give it by shapes=\{'m': SHAPE\}"):
+            net.to_onnx(custom=True)
+        self.assertIn(b"Mine", net.to_onnx(custom=True, shapes={"m": (2, 5)}))
+
+    def test_options_change_the_file(self):
+        net = Net(TEXT, files.carrying())
+        mean = syncblob.Blob((1, 3, 4, 4))
+        found = {net.to_onnx(**options) for options in (
+            {}, {"outputs": ["y"]}, {"batch": "n"}, {"fp16": True}, {"scale": 0.5},
+            {"swap_rb": True}, {"mean": [1, 2, 3.5]}, {"mean": mean})}
+        self.assertEqual(len(found), 8)
+        self.assertEqual(net.to_onnx(outputs="y"), net.to_onnx(outputs=("y",)))
+        self.assertEqual(net.to_onnx(mean=(1, 2, 3)), net.to_onnx(mean=np.arange(1, 4)))
+        self.assertEqual(net.to_onnx(mean=mean), net.to_onnx(mean=mean.data[0]))
+
+    def test_what_is_wrong_is_said(self):
+        content = files.carrying()
+        without = TEXT.replace(b'name: "third"', b'name: "other"')
+        cases = (
+            (syncblob.DataError, "^line 1, column 8: ", lambda: Net(b"layer {")),
+            (syncblob.DataError, r"inputs=\{'q': SHAPE\}$",
+             lambda: Net(b'layer { name: "a" type: "ReLU" bottom: "q" top: "a" }')),
+            (syncblob.LimitError, "limit", lambda: Net(b" " * (1 << 25))),
+            (syncblob.MissingFileError, "", lambda: Net("/none/a.prototxt")),
+            (syncblob.MissingFileError, "", lambda: Net(TEXT, "/none/a.caffemodel")),
+            (syncblob.DataError, "", lambda: Net(TEXT, b"<!DOCTYPE html>")),
+            (syncblob.ArgumentError, "no input 'q'", lambda: Net(TEXT, inputs={"q": [1]})),
+            (syncblob.ArgumentError, "", lambda: Net(None)),
+            (syncblob.ArgumentError, "fit", lambda: Net(TEXT, batch=1 << 70)),
+            (syncblob.ArgumentError, "no blob 'q'", lambda: Net(TEXT, content).to_onnx(outputs="q")),
+            (syncblob.ArgumentError, "mean", lambda: Net(TEXT, content).to_onnx(mean=[1])),
+            (syncblob.ArgumentError, "mean", lambda: Net(TEXT, content).to_onnx(mean=np.ones(()))),
+            (TypeError, "load_blob", lambda: Net(TEXT, content).to_onnx(mean="mean.binaryproto")),
+            (syncblob.UnsupportedError, "^layer 'other'", lambda: Net(without, content).to_onnx()),
+        )
+        for error, words, call in cases:
+            with self.assertRaisesRegex(error, words):
+                call()
+
+    def test_an_error_names_the_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.prototxt")
+            for content in (None, b"layer {"):
+                if content:
+                    pathlib.Path(path).write_bytes(content)
+                with self.assertRaises(syncblob.Error) as caught:
+                    Net(path)
+                self.assertEqual(caught.exception.filename, path)
+                self.assertTrue(caught.exception.code.startswith("SB_ERR_"))
+
+
+if __name__ == "__main__":
+    unittest.main()
