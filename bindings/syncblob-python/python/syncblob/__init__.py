@@ -11,6 +11,7 @@
 
 from collections.abc import Mapping as _Mapping
 
+from . import opencv
 from ._syncblob import (
     Blob,
     Layer,
@@ -66,4 +67,5 @@ __all__ = [
     "from_dlpack",
     "load",
     "load_blob",
+    "opencv",
 ]

@@ -1,0 +1,56 @@
+"""What OpenCV is given, by a fake one; `opencv.py` of this folder runs the real ones."""
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+import files
+import numpy as np
+import syncblob
+
+
+def fake():
+    """A module that gives back what it is to read."""
+    module = types.ModuleType("cv2")
+    module.dnn = types.SimpleNamespace(readNetFromONNX=lambda array: array)
+    return module
+
+
+class OpenCV(unittest.TestCase):
+    def read(self, *arguments, **named):
+        with unittest.mock.patch.dict(sys.modules, cv2=fake()):
+            return syncblob.opencv.readNetFromCaffe(*arguments, **named)
+
+    def test_files_and_buffers(self):
+        text, content = files.PROTOTXT, files.carrying()
+        wanted = np.frombuffer(syncblob.Net(text, content).to_onnx(), "uint8")
+        with tempfile.NamedTemporaryFile() as prototxt, tempfile.NamedTemporaryFile() as model:
+            for file, content_of in ((prototxt, text), (model, content)):
+                file.write(content_of)
+                file.flush()
+            for arguments in ((prototxt.name, model.name), (text, content),
+                              (bytearray(text), bytearray(content)),
+                              (np.frombuffer(text, "uint8"), np.frombuffer(content, "uint8"))):
+                given = self.read(*arguments)
+                self.assertEqual((given.dtype, given.ndim), ("uint8", 1))
+                self.assertTrue((given == wanted).all())
+            self.read(prototxt=prototxt.name, caffeModel=model.name)
+
+    def test_shapes_of_inputs(self):
+        text = files.PROTOTXT.replace(b"dim: 2 dim: 3 dim: 4 dim: 4", b"")
+        given = self.read(text, files.carrying(), inputs={"x": (2, 3, 4, 4)})
+        self.assertGreater(given.size, 0)
+
+    def test_a_net_without_weights(self):
+        self.assertGreater(self.read(b"""input: "x" input_shape { dim: 1 }
+            layer { type: "ReLU" bottom: "x" top: "y" }""").size, 0)
+
+    def test_no_opencv(self):
+        with unittest.mock.patch.dict(sys.modules, cv2=None), \
+                self.assertRaisesRegex(ImportError, "pip install opencv-python"):
+            syncblob.opencv.readNetFromCaffe(files.PROTOTXT, files.carrying())
+
+
+if __name__ == "__main__":
+    unittest.main()
