@@ -98,8 +98,9 @@ fn scale(e: &mut Emit<'_>, x: Value) -> Result<()> {
 mod tests {
     use super::{kind, Kind};
     use crate::layers::testing::{check, Case};
+    use crate::limits::{Limits, Used};
     use crate::wire::read_bytes;
-    use crate::{ErrorKind, Limits};
+    use crate::ErrorKind;
 
     #[test]
     fn kinds_have_two_or_four_blobs() {
@@ -123,7 +124,8 @@ mod tests {
     #[test]
     fn numbers_of_all_kinds_tell_none() {
         for (bytes, told) in [(&b"\x0a\x00\x1d\x00\x00\x80\x3f"[..], false), (b"\x28\x01", true)] {
-            let message = read_bytes(bytes, "BNParameter", &Limits::default()).unwrap();
+            let message =
+                read_bytes(bytes, "BNParameter", &mut Used::new(&Limits::default())).unwrap();
             assert_eq!(kind(&message).unwrap() == Kind::Slope, told, "{message}");
         }
     }

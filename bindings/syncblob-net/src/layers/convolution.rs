@@ -236,8 +236,8 @@ pub(super) fn convolve(e: &mut Emit<'_>, group: i64) -> Result<()> {
 mod tests {
     use super::refuse_unclear;
     use crate::layers::testing::check;
+    use crate::limits::{Limits, Used};
     use crate::wire::read_bytes;
-    use crate::Limits;
 
     #[test]
     fn windows_have_any_number_of_axes() {
@@ -292,7 +292,9 @@ mod tests {
             (b"\x98\x01\x01", false),
         ];
         for (bytes, fine) in rows {
-            let message = read_bytes(bytes, "ConvolutionParameter", &Limits::default()).unwrap();
+            let message =
+                read_bytes(bytes, "ConvolutionParameter", &mut Used::new(&Limits::default()))
+                    .unwrap();
             assert_eq!(refuse_unclear(&message).is_ok(), *fine, "{message}");
         }
     }

@@ -24,6 +24,8 @@ pub(super) struct Windows {
     pub pad: i64,
     /// How many there are.
     pub number: i64,
+    /// The padding behind the image.
+    pad_after: i64,
 }
 
 impl Windows {
@@ -33,17 +35,23 @@ impl Windows {
             let text = format_args!("kernel {kernel}, stride {stride} and pad {pad} over {size}");
             return Err(Error::invalid(text));
         }
-        Ok(Self { size, kernel, stride, pad, number: number(size, kernel, stride, pad, up)? })
+        let number = number(size, kernel, stride, pad, up)?;
+        let pad_after = ((number - 1) * stride + kernel - size - pad).max(0); // for the last
+        Ok(Self { size, kernel, stride, pad, number, pad_after })
+    }
+
+    /// The same windows by padding that rounds their number up for any size, where padding alone
+    /// does: runtimes such as OpenCV take pictures of other sizes.
+    fn of_any_size(self) -> Self {
+        match self.pad == 0 && self.stride <= self.kernel {
+            true => Self { pad_after: self.stride - 1, ..self },
+            false => self,
+        }
     }
 
     /// Where the last window begins, from where the padding begins.
     fn last(&self) -> i64 {
         (self.number - 1) * self.stride
-    }
-
-    /// The padding behind the image that the last window needs.
-    fn pad_after(&self) -> i64 {
-        (self.last() + self.kernel - self.size - self.pad).max(0)
     }
 
     /// Of each window the length that Caffe divides by: what is inside the image and its padding.
@@ -59,7 +67,7 @@ impl Windows {
 
     /// Whether all windows are inside the image and its padding.
     fn whole(&self) -> bool {
-        self.pad_after() <= self.pad
+        self.last() + self.kernel <= self.size + 2 * self.pad
     }
 }
 
@@ -110,7 +118,7 @@ impl Pool {
             (0..2).map(axis).collect()
         };
         let windows = match rounding(p) {
-            Rounding::Up => lay(true)?,
+            Rounding::Up => lay(true)?.into_iter().map(Windows::of_any_size).collect(),
             Rounding::Down => lay(false)?,
             Rounding::Unclear => either(lay(true), lay(false))?,
         };
@@ -132,7 +140,7 @@ impl Pool {
 
     fn node(&self, op: &'static str, x: Value) -> Node {
         let w = self.windows.iter();
-        let pads = w.clone().map(|axis| axis.pad).chain(w.clone().map(Windows::pad_after));
+        let pads = w.clone().map(|axis| axis.pad).chain(w.clone().map(|axis| axis.pad_after));
         Node::new(op)
             .input(x)
             .ints("kernel_shape", w.clone().map(|axis| axis.kernel))
@@ -277,8 +285,8 @@ fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
 mod tests {
     use super::*;
     use crate::layers::testing::check;
+    use crate::limits::{Limits, Used};
     use crate::wire::read_bytes;
-    use crate::Limits;
 
     #[test]
     fn windows_are_rounded_up_and_begin_inside() {
@@ -320,10 +328,23 @@ mod tests {
     #[test]
     fn a_cut_window_has_its_own_length() {
         let windows = Windows::new(6, 3, 2, 1, true).unwrap();
-        assert_eq!((windows.number, windows.pad_after(), windows.whole()), (4, 2, false));
+        assert_eq!((windows.number, windows.pad_after, windows.whole()), (4, 2, false));
         assert_eq!(windows.lengths().collect::<Vec<_>>(), [3, 3, 3, 2]);
         let windows = Windows::new(5, 3, 2, 1, true).unwrap();
-        assert_eq!((windows.number, windows.pad_after(), windows.whole()), (3, 1, true));
+        assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
+    }
+
+    /// What ONNX rounds down is what Caffe rounds up.
+    #[test]
+    fn padding_rounds_up_for_any_size() {
+        for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {
+            let padding =
+                Windows::new(12, kernel, stride, 0, true).unwrap().of_any_size().pad_after;
+            for size in kernel..40 {
+                let wanted = Windows::new(size, kernel, stride, 0, true).unwrap().number;
+                assert_eq!((size + padding - kernel) / stride + 1, wanted);
+            }
+        }
     }
 
     #[test]
@@ -331,7 +352,8 @@ mod tests {
         for (bytes, unclear) in
             [(&b"\x68\x00"[..], true), (b"\x68\x01", true), (b"\x10\x03", false)]
         {
-            let message = read_bytes(bytes, "PoolingParameter", &Limits::default()).unwrap();
+            let message =
+                read_bytes(bytes, "PoolingParameter", &mut Used::new(&Limits::default())).unwrap();
             assert_eq!(matches!(rounding(&message), Rounding::Unclear), unclear, "{message}");
         }
     }
