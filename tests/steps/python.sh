@@ -123,6 +123,27 @@ run_python_torch() {
         discover -s tests/users/python -p 'test_[bdmt]*.py'
 }
 
+# The importer of OpenCV 4 beside OpenCV 5, of which no program can have both.
+run_python_opencv() {
+    local folder=$build/python-opencv boxes=tests/users/opencv/boxes.py version
+    if [ ! -d ../shared/data/nets ]; then
+        echo 'skipped: OpenCV 4 and 5: no nets in ../shared/data'
+        return 77
+    fi
+    rm -rf "$folder"
+    mkdir -p "$folder/nets"
+    for version in 4 5; do
+        make_environment "$cache/python-opencv-$version" "tests/users/opencv/opencv-$version.txt"
+    done
+    "$cache/python-opencv-5/bin/python" -m pip install --quiet --no-deps --force-reinstall \
+        "$build/python"/*.whl
+    "$cache/python-opencv-5/bin/python" -B $boxes make "$folder/nets"
+    for version in 4 5; do
+        "$cache/python-opencv-$version/bin/python" -B $boxes run "$folder/nets" "$folder/$version.npz"
+    done
+    "$cache/python-opencv-5/bin/python" -B $boxes compare "$folder/4.npz" "$folder/5.npz"
+}
+
 measure_python() { # [--check]
     local model prototxt
     make_wheel_environment
@@ -148,5 +169,6 @@ python_full_steps() {
     step 'Python: from the sources by pip' run_python_sources
     on 'debug python_wheel' step 'Python: "cuda:0" on stand-ins' run_python_cuda
     on 'torch_needs python_wheel' step 'Python: PyTorch' run_python_torch
+    on python_wheel step 'Python: OpenCV 5 beside OpenCV 4' run_python_opencv
     step "Python: a net's weights beside protobuf, OpenCV and scripts" measure_python --check
 }

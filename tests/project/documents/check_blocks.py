@@ -19,7 +19,7 @@ from programs import Failed, Programs, file_name  # noqa: E402
 
 
 # What a block of Python may need.
-OF_PYTHON = {"torch", "onnx", "safetensors", "resnet", "cifar10"}
+OF_PYTHON = {"torch", "safetensors", "resnet", "cifar10"}
 HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
 
 

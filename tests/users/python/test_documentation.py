@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import io
 import os
+import pathlib
 import shutil
 import sys
 import tempfile
@@ -129,7 +130,7 @@ class Stubs(unittest.TestCase):
         self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
 
 
-MODULES = ("torch", "onnx", "safetensors")
+MODULES = ("torch", "safetensors")
 NETS = ("resnet", "cifar10")
 
 
@@ -204,15 +205,12 @@ class Pages(unittest.TestCase):
     def test_blocks_that_need_torch_and_the_resnet(self):
         self.run_blocks("torch", "resnet")
 
-    def test_blocks_that_need_onnx_and_the_resnet(self):
-        self.run_blocks("onnx", "resnet")
-
     def test_blocks_that_need_safetensors(self):
         self.run_blocks("safetensors")
 
     def test_no_block_needs_anything_else(self):
         tested = [set(), {"resnet"}, {"cifar10"}, {"torch"}, {"torch", "resnet"},
-                  {"onnx", "resnet"}, {"safetensors"}]
+                  {"safetensors"}]
         for _, blocks in self.pages:
             for block, _ in blocks:
                 self.assertIn(set(block.info[1:]), tested, block.place)
@@ -224,6 +222,8 @@ class Pages(unittest.TestCase):
             files.made().save("resnet.caffemodel")
         for name, path in files.cifar10().items():
             shutil.copy(path, name)
+        pathlib.Path("deploy.prototxt").write_bytes(files.PROTOTXT)
+        pathlib.Path("deploy.caffemodel").write_bytes(files.carrying())
         mean = syncblob.Blob((1, 3, 224, 224))
         mean.fill("uniform", min=90, max=120)
         mean.save("mean.binaryproto")
