@@ -149,6 +149,7 @@ impl Net {
         training::predict(&mut layers, &mut warnings);
         let mut inputs = Inputs::take(&mut layers, options, &mut warnings)?;
         training::leave_out(&mut layers, &inputs, &mut warnings);
+        training::report_statistics(&layers, &mut warnings);
         inputs.forget_unread(&layers);
         let open_inputs = if options.open_inputs { inputs.open(&layers) } else { Vec::new() };
         let outputs = link(&layers, &inputs, &open_inputs)?;

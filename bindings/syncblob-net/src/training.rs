@@ -32,6 +32,22 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     }
 }
 
+/// Reports layers that take mean and variance of the batch, as in training: a model that was saved
+/// there may say so.
+pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
+    let mut found = layers.iter().filter(|layer| {
+        let parameters = layer.message.message("batch_norm_param");
+        parameters.is_some_and(|p| p.has("use_global_stats") && !p.bool("use_global_stats"))
+    });
+    if let Some(first) = found.next() {
+        warnings.push(format!(
+            "{first}: use_global_stats is false, so it takes mean and variance of the batch and not \
+             those that were collected; layers of this kind: {}",
+            1 + found.count()
+        ));
+    }
+}
+
 /// Whether a layer measures, and nothing that is predicted depends on it.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();

@@ -165,6 +165,22 @@ const TRAINING: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// As models have it that were saved in training.
+#[test]
+fn statistics_of_the_batch_are_reported() {
+    let norm = |name: &str, more: &str| {
+        format!("layer {{ name: '{name}' type: 'BatchNorm' bottom: 'd' top: '{name}' {more} }} ")
+    };
+    let of = |given: &str| format!("batch_norm_param {{ use_global_stats: {given} }}");
+    let quiet = [norm("a", ""), norm("b", &of("true"))].concat();
+    assert!(read(&format!("{IN} {quiet}")).unwrap().warnings().is_empty());
+    let loud = [quiet, norm("c", &of("false")), norm("e", &of("false"))].concat();
+    let net = read(&format!("{IN} {loud}")).unwrap();
+    let [warning] = net.warnings() else { panic!("{:?}", net.warnings()) };
+    assert!(warning.starts_with("layer 'c' (BatchNorm): use_global_stats is false"), "{warning}");
+    assert!(warning.ends_with("layers of this kind: 2"), "{warning}");
+}
+
 #[test]
 fn layers_of_training_go() {
     for (text, stays, outputs) in TRAINING {
