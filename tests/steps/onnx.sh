@@ -24,6 +24,7 @@ run_onnx_nets() { # PROFILE [OPTION...]
 # All of them, gigabytes of weights: by the optimised program.
 run_large_onnx_nets() {
     build_released_program
+    run_onnx check_options "$CARGO_TARGET_DIR/release" huge
     run_onnx_nets release
 }
 

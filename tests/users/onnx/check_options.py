@@ -17,6 +17,7 @@ import onnx
 
 import cases
 import converting
+import huge
 import refusals
 import whole
 from answers import Answers
@@ -198,6 +199,22 @@ def check_external(program, net, outside):
         compare(run_model(path, net.inputs), wanted)
 
 
+def huge_net(program):
+    yield "by the command", lambda: check_huge(program)
+
+
+def check_huge(program):
+    with converting.temporary_folder() as folder:
+        names = [folder / name for name in ("net.prototxt", "net.caffemodel", "net.onnx")]
+        names[0].write_text(huge.TEXT)
+        huge.write_model(names[1])
+        subprocess.run([program.folder / "syncblob", "convert", *names[:2], "-o", names[2]], check=True)
+        if not (folder / "net.onnx.data").exists():
+            raise Wrong("there is no second file")
+        check_model(str(names[2]))
+        compare(run_model(str(names[2]), {"data": numpy.ones((1, huge.WIDTH), "f4")}), huge.outputs())
+
+
 # --- other options -----------------------------------------------------------------------------------
 
 
@@ -277,17 +294,18 @@ def check_refused(program, net, options, words):
 
 ROWS = {"fp16": halves, "batch": batches, "preprocessing": preprocessing, "outputs": outputs,
         "input": input_shapes, "external": external, "spellings": spellings, "refused": refused}
+FULL = {"huge": huge_net}  # what takes gigabytes
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
-    parser.add_argument("rows", nargs="*", metavar="ROW", choices=[[], *ROWS])
+    parser.add_argument("rows", nargs="*", metavar="ROW", choices=[[], *ROWS, *FULL])
     arguments = parser.parse_args()
     program = Program(arguments.folder.resolve())
     passed = failed = 0
     for row in arguments.rows or ROWS:
-        for name, check in ROWS[row](program):
+        for name, check in {**ROWS, **FULL}[row](program):
             try:
                 check()
                 passed += 1
