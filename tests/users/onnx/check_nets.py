@@ -71,7 +71,7 @@ def models_of(name, kept, messages):
     if name in whole.NO_ANSWER:
         return whole.NO_WEIGHTS, None
     model = kept.model(name)
-    if messages is None or name in whole.TRAINED:
+    if messages is None or name in whole.TRAINED or name == whole.TEXTBOX:  # Caffe has no words for it
         return model, None
     return model, whole.model_with_net(messages, name, kept)
 

@@ -268,6 +268,10 @@ def spellings(program):
         if len(parameters) == len(net.messages[-1]["detection_output_param"]) - 1:
             continue  # an empty nms_param: nothing says that there is one
         yield f"nms_param left out, {index}", lambda net=net, old=old: check_same(program, net, old)
+    net, old = cases.Case("Normalize", 0).net, cases.Case("Normalize", 0).net
+    layer = old.messages[-1]
+    layer["type"], layer["normalize_bbox_param"] = "NormalizeBBox", layer.pop("norm_param", {})
+    yield "NormalizeBBox", lambda: check_same(program, net, old)
 
 
 def check_same(program, net, old):
