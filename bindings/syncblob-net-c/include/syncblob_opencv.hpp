@@ -5,8 +5,9 @@
  *
  *     cv::dnn::Net net = syncblob::readNetFromCaffe("deploy.prototxt", "face.caffemodel");
  *
- * An empty prototxt stands for the net that the model itself carries. What cannot be read or
- * converted throws cv::Exception, with all the layers that are to blame.
+ * An empty prototxt stands for the net that the model itself carries. Options (net.h) give shapes
+ * of inputs to a net that does not say them. What cannot be read or converted throws cv::Exception,
+ * with all the layers that are to blame.
  */
 #ifndef SYNCBLOB_OPENCV_HPP
 #define SYNCBLOB_OPENCV_HPP
@@ -50,17 +51,19 @@ inline cv::dnn::Net read(sb_net *opened) {
 } // namespace detail
 
 /** The net of two files. */
-inline cv::dnn::Net readNetFromCaffe(const std::string &prototxt, const std::string &model = "") {
+inline cv::dnn::Net readNetFromCaffe(const std::string &prototxt, const std::string &model = "",
+                                     const sb_net_options *options = nullptr) {
     const auto path = [](const std::string &name) { return name.empty() ? nullptr : name.c_str(); };
     sb_net *net = nullptr;
     sb_error err;
-    detail::check(sb_net_open_file(path(prototxt), path(model), nullptr, &net, &err), err);
+    detail::check(sb_net_open_file(path(prototxt), path(model), options, &net, &err), err);
     return detail::read(net);
 }
 
 /** The net of two files that are in memory. */
 inline cv::dnn::Net readNetFromCaffe(const std::vector<unsigned char> &prototxt,
-                                     const std::vector<unsigned char> &model = {}) {
+                                     const std::vector<unsigned char> &model = {},
+                                     const sb_net_options *options = nullptr) {
     sb_model *opened = nullptr;
     sb_net *net = nullptr;
     sb_error err;
@@ -70,7 +73,7 @@ inline cv::dnn::Net readNetFromCaffe(const std::vector<unsigned char> &prototxt,
                       err);
     const std::unique_ptr<sb_model, void (*)(sb_model *)> owner(opened, sb_model_destroy);
     const void *text = prototxt.empty() ? nullptr : prototxt.data();
-    detail::check(sb_net_open(text, prototxt.size(), opened, nullptr, &net, &err), err);
+    detail::check(sb_net_open(text, prototxt.size(), opened, options, &net, &err), err);
     return detail::read(net);
 }
 

@@ -63,7 +63,8 @@ read -ra flags <<<"$(PKG_CONFIG_LIBDIR=$libdir/pkgconfig PKG_CONFIG_PATH='' \
 expected=$(graph "$work/command.onnx")
 for program in shared/in_c shared/in_cxx static/in_c static/in_cxx by_pkg_config; do
     "$work/$program" "${net[@]}" "$work/out.onnx" >"$work/said"
-    [ "$(graph "$work/out.onnx")" = "$expected" ]
+    [ "$(graph "$work/out.onnx")" = "$expected" ] ||
+        { echo "$program: the graph is $(graph "$work/out.onnx"), the command's $expected"; exit 1; }
     rm "$work/out.onnx"
 done
 "$work/shared/in_c" "${net[@]}" "$work/out.onnx" | tr '\n' ' ' | tee "$work/said"

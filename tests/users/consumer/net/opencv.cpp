@@ -30,6 +30,10 @@ int main(int count, char **words) {
     const cv::dnn::Net of_buffers = syncblob::readNetFromCaffe(read(words[1]), read(words[2]));
     if (of_files.file != of_buffers.file)
         return 1;
+    sb_net_options options = SB_NET_OPTIONS_INIT;
+    options.batch = 7;
+    if (syncblob::readNetFromCaffe(words[1], words[2], &options).file == of_files.file)
+        return 1;
     std::ofstream(words[3], std::ios::binary)
         .write(reinterpret_cast<const char *>(of_files.file.data()),
                static_cast<std::streamsize>(of_files.file.size()));
