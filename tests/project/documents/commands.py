@@ -21,6 +21,17 @@ from tools import (Wrong, check_cargo, check_cargo_fuzz, check_cmake, check_dev,
 # What is not ours and is believed.
 FOREIGN = {"jq", "sort"}
 INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
+# A net for the weights that prepare.c makes.
+PROTOTXT = """
+    layer { name: "data" type: "Input" top: "data"
+            input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
+    layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+            convolution_param { num_output: 8 kernel_size: 5 } }
+    layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1"
+            pooling_param { pool: AVE global_pooling: true } }
+    layer { name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1"
+            inner_product_param { num_output: 10 } }
+"""
 OPERATORS = {"&&", "||", ";", "|"}
 REDIRECTION = r"\d?>{1,2}(&\d|[\w./-]+)"
 
@@ -147,6 +158,8 @@ class Shell:
         elif not path.exists() and path.suffix in INPUTS:
             path.parent.mkdir(exist_ok=True)
             self.programs.prepare(name, self.folder)
+        elif not path.exists() and path.suffix == ".prototxt":
+            path.write_text(PROTOTXT)
         elif not path.exists() and path.suffix in (".safetensors", ".npz"):
             self.provide("net.caffemodel", False)
             subprocess.run([self.cli, "convert", "net.caffemodel", name], cwd=self.folder,
