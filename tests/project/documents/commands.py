@@ -136,7 +136,7 @@ class Shell:
         files = [w for w in words[2:] if "." in w and not w.startswith("-")]
         written = {following for word, following in zip(words, words[1:])
                    if word in ("-o", "--output")}
-        if words[1:2] == ["convert"] and len(files) > 1 and "--dry-run" not in takes_value:
+        if words[1:2] == ["convert"] and len(files) > 1 and not {"--dry-run", "-o"} & set(takes_value):
             written.add(files[1])
         for file in files:
             self.provide(file.replace("*", "a"), file in written)
