@@ -3,6 +3,7 @@
 mod print;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,6 +29,19 @@ pub struct Listing {
 pub struct Blob<'a> {
     pub name: &'a str,
     pub shape: Option<&'a Shape>,
+}
+
+/// The shape.
+impl fmt::Display for Blob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shape {
+            None => f.write_str("?"),
+            Some(dims) if dims.is_empty() => f.write_str("scalar"),
+            Some(dims) => {
+                f.write_str(&dims.iter().map(i64::to_string).collect::<Vec<_>>().join("x"))
+            }
+        }
+    }
 }
 
 impl Listing {

@@ -1,12 +1,17 @@
 //! `report`: a model as one page that a browser shows.
 
+mod graph;
 mod page;
 mod svg;
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use syncblob::Model;
 
 use crate::interrupt::Interrupt;
+use crate::net::Listing;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
 use crate::progress::Progress;
@@ -18,7 +23,7 @@ use crate::Status;
 
 /// Write a report of a file as one HTML page
 ///
-/// The page lists layers and shapes, and shows the distribution of values as a
+/// The page draws the net that a model carries, lists layers and shapes, and shows the distribution of values as a
 /// histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
 /// You can search the list and sort it by a column. The page is one file and loads
 /// nothing. Names from the file are shown as text, whatever they hold.
@@ -80,12 +85,13 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
     let source = Source::open(file, None).map_err(|failure| (&**file, failure))?;
     let channels = if arguments.rgb { Channels::Rgb } else { Channels::Bgr };
     let figures = figures(&source, channels).map_err(|failure| (&**file, failure))?;
+    let net = net_of(&source, file);
     let mut failed = output;
     interrupt.listen().map_err(|error| (&**output, error.into()))?;
     let written = target.write(interrupt, &crate::note, |out| {
         let mut out = BufWriter::new(out);
         let name = file.as_os_str().to_string_lossy();
-        out.write_all(page::start(&name, &source, &figures).as_bytes())?;
+        out.write_all(page::start(&name, &source, net.as_ref(), &figures).as_bytes())?;
         let progress = Progress::new(source.tensors.iter().map(bytes).sum());
         for entry in entries(&source) {
             interrupt.check()?;
@@ -97,6 +103,14 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
         Ok(out.flush()?)
     });
     written.map_err(|failure| (&**failed, failure))
+}
+
+/// The net that a model carries.
+fn net_of(source: &Source, file: &Path) -> Option<Listing> {
+    match source.notes.kind {
+        Some(Kind::Caffemodel) => Listing::of_model(&Arc::new(Model::open(file).ok()?)),
+        _ => None,
+    }
 }
 
 /// What progress is measured by.

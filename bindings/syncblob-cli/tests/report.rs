@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use browser::Browser;
-use program::{command, real_files, run, Files};
+use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, Format, Model, Payload};
 
 /// The report of a file.
@@ -49,6 +49,48 @@ fn the_page_holds_all_it_needs_and_names_are_text() {
     }
     assert!(page.contains("&lt;script&gt;") && page.contains("default-src 'none'"));
     assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
+}
+
+/// A bracket and its text or path, as the page has them.
+#[test]
+fn a_net_is_drawn_beside_its_weights() {
+    let files = Files::new();
+    let page = fs::read_to_string(report(&files, &files.carrying_net("net.caffemodel", 3, 2)));
+    let page = page.unwrap();
+    for part in [
+        "<h2>Net</h2>",
+        "data <tspan class=\"what\">input</tspan> 1x3</text>",
+        "fc <tspan class=\"what\">InnerProduct</tspan> 1x2</text>",
+        "<path class=\"edges\" d=\"M7 11V22M7 22L7 33\">",
+    ] {
+        assert!(page.contains(part), "{part} is not in\n{page}");
+    }
+    let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();
+    assert!(!page.contains("<h2>Net</h2>"), "it has no connections");
+}
+
+/// A chain of ReLU layers whose names are tags.
+fn chain(files: &Files, layers: u64) -> PathBuf {
+    let texts = |pairs: &[(u64, &[u8])]| -> Vec<u8> {
+        pairs.iter().flat_map(|&(number, text)| field(number, text)).collect()
+    };
+    let mut bytes = texts(&[(3, b"0"), (8, &number(1, 1))]);
+    for index in 0..layers {
+        let (bottom, top) = (index.to_string(), (index + 1).to_string());
+        let name = HOSTILE.as_bytes();
+        let pairs = [(1, name), (2, b"ReLU"), (3, bottom.as_bytes()), (4, top.as_bytes())];
+        bytes.extend(field(100, &texts(&pairs)));
+    }
+    files.write("chain.caffemodel", &bytes)
+}
+
+#[test]
+fn of_a_large_net_the_first_layers_are_drawn() {
+    let files = Files::new();
+    let page = fs::read_to_string(report(&files, &chain(&files, 2_000))).unwrap();
+    assert!(page.contains("The first 600 of 2,001 inputs and layers"));
+    assert_eq!(page.matches("<text ").count(), 600);
+    assert!(!page.contains("<img src=x") && !page.contains('\u{202e}'));
 }
 
 #[test]
@@ -148,6 +190,19 @@ fn a_browser_shows_the_page() {
     }
     let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(browser.evaluate(overflow), 0);
+}
+
+#[test]
+fn a_browser_draws_a_net() {
+    let Some(mut browser) = Browser::start() else { return };
+    let files = Files::new();
+    let page = report(&files, &chain(&files, 3));
+    assert_eq!(look(&mut browser, &page), (3, 0));
+    let widths = "[...document.querySelectorAll('.net text, .net path')]
+        .filter(element => element.getBBox().height > 5).length";
+    assert_eq!(browser.evaluate(widths), 4 + 2);
+    let colour = "getComputedStyle(document.querySelector('.net .edges')).fill";
+    assert_eq!(browser.evaluate(colour), "none");
 }
 
 /// The first cells of the rows that are shown, in their order; hostile names are "hostile".

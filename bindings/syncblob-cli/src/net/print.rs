@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use syncblob_net::Layer;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Blob, Listing};
+use super::Listing;
 use crate::table::{how_many, write_cells, NAME};
 use crate::text::{printable, shortened};
 
@@ -48,7 +48,7 @@ fn each_row(net: &Listing, row: &mut impl FnMut([String; 5]) -> io::Result<()>) 
             row(cells(["-".into(), String::new()]))?;
         }
         for top in layer.tops() {
-            row(cells([shortened(top, NAME), shape(net.blob(top))]))?;
+            row(cells([shortened(top, NAME), net.blob(top).to_string()]))?;
         }
     }
     Ok(())
@@ -64,21 +64,13 @@ fn bottoms(layer: &Layer) -> String {
     shown.join(", ")
 }
 
-fn shape(blob: Blob) -> String {
-    match blob.shape {
-        None => "?".into(),
-        Some(dims) if dims.is_empty() => "scalar".into(),
-        Some(dims) => dims.iter().map(i64::to_string).collect::<Vec<_>>().join("x"),
-    }
-}
-
 /// The inputs and outputs, a line each.
 pub fn write_ends(out: &mut impl Write, net: &Listing) -> io::Result<()> {
     for input in net.inputs() {
-        writeln!(out, "input {}: {}", shortened(input.name, NAME), shape(input))?;
+        writeln!(out, "input {}: {}", shortened(input.name, NAME), input)?;
     }
     for output in net.outputs() {
-        writeln!(out, "output {}: {}", shortened(output.name, NAME), shape(output))?;
+        writeln!(out, "output {}: {}", shortened(output.name, NAME), output)?;
     }
     Ok(())
 }

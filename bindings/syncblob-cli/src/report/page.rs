@@ -7,8 +7,9 @@ use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 use sha2::{Digest, Sha256};
 
+use crate::net::Listing;
 use crate::picture::Tiles;
-use crate::report::svg;
+use crate::report::{graph, svg};
 use crate::source::{FileFormat, Layer, Source, Tensor};
 use crate::summary::Summary;
 use crate::table::{digits, how_many, shape};
@@ -56,7 +57,7 @@ const HEADINGS: [(&str, bool); 10] = [
     ("Not finite", true),
 ];
 
-pub fn start(file: &str, source: &Source, figures: &[Figure]) -> String {
+pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figure]) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let name = shortened(name, NAME);
     // A page that carries all it needs: nothing may be loaded, and nothing else run.
@@ -78,6 +79,10 @@ pub fn start(file: &str, source: &Source, figures: &[Figure]) -> String {
             body {
                 h1 { (name) }
                 p.facts { (facts(source)) }
+                @if let Some(net) = net {
+                    h2 { "Net" }
+                    (graph::graph(net))
+                }
                 @if !figures.is_empty() {
                     h2 { "Pictures" }
                     div.figures { @for figure in figures { (figure_of(figure)) } }

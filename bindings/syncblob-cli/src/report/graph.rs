@@ -1,0 +1,248 @@
+//! A net as inline SVG: a row for each layer in the order in which they run, and a lane for each
+//! blob from the layer that makes it down to the last one that reads it.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use maud::{html, Markup};
+
+use crate::net::{Blob, Listing};
+use crate::text::{grouped, shortened};
+
+/// Rows that are drawn: the page should open at once.
+const MAX_ROWS: usize = 600;
+/// Lanes beside each other; blobs beyond share the last one.
+const MAX_LANES: usize = 24;
+/// Bottoms and tops of a row that are drawn, and of tops that are named.
+const MAX_BLOBS: usize = 64;
+const MAX_SHAPES: usize = 3;
+/// Characters of a name that are shown.
+const NAME: usize = 40;
+
+const ROW: usize = 22;
+const LANE: usize = 14;
+/// Of the words beside the lanes.
+const WIDTH: usize = 760;
+
+/// A layer or an input.
+struct Row<'a> {
+    name: &'a str,
+    what: &'a str,
+    bottoms: Vec<&'a str>,
+    tops: Vec<Blob<'a>>,
+}
+
+fn rows(net: &Listing) -> Vec<Row<'_>> {
+    let inputs = net.inputs().map(|input| Row {
+        name: input.name,
+        what: "input",
+        bottoms: Vec::new(),
+        tops: vec![input],
+    });
+    let layers = net.layers().iter().map(|layer| Row {
+        name: layer.name(),
+        what: layer.layer_type(),
+        bottoms: layer.bottoms().iter().take(MAX_BLOBS).map(String::as_str).collect(),
+        tops: layer.tops().iter().take(MAX_BLOBS).map(|top| net.blob(top)).collect(),
+    });
+    inputs.chain(layers).take(MAX_ROWS).collect()
+}
+
+/// A blob from one row that writes it to the next: it is read in rows.
+struct Value {
+    made: usize,
+    lane: usize,
+    readers: Vec<usize>,
+}
+
+/// The values between rows, and of each row the lane that it stands in.
+struct Plan {
+    values: Vec<Value>,
+    lanes: Vec<usize>,
+}
+
+impl Plan {
+    fn of(rows: &[Row]) -> Self {
+        let mut plan = Self { values: Vec::new(), lanes: Vec::new() };
+        let of_rows = plan.link(rows);
+        plan.place(&of_rows);
+        plan
+    }
+
+    /// Makes the values; returns those that each row reads and makes.
+    fn link(&mut self, rows: &[Row]) -> Vec<[Vec<usize>; 2]> {
+        let mut last: HashMap<&str, usize> = HashMap::new();
+        let mut of_rows = Vec::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            let mut reads: Vec<usize> =
+                row.bottoms.iter().filter_map(|name| last.get(name).copied()).collect();
+            reads.sort_unstable();
+            reads.dedup();
+            reads.iter().for_each(|&value| self.values[value].readers.push(at));
+            let makes = row.tops.iter().map(|top| {
+                last.insert(top.name, self.values.len());
+                self.values.push(Value { made: at, lane: 0, readers: Vec::new() });
+                self.values.len() - 1
+            });
+            let makes = makes.collect();
+            of_rows.push([reads, makes]);
+        }
+        of_rows
+    }
+
+    /// A row stands in the lane of a value that ends there, else in a free one.
+    fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
+        let mut taken = [false; MAX_LANES];
+        let free = |taken: &mut [bool; MAX_LANES]| {
+            let lane = taken.iter().position(|taken| !taken).unwrap_or(MAX_LANES - 1);
+            taken[lane] = true;
+            lane
+        };
+        for (at, [reads, makes]) in of_rows.iter().enumerate() {
+            let ends =
+                reads.iter().filter(|&&value| self.values[value].readers.last() == Some(&at));
+            for &value in ends {
+                taken[self.values[value].lane] = false;
+            }
+            let own = free(&mut taken);
+            self.lanes.push(own);
+            for (index, &value) in makes.iter().enumerate() {
+                let is_read = !self.values[value].readers.is_empty();
+                self.values[value].lane = match index {
+                    0 => own,
+                    _ if is_read => free(&mut taken),
+                    _ => own,
+                };
+            }
+            if makes.first().is_none_or(|&value| self.values[value].readers.is_empty()) {
+                taken[own] = false;
+            }
+        }
+    }
+
+    fn width(&self) -> usize {
+        let lanes = self.values.iter().map(|value| value.lane).chain(self.lanes.iter().copied());
+        (lanes.max().unwrap_or(0) + 1) * LANE
+    }
+
+    /// Lines of all values.
+    fn edges(&self) -> String {
+        let mut path = String::new();
+        for value in &self.values {
+            let Some(&last) = value.readers.last() else { continue };
+            let (from, x) = (self.lanes[value.made], x(value.lane));
+            let start = if from == value.lane {
+                format!("M{x} {}", y(value.made))
+            } else {
+                format!("M{} {}L{x} {}", self::x(from), y(value.made), y(value.made) + ROW / 2)
+            };
+            let _ = write!(path, "{start}V{}", y(last) - ROW / 2); // a String takes all
+            for &reader in &value.readers {
+                let _ = write!(
+                    path,
+                    "M{x} {}L{} {}",
+                    y(reader) - ROW / 2,
+                    self::x(self.lanes[reader]),
+                    y(reader)
+                );
+            }
+        }
+        path
+    }
+
+    fn nodes(&self) -> String {
+        let node = |(at, &lane): (usize, &usize)| {
+            format!("M{} {}a4 4 0 1 0 8 0a4 4 0 1 0-8 0", x(lane) - 4, y(at))
+        };
+        self.lanes.iter().enumerate().map(node).collect()
+    }
+}
+
+fn x(lane: usize) -> usize {
+    lane * LANE + LANE / 2
+}
+
+fn y(row: usize) -> usize {
+    row * ROW + ROW / 2
+}
+
+/// The drawing, and how much of the net it shows.
+pub fn graph(net: &Listing) -> Markup {
+    let rows = rows(net);
+    let plan = Plan::of(&rows);
+    let all = net.inputs().count() + net.layers().len();
+    let (left, height) = (plan.width(), rows.len() * ROW);
+    html! {
+        @if rows.len() < all {
+            p.facts { "The first " (grouped(rows.len())) " of " (grouped(all)) " inputs and layers" }
+        }
+        div.scroll.net tabindex="0" role="region" aria-label="Net" {
+            svg width=(left + WIDTH) height=(height) viewBox={ "0 0 " (left + WIDTH) " " (height) } {
+                path.edges d=(plan.edges()) {}
+                path d=(plan.nodes()) {}
+                @for (at, row) in rows.iter().enumerate() {
+                    text x=(left + 6) y=(y(at) + 5) {
+                        (shortened(row.name, NAME)) " "
+                        tspan.what { (shortened(row.what, NAME)) } " " (shapes(row))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The shapes of what a row makes, as far as they are known.
+fn shapes(row: &Row) -> String {
+    let known = row.tops.iter().filter(|top| top.shape.is_some());
+    let shown = known.take(MAX_SHAPES).map(Blob::to_string).collect::<Vec<_>>();
+    shown.join(", ") + if row.tops.len() > MAX_SHAPES { ", …" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row<'a>(bottoms: &[&'a str], tops: &[&'a str]) -> Row<'a> {
+        let tops = tops.iter().map(|name| Blob { name, shape: None }).collect();
+        Row { name: "", what: "", bottoms: bottoms.to_vec(), tops }
+    }
+
+    fn lanes(rows: &[Row]) -> Vec<usize> {
+        Plan::of(rows).lanes
+    }
+
+    #[test]
+    fn a_row_stands_in_the_lane_of_what_ends_there() {
+        let chain =
+            [row(&[], &["a"]), row(&["a"], &["b"]), row(&["b"], &["b"]), row(&["b"], &["c"])];
+        assert_eq!(lanes(&chain), [0, 0, 0, 0]);
+        let residual = [
+            row(&[], &["a"]),
+            row(&["a"], &["b"]),
+            row(&["b"], &["c"]),
+            row(&["a", "c"], &["d"]),
+            row(&["d"], &[]),
+        ];
+        assert_eq!(lanes(&residual), [0, 1, 1, 0, 0]);
+        let unread = [row(&[], &["a", "b"]), row(&["a"], &["c"]), row(&["a"], &["d"])];
+        assert_eq!(lanes(&unread), [0, 1, 0]);
+    }
+
+    #[test]
+    fn values_that_live_at_once_have_lanes_of_their_own_as_far_as_there_are_any() {
+        let names: Vec<String> = (0..100).map(|index| index.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let rows = [row(&[], &names[..5]), row(&names[..5], &["x"])];
+        let mut own: Vec<usize> = Plan::of(&rows).values[..5].iter().map(|one| one.lane).collect();
+        own.sort_unstable();
+        assert_eq!(own, [0, 1, 2, 3, 4]);
+        let rows = [row(&[], &names), row(&names, &["x"])];
+        assert_eq!(Plan::of(&rows).width(), MAX_LANES * LANE);
+    }
+
+    #[test]
+    fn lines_run_from_the_maker_to_each_reader() {
+        let plan = Plan::of(&[row(&[], &["a"]), row(&["a"], &["b"]), row(&["a"], &["c"])]);
+        assert_eq!(plan.edges(), "M7 11V44M7 22L21 33M7 44L7 55");
+    }
+}
