@@ -78,7 +78,7 @@ run_caffe_part() {
 # The schema of nets, and how nets of older generations are brought into the current form.
 check_caffe_nets() { # FOLDER SOURCES
     python3 tests/users/caffe/schema.py "$2"
-    make_onnx_environment
+    build_onnx
     cargo build --quiet --locked --package syncblob-cli
     "$cache/python-onnx/bin/python" -B tests/users/caffe/upgrade.py "$1/own_upgrade" "$2" \
         "$CARGO_TARGET_DIR/debug/syncblob" "${SYNCBLOB_TEST_DATA:-../shared/data}/nets"
@@ -124,10 +124,10 @@ caffe() { # [FOLDER | --answers]
 }
 
 caffe_steps() {
-    on 'bench_needs peer_needs caffe_needs peers' \
+    on 'bench_needs peer_needs caffe_needs peers onnx program' \
         step 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
 }
 
 caffe_full_steps() {
-    on 'bench_needs peer_needs caffe_needs peers' step 'Caffe on syncblob' run_caffe
+    on 'bench_needs peer_needs caffe_needs peers onnx program' step 'Caffe on syncblob' run_caffe
 }
