@@ -9,6 +9,8 @@
 #                      random calls of syncblob (60 seconds of them), or those of
 #                      a file, under AddressSanitizer; syncblob/fuzz/README.md
 #                      says more
+# sanitize.sh fuzzers CRATE FOLDER
+#                      builds the fuzzers of CRATE/fuzz as FOLDER/fuzz.NAME
 #
 # Needs clang and its runtimes (libclang-rt-14-dev), whose sanitizers Rust's
 # code is linked with as well: so any rustc will do. RUSTC_BOOTSTRAP lets a
@@ -64,14 +66,18 @@ thread() {
         --tests --features half,ndarray,rayon,safetensors,serde,testing,comm
 }
 
-fuzz() { # [SECONDS [OPTION...] | FILE]
-    local option coverage=(-Cpasses=sancov-module) seconds=${1:-60}
-    local corpus=$builds/fuzz-corpus findings=$builds/fuzz-findings
+instrument_fuzzers() {
+    local option coverage=(-Cpasses=sancov-module)
     for option in level=4 inline-8bit-counters pc-table trace-compares; do
         coverage+=("-Cllvm-args=-sanitizer-coverage-$option")
     done
     instrument address "${coverage[*]} --cfg fuzzing -Cdebug-assertions" \
         '-O1 -fsanitize=fuzzer-no-link'
+}
+
+fuzz() { # [SECONDS [OPTION...] | FILE]
+    local seconds=${1:-60} corpus=$builds/fuzz-corpus findings=$builds/fuzz-findings
+    instrument_fuzzers
     local program=(run_cargo fuzz run --release --manifest-path "$bindings/syncblob/fuzz/Cargo.toml")
     if [ -f "$seconds" ]; then
         "${program[@]}" -- "$seconds"
@@ -82,10 +88,22 @@ fuzz() { # [SECONDS [OPTION...] | FILE]
     "${program[@]}" -- "-artifact_prefix=$findings/" "-max_total_time=$seconds" "$@" "$corpus"
 }
 
+fuzzers() { # CRATE FOLDER
+    local program
+    instrument_fuzzers
+    run_cargo fuzz build --quiet --release --manifest-path "$bindings/$1/fuzz/Cargo.toml"
+    mkdir -p "$2"
+    for program in "$bindings/$1"/fuzz/fuzz_targets/*.rs; do
+        program=$(basename "$program" .rs)
+        cp "$builds/fuzz/$target/release/$program" "$2/fuzz.$program"
+    done
+}
+
 case ${1:-} in
-address | thread | fuzz) "$@" ;;
+address | thread | fuzz | fuzzers) "$@" ;;
 *)
-    echo 'usage: sanitize.sh address | thread | fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]' >&2
+    echo 'usage: sanitize.sh address | thread | fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]' \
+        '| fuzzers CRATE FOLDER' >&2
     exit 2
     ;;
 esac

@@ -23,8 +23,8 @@ import subprocess
 import sys
 import tempfile
 
-from run import (FUZZ, INPUT_TIMEOUT, afl_queue, fuzzer, in_parallel, keep, parse, report,
-                 run_fuzzer, story)
+from run import (FUZZ, INPUT_TIMEOUT, afl_queue, c_targets, fuzzer, in_parallel, keep, parse,
+                 report, run_fuzzer, story)
 
 MOST_BYTES = 4096  # of an input: libFuzzer's own limit where it begins with nothing
 ENVIRONMENT = {
@@ -115,7 +115,7 @@ def main():
                         help="build folder of the preset afl")
     parser.add_argument("--libfuzzer", required=True, type=pathlib.Path,
                         help="build folder of the preset fuzz: minimises, replays")
-    args = parse(parser)
+    args = parse(parser, c_targets())
     print("| target | seconds | executions | edges | inputs kept | found |",
           "|---|---|---|---|---|---|", sep="\n", flush=True)
     reports = []

@@ -24,13 +24,22 @@ import sys
 import tempfile
 
 FUZZ = pathlib.Path(__file__).resolve().parent
+RUST = FUZZ.parent / "bindings/syncblob-net/fuzz/fuzz_targets"
 INPUT_TIMEOUT = 10  # seconds for one input: far beyond what any of them needs
 MEMORY_MB = 2048
 MINIMISE_SECONDS = 30
 
 
-def targets():
+def c_targets():
     return sorted(path.stem for path in (FUZZ / "targets").glob("*.c"))
+
+
+def rust_targets():
+    return sorted(path.stem for path in RUST.glob("*.rs"))
+
+
+def targets():
+    return [*c_targets(), *rust_targets()]
 
 
 def kept_inputs(target):
@@ -57,6 +66,8 @@ def story(log):
             return f"{line}\n{lines[i + 1] if i + 1 < len(lines) else ''}"
         if "runtime error:" in line:
             return line
+        if re.match(r"thread '.*' .*panicked at", line):
+            return f"{line}\n{lines[i + 1] if i + 1 < len(lines) else ''}"
     found = [line for line in lines if re.match(r"==\d+==ERROR|SUMMARY", line)]
     return "\n".join(found[:2]) or "\n".join(lines[-20:])
 
@@ -84,8 +95,9 @@ def keep(build, target, found):
 
 def report(build, target, place, what):
     place = os.path.relpath(place)
+    driver = "replay" if target in c_targets() else "fuzz"
     return (f"FOUND   {target}: {place}\n{what}\n"
-            f"to reproduce: {os.path.relpath(build)}/fuzz/replay.{target} {place}")
+            f"to reproduce: {os.path.relpath(build)}/fuzz/{driver}.{target} {place}")
 
 
 def run_fuzzer(build, target, *words):
@@ -139,18 +151,18 @@ def merge(build, work, target):
     return f"{target}: {len(list(corpus.iterdir())) - before} inputs added"
 
 
-def parse(parser):
-    """The arguments, with what a run of either engine is told: targets and seconds."""
+def parse(parser, known):
+    """The arguments, with what a run of either engine is told: targets of those known, seconds."""
     parser.add_argument("--work", required=True, type=pathlib.Path,
                         help="where inputs are kept from run to run")
     parser.add_argument("rest", nargs="*", metavar="SECONDS|TARGET")
     args = parser.parse_args()
     numbers = [word for word in args.rest if word.isdigit()]
-    args.targets = [word for word in args.rest if not word.isdigit()] or targets()
+    args.targets = [word for word in args.rest if not word.isdigit()] or known
     args.seconds = int(numbers[0]) if numbers else 60
-    unknown = set(args.targets) - set(targets())
+    unknown = set(args.targets) - set(known)
     if unknown or len(numbers) > 1 or args.seconds == 0:
-        parser.error(f"SECONDS is one number above 0, TARGET one of {', '.join(targets())}")
+        parser.error(f"SECONDS is one number above 0, TARGET one of {', '.join(known)}")
     return args
 
 
@@ -168,7 +180,7 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path,
                         help="build folder of the preset fuzz")
     parser.add_argument("--merge", action="store_true", help="merge instead of fuzzing")
-    args = parse(parser)
+    args = parse(parser, targets())
     if args.merge:
         for target in args.targets:
             print(merge(args.build, args.work, target), flush=True)

@@ -6,8 +6,8 @@
     selftest.py --check                    only says whether each text occurs once
 
 Each mutation of mutations.json replaces a text that occurs once in a source of
-the library. The source is compiled anew, linked before the library into its
-target's fuzzer, and must be found within a minute, beginning with the inputs
+the library or of a crate. The source is compiled anew, linked before the library
+into its target's fuzzer, or the crate built with it, and must be found within a minute, beginning with the inputs
 of the tree. AFL++ begins with one byte, and has to find those marked "afl". A
 mutation that is not found, or whose text is not there any more, fails, and so
 does a target that finds something in the library as it is.
@@ -25,6 +25,7 @@ import tempfile
 import time
 
 import afl
+from rust import build_mutation
 from run import fuzzer, kept_inputs, limits, story
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -37,7 +38,7 @@ class Broken(Exception):
 
 def mutated(mutation):
     """The source's text with the bug in it."""
-    if not mutation["file"].endswith(".c"):
+    if not mutation["file"].endswith((".c", ".rs")):
         raise Broken(f"{mutation['file']} is compiled in other sources: name one of these")
     text = (ROOT / mutation["file"]).read_text()
     if text.count(mutation["old"]) != 1:
@@ -74,6 +75,17 @@ def link_mutation(build, target, made, program):
         raise Broken(f"no link command for {name}")
     # The archive's own member is left out, as nothing is missing any more.
     run(build, ["sh", "-c", link.replace(" c/libsyncblob", f" {made} c/libsyncblob", 1)])
+
+
+def plant(build, mutation, folder, program):
+    """Makes the target's fuzzer with the bug."""
+    if mutation["file"].endswith(".rs"):
+        error = build_mutation(build, mutation, mutated(mutation), program)
+        if error:
+            raise Broken(f"cannot be built: {error}")
+    else:
+        made = compile_mutation(build, mutation, folder)
+        link_mutation(build, mutation["target"], made, program)
 
 
 def run(build, command):
@@ -120,7 +132,7 @@ def try_mutation(build, mutation, engine):
         folder = pathlib.Path(folder)
         program = folder / "fuzzer"
         try:
-            link_mutation(build, target, compile_mutation(build, mutation, folder), program)
+            plant(build, mutation, folder, program)
             seconds, found = engine(build, program, target, folder)
         except Broken as broken:
             return f"BROKEN  {name}: {broken}", False

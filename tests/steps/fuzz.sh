@@ -5,6 +5,7 @@ build_fuzzers() { # PRESET
     mkdir -p "$build"
     make_build "$1" "$1" >"$build/$1-build.txt" 2>&1 ||
         { tail -n 40 "$build/$1-build.txt"; die 'the fuzzers do not build'; }
+    [ "$1" != fuzz ] || bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
 }
 
 fuzz() {
