@@ -28,9 +28,15 @@ run_large_onnx_nets() {
     run_onnx_nets release
 }
 
+run_mutated_onnx_nets() {
+    run_onnx check_mutated "$CARGO_TARGET_DIR/debug/examples/mutated_nets" \
+        "${SYNCBLOB_TEST_DATA:-../shared/data}/nets"
+}
+
 onnx_steps() {
     on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
     on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets debug --small
+    on 'program onnx' aside 'ONNX: nets that were changed at random' run_mutated_onnx_nets
     on 'program onnx' aside 'ONNX: options of the command' run_onnx check_options "$CARGO_TARGET_DIR/debug"
     on onnx aside 'ONNX: the comparison finds planted errors' run_onnx selftest
 }

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Changes nets at random: each is refused in words, or its ONNX is one for onnx and onnxruntime.
+
+    check_mutated.py PROGRAM NETS [--count 300] [--first 0] [--keep FOLDER]
+
+PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. What is
+converted passes onnx.checker in full mode, which infers all shapes and compares them with those in
+the file. Where that does not take long, onnxruntime runs it: its outputs have the shapes that the
+file gives them.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import onnx
+import onnxruntime
+
+THINNER = 16  # times fewer channels where there are many, so that weights stay small
+MOST_INPUTS = 1 << 18
+
+
+def thin(text):
+    """Of counts of classes and boxes none is a multiple of this."""
+    def fewer(found):
+        number = int(found[2])
+        return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)
+    return re.sub(r"((?:num_output|group)\s*:\s*)(\d+)", fewer, text)
+
+
+def shape(value):
+    return [dim.dim_value if dim.HasField("dim_value") else None
+            for dim in value.type.tensor_type.shape.dim]
+
+
+def run(path, model):
+    """The first output of another shape than the file says."""
+    inputs = {value.name: numpy.zeros(shape(value), numpy.float32) for value in model.graph.input}
+    if sum(value.size for value in inputs.values()) > MOST_INPUTS:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    outputs = onnxruntime.InferenceSession(str(path), options).run(None, inputs)
+    for value, output in zip(model.graph.output, outputs):
+        wanted = shape(value)
+        if len(wanted) != output.ndim or any(
+                dim not in (None, size) for dim, size in zip(wanted, output.shape)):
+            return f"{value.name} is {output.shape}, not {wanted}"
+    return None
+
+
+def check(stem):
+    """What became of a net: refused, right or wrong; and why."""
+    path = stem.with_suffix(".onnx")
+    if not path.exists():
+        words = stem.with_suffix(".txt").read_text()
+        return ("refused", words) if words else ("wrong", "refused without a word")
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+        found = run(path, onnx.load(path))
+    except Exception as error:  # of any of them: none is right
+        found = str(error)
+    return ("wrong", found) if found else ("right", "")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("nets", type=pathlib.Path)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--keep", type=pathlib.Path, help="where the files stay")
+    args = parser.parse_args()
+    if not args.nets.is_dir():
+        print(f"skipped: {args.nets} is missing; set SYNCBLOB_TEST_DATA")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        thinner, out = pathlib.Path(folder, "nets"), args.keep or pathlib.Path(folder, "out")
+        thinner.mkdir()
+        out.mkdir(parents=True, exist_ok=True)
+        for net in args.nets.glob("*.prototxt"):
+            (thinner / net.name).write_text(thin(net.read_text()))
+        subprocess.run([args.program, thinner, out, str(args.first), str(args.count)], check=True)
+        counts = {"right": 0, "refused": 0, "wrong": 0}
+        for number in range(args.first, args.first + args.count):
+            status, words = check(out / str(number))
+            counts[status] += 1
+            if status == "wrong":
+                print(f"{number}: {words}", flush=True)
+    print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    return 1 if counts["wrong"] or not counts["right"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
