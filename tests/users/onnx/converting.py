@@ -39,10 +39,12 @@ def by_command(command):
 
 def reason(run):
     """What a program said in one line, or an exception of Python's."""
-    said = [line.strip() for line in (run.stderr + run.stdout).splitlines() if line.strip()]
-    if not said:
-        return f"status {run.returncode}"
-    return said[-1] if "Traceback" in run.stderr else "; ".join(said[:LINES])
+    said = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
+    if "Traceback" in run.stderr:
+        said = [line for line in run.stderr.splitlines() if line.strip()]
+        last = max(number for number, line in enumerate(said) if line.startswith("  "))
+        said = said[last + 1:]
+    return "; ".join(line.strip() for line in said[:LINES]) or f"status {run.returncode}"
 
 
 def by_module(prototxt, model):
