@@ -33,6 +33,64 @@ run_mutated_onnx_nets() {
         "${SYNCBLOB_TEST_DATA:-../shared/data}/nets"
 }
 
+# Python as one of the versions: the first that is here.
+find_python() { # VERSION...
+    local version program
+    for version in "$@"; do
+        for program in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
+            if "$program" --version >/dev/null 2>&1; then
+                echo "$program"
+                return
+            fi
+        done
+    done
+    return 1
+}
+
+# An environment in $cache/peers with what a list names, whose first line may say which Pythons can have
+# it. Where there can be none, the file NAME.why says why.
+make_onnx_peer() { # NAME REQUIREMENTS
+    local folder=$cache/peers/$1 versions program
+    rm -f "$folder.why"
+    if cmp -s "$2" "$folder/installed"; then return; fi
+    versions=$(sed -n '1s/^# Python: //p' "$2")
+    # shellcheck disable=SC2086 # several
+    if ! program=$(find_python ${versions:-3}); then
+        echo "there is no Python $versions" >"$folder.why"
+    elif ! { "$program" -m venv --clear "$folder" &&
+        "$folder/bin/python" -m pip install --quiet -r "$2"; } 2>"$folder.log"; then
+        grep -m 1 ERROR "$folder.log" >"$folder.why" || echo 'pip fails' >"$folder.why"
+    else
+        cp "$2" "$folder/installed"
+    fi
+}
+
+# The other converters of Caffe's nets, and the two OpenCVs.
+build_onnx_peers() {
+    local list
+    mkdir -p "$cache/peers"
+    for list in tests/users/onnx/peers/*.txt; do make_onnx_peer "$(basename "$list" .txt)" "$list"; done
+    make_onnx_peer opencv4 tests/users/opencv/opencv-4.txt
+    make_onnx_peer opencv5 tests/users/opencv/opencv-5.txt
+    tail -n +1 "$cache"/peers/*.why 2>/dev/null || true
+}
+
+run_onnx_peers() {
+    build_released_program
+    run_onnx check_peers "$cache/peers" "$CARGO_TARGET_DIR/release/syncblob"
+}
+
+run_onnx_opencv() {
+    build_released_program
+    run_onnx check_opencv "$cache/peers/opencv5/bin/python" "$CARGO_TARGET_DIR/release/syncblob"
+}
+
+# Half an hour on two idle cores: before a release.
+onnx_peer_steps() {
+    on 'onnx onnx_peers' step 'ONNX: no net is right by other converters and wrong here' run_onnx_peers
+    on 'onnx onnx_peers' step 'ONNX: what OpenCV 5 runs' run_onnx_opencv
+}
+
 onnx_steps() {
     on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
     on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets debug --small
@@ -43,4 +101,5 @@ onnx_steps() {
 
 onnx_full_steps() {
     on 'onnx peers' step "ONNX: all nets' outputs are Caffe's" run_large_onnx_nets
+    onnx_peer_steps
 }

@@ -157,6 +157,7 @@ release_steps() {
     step 'release: static command, aarch64' pack_foreign_command aarch64
     on 'windows_needs windows_rust' step 'release: Windows command' pack_windows_command
     on 'emulator_needs windows_needs' step 'release: the commands run' check_commands
+    onnx_peer_steps
     step 'release: checksums' sum_release
 }
 

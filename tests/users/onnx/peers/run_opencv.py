@@ -1,0 +1,42 @@
+"""Runs a net in OpenCV: run_opencv.py FOLDER caffe|classic|new. Of the folder are net.prototxt and
+net.caffemodel, or net.onnx; inputs.npz, the outputs' names in outputs.txt and, made here, outputs.npz.
+
+OpenCV 4 reads Caffe's files; OpenCV 5 reads ONNX, by its classic engine or by its new one.
+"""
+
+import pathlib
+import sys
+
+import cv2
+import numpy
+
+ENGINES = {"classic": "ENGINE_CLASSIC", "new": "ENGINE_NEW"}
+
+
+def read(folder, how):
+    if how == "caffe":
+        return cv2.dnn.readNetFromCaffe(str(folder / "net.prototxt"), str(folder / "net.caffemodel"))
+    return cv2.dnn.readNetFromONNX(str(folder / "net.onnx"), getattr(cv2.dnn, ENGINES[how]))
+
+
+def run(folder, how):
+    net = read(folder, how)
+    with numpy.load(folder / "inputs.npz") as inputs:
+        for name, array in inputs.items():
+            net.setInput(array, name)
+    names = names_of_outputs(net, folder)
+    numpy.savez(folder / "outputs.npz", **dict(zip(names, net.forward(names))))
+
+
+def names_of_outputs(net, folder):
+    """Those that are wanted, as far as the net knows them: it does not list a top beside one that is read."""
+    names = (folder / "outputs.txt").read_text().split("\n")
+    try:
+        net.forward(names)
+        return names
+    except cv2.error:
+        return net.getUnconnectedOutLayersNames()
+
+
+if __name__ == "__main__":
+    run(pathlib.Path(sys.argv[1]), sys.argv[2])
