@@ -70,11 +70,16 @@ impl Window {
         let x = self.batched(e, bottom);
         let unit =
             |values: &[i64], one| if values.is_empty() { vec![one] } else { values.to_vec() };
+        let mut pads = [unit(&self.pad, 0), unit(after, 0)].concat();
+        let x = match op == "Conv" && self.kernel.iter().all(|&size| size == 1) {
+            true => padded(e, x, &mut pads),
+            false => x,
+        };
         e.node(op)
             .input(x)
             .ints("kernel_shape", unit(&self.kernel, 1))
             .ints("strides", unit(&self.stride, 1))
-            .ints("pads", [unit(&self.pad, 0), unit(after, 0)].concat())
+            .ints("pads", pads)
             .ints("dilations", unit(&self.dilation, 1))
     }
 
@@ -113,6 +118,18 @@ impl Window {
         });
         pads.collect()
     }
+}
+
+/// A node of its own for the pads, which then are 0: OpenCV 5 forgets those of a convolution whose
+/// kernel is a point.
+fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
+    if pads.iter().all(|&pad| pad == 0) {
+        return x;
+    }
+    let (before, after) = pads.split_at(pads.len() / 2);
+    let all = e.ints(&[&[0, 0], before, &[0, 0], after].concat());
+    pads.fill(0);
+    e.node("Pad").inputs([x, all]).value(e)
 }
 
 /// One value an axis: the repeated field, given once for all or once an axis, or the pair of
