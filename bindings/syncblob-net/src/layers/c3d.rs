@@ -119,6 +119,7 @@ fn pool(e: &mut Emit<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::layers::testing::check;
+    use crate::{Net, NetOptions, OnnxOptions};
 
     #[test]
     fn windows_have_a_depth() {
@@ -143,6 +144,16 @@ mod tests {
                 ("num_output: 4 kernel_size: 1 kernel_depth: 1", &[&[2, 3, 8, 9]], None),
             ],
         );
+    }
+
+    /// Four values under a kernel of 2^64 elements.
+    #[test]
+    fn a_kernel_may_be_much_larger_than_its_bottom() {
+        let text = "input: 'x' input_shape { dim: 1 dim: 1 dim: 4 dim: 1 dim: 1 }
+            layer { name: 'p' type: 'Pooling3D' bottom: 'x' top: 'p' pooling_param { pool: AVE
+            kernel_depth: 4 kernel_size: 2147483647 pad: 2147483645 stride: 2147483645 } }";
+        let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+        assert!(net.to_onnx(&OnnxOptions::default()).is_ok());
     }
 
     #[test]

@@ -181,9 +181,9 @@ impl Pool {
 /// Of each window its whole area over that inside the image and its padding.
 #[allow(clippy::cast_precision_loss)]
 fn factors(w: &[Windows]) -> Vec<f32> {
-    let whole: i64 = w.iter().map(|axis| axis.kernel).product();
-    let areas = w.iter().fold(vec![1], |areas: Vec<i64>, axis| {
-        let with = |area| axis.lengths().map(move |length| area * length);
+    let whole: i128 = w.iter().map(|axis| i128::from(axis.kernel)).product();
+    let areas = w.iter().fold(vec![1], |areas: Vec<i128>, axis| {
+        let with = |area| axis.lengths().map(move |length| area * i128::from(length));
         areas.into_iter().flat_map(with).collect()
     });
     areas.into_iter().map(|area| whole as f32 / area as f32).collect()
