@@ -217,12 +217,12 @@ fn check_number(what: &str, given: usize, (least, most): (usize, usize)) -> Resu
     Err(Error::invalid(text))
 }
 
-/// Caffe's limits of a blob: no negative dimension, 32 axes, fewer than 2^31 elements.
+/// Caffe's limits of a blob: 32 axes, dimensions from 0 to 2^31 - 1, and as many elements.
 pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let most = i64::from(i32::MAX);
     let mut count = 1_i64;
     for &dim in shape {
-        if dim < 0 || (count != 0 && dim > most / count) {
+        if dim < 0 || dim > most / count.max(1) {
             let text = format_args!("a blob of shape {} cannot be", shown(shape));
             return Err(Error::invalid(text));
         }

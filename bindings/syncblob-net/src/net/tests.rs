@@ -219,6 +219,21 @@ fn nets_that_caffe_refuses() {
     }
 }
 
+/// Caffe's dimensions are of the type `int`, in blobs without elements too.
+#[test]
+fn dimensions_are_below_2_to_the_31() {
+    let net = read(
+        "input: 'd' input_shape { dim: 0 dim: 1 dim: 1 dim: 9223372036854775807 dim: 1 }
+         layer { name: 'p' type: 'Pooling3D' bottom: 'd' top: 'p' pooling_param { pool: AVE
+         kernel_depth: 1 kernel_size: 2 pad: 1 stride: 1 } }",
+    );
+    let problem = match net {
+        Ok(net) => net.shapes().problems.remove(0).reason,
+        Err(error) => error.to_string(),
+    };
+    assert!(problem.contains("9223372036854775807"), "{problem}");
+}
+
 /// Nets that give no shape of an input, and what then is open, known and computed.
 #[test]
 fn inputs_without_shapes_are_open_where_that_is_allowed() {
