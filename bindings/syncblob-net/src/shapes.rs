@@ -55,8 +55,8 @@ impl Net {
     /// The shapes of its blobs. Weights, if there are any, are not compared with them.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
-        let custom = Custom::default();
-        let mut pass = Pass::new(self, &inputs, false, &custom);
+        let mut custom = Custom::default();
+        let mut pass = Pass::new(self, &inputs, false, &mut custom);
         let mut order: Vec<&String> = self.inputs.iter().map(|input| &input.0).collect();
         let mut weights = Vec::with_capacity(self.layers.len());
         for (at, layer) in self.layers.iter().enumerate() {
@@ -73,12 +73,13 @@ impl Net {
         BlobShapes { known: known.collect(), weights, problems: pass.problems.clone() }
     }
 
-    /// What is known around every layer, for inputs of some shapes, and the layers that cannot be.
-    /// The weights have the shapes that the layers need.
+    /// What is known around every layer, for inputs of some shapes, and the layers that cannot be
+    /// converted. Layers that are unsupported are added to `custom` if it allows that. The weights
+    /// have the shapes that the layers need.
     pub(crate) fn infer(
         &self,
         inputs: &[Shape],
-        custom: &Custom<'_>,
+        custom: &mut Custom<'_>,
     ) -> (Vec<Inferred>, Vec<Problem>) {
         let mut pass = Pass::new(self, inputs, true, custom);
         let layers = (0..self.layers.len()).map(|at| pass.run(at)).collect();
@@ -87,20 +88,20 @@ impl Net {
 }
 
 /// One pass over the layers.
-struct Pass<'n> {
+struct Pass<'n, 'c, 'o> {
     net: &'n Net,
     /// What each blob is at this point; a blob that is not there is not known.
     shapes: HashMap<&'n str, Shape>,
     /// Blobs of layers that are written as they are, of which no shape is known.
     open: HashSet<&'n str>,
-    custom: &'n Custom<'n>,
+    custom: &'c mut Custom<'o>,
     shared: Shared<'n>,
     weights: bool,
     problems: Vec<Problem>,
 }
 
-impl<'n> Pass<'n> {
-    fn new(net: &'n Net, inputs: &[Shape], weights: bool, custom: &'n Custom<'n>) -> Self {
+impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
+    fn new(net: &'n Net, inputs: &[Shape], weights: bool, custom: &'c mut Custom<'o>) -> Self {
         let mut pass = Self {
             net,
             shapes: HashMap::new(),
@@ -146,10 +147,17 @@ impl<'n> Pass<'n> {
     }
 
     fn infer(&mut self, at: usize) -> Result<Inferred> {
-        let layer = &self.net.layers[at];
-        if self.custom.has(at) {
-            return self.custom_tops(layer).map(Inferred::Custom);
+        if !self.custom.has(at) {
+            match self.by_rule(at) {
+                Err(error) if self.custom.add(at, error.kind()) => {}
+                result => return result,
+            }
         }
+        self.custom_tops(&self.net.layers[at]).map(Inferred::Custom)
+    }
+
+    fn by_rule(&mut self, at: usize) -> Result<Inferred> {
+        let layer = &self.net.layers[at];
         let rule = rule(&layer.layer_type).ok_or_else(|| unknown_type(layer))?;
         let bottoms = layer.bottoms.iter().map(|name| self.shapes.get(name.as_str()).cloned());
         match bottoms.collect() {

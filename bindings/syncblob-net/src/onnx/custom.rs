@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::graph::Node;
 use super::OnnxOptions;
-use crate::layers::rule;
 use crate::message::{Field, Label, Message, Value};
 use crate::net::{Layer, Shape};
 use crate::{Error, ErrorKind, Net, Result};
@@ -14,27 +13,37 @@ pub(super) const DOMAIN: &str = "caffe";
 pub(super) const DOMAIN_VERSION: i64 = 1;
 
 /// Which layers are written as they are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Custom<'a> {
+    /// Whether the options allow any.
+    allowed: bool,
     layers: HashSet<usize>,
     shapes: HashMap<&'a str, &'a Shape>,
 }
 
 impl<'a> Custom<'a> {
-    /// Layers of types that are not known, if the options want them to be written.
-    pub fn new(net: &Net, options: &'a OnnxOptions) -> Self {
+    /// No layer yet.
+    pub fn new(options: &'a OnnxOptions) -> Self {
         let shapes = options.shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
-        let unknown = net.layers.iter().enumerate().filter(|(_, layer)| {
-            options.custom && rule(&layer.layer_type).is_none() && !layer.layer_type.is_empty()
-        });
-        Self { layers: unknown.map(|(at, _)| at).collect(), shapes }
+        Self { allowed: options.custom, layers: HashSet::new(), shapes }
     }
 
-    /// Adds the layers that an error finds to be unsupported. Returns whether there are any.
-    pub fn add(&mut self, error: &Error) -> bool {
+    /// The same layers, and no others.
+    pub fn settled(&self) -> Self {
+        Self { allowed: false, ..self.clone() }
+    }
+
+    /// Adds a layer that is found to be unsupported. Returns whether it was added.
+    pub fn add(&mut self, layer: usize, error: ErrorKind) -> bool {
+        self.allowed && error == ErrorKind::Unsupported && self.layers.insert(layer)
+    }
+
+    /// Adds the layers that an error finds to be unsupported. Returns whether any was added.
+    pub fn add_all(&mut self, error: &Error) -> bool {
         let before = self.layers.len();
-        let found = error.problems_of().iter().filter(|one| one.kind == ErrorKind::Unsupported);
-        self.layers.extend(found.filter_map(|problem| problem.at));
+        for problem in error.problems_of() {
+            problem.at.map(|layer| self.add(layer, problem.kind));
+        }
         self.layers.len() > before
     }
 

@@ -128,17 +128,17 @@ impl Net {
                 "the shape of the input '{name}' is not known"
             )));
         }
-        let mut custom = Custom::new(self, options);
+        let mut custom = Custom::new(options);
         loop {
-            match self.as_onnx(options, &custom) {
-                // Some are only found to be unsupported where their shapes are known.
-                Err(error) if options.custom && custom.add(&error) => {}
+            match self.as_onnx(options, &mut custom) {
+                // Layers that are found to be unsupported when their nodes are made: all at once.
+                Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
         }
     }
 
-    fn as_onnx(&self, options: &OnnxOptions, custom: &Custom<'_>) -> Result<Onnx> {
+    fn as_onnx(&self, options: &OnnxOptions, custom: &mut Custom<'_>) -> Result<Onnx> {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let (layers, problems) = self.infer(&inputs, custom);
         let other = match &options.batch {
@@ -169,7 +169,7 @@ impl Net {
     ) -> Result<Larger<'a>> {
         let mut inputs = inputs.to_vec();
         inputs.iter_mut().filter_map(|shape| shape.first_mut()).for_each(|batch| *batch += 1);
-        let (layers, problems) = self.infer(&inputs, custom);
+        let (layers, problems) = self.infer(&inputs, &mut custom.settled());
         match problems.is_empty() {
             true => Ok((inputs, layers, name)),
             false => Err(Error::problems(problems).within(format_args!(

@@ -36,7 +36,7 @@ fn net(layers: &[(&str, &str)], model: Arc<Model>) -> Net {
 
 fn infer(net: &Net) -> Result<()> {
     let shapes: Vec<_> = net.inputs().iter().map(|input| input.1.clone()).collect();
-    match net.infer(&shapes, &Custom::default()).1 {
+    match net.infer(&shapes, &mut Custom::default()).1 {
         problems if problems.is_empty() => Ok(()),
         problems => Err(Error::problems(problems)),
     }
