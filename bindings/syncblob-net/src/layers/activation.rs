@@ -52,7 +52,7 @@ fn elu(e: &mut Emit<'_>) -> Result<()> {
 fn threshold(e: &mut Emit<'_>) -> Result<()> {
     let threshold = e.float(e.parameters.float("threshold"));
     let (one, zero) = (e.float(1.0), e.float(0.0));
-    let above = e.node("Greater").input(e.bottom(0)).input(threshold).value(e);
+    let above = e.apply("Greater", [e.bottom(0), threshold]);
     e.node("Where").input(above).input(one).input(zero).top(e, 0);
     Ok(())
 }

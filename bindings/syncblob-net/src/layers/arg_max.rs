@@ -4,8 +4,14 @@ use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit, Value};
 use crate::{Error, Result};
 
-pub(super) static ARG_MAX: Rule =
-    Rule { layer_type: "ArgMax", parameters: Some("argmax_param"), shapes, emit, ..PLAIN };
+pub(super) static ARG_MAX: Rule = Rule {
+    layer_type: "ArgMax",
+    parameters: Some("argmax_param"),
+    shapes,
+    emit,
+    full_precision: true,
+    ..PLAIN
+};
 
 /// The axis, if one is given, and how many values of it there are.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
@@ -65,8 +71,8 @@ fn largest(e: &mut Emit<'_>, x: Value, axis: i64, whole: i64) -> (Value, Value) 
     let top_k = e.ints(&[e.parameters.int("top_k")]);
     let best = e.node("TopK").int("axis", axis).input(turned).input(top_k).values(e, 2);
     let last = e.ints(&[whole - 1]);
-    let places = e.node("Sub").input(last).input(best[1]).value(e);
-    (best[0], e.node("Cast").int("to", DataType::Float as i64).input(places).value(e))
+    let places = e.apply("Sub", [last, best[1]]);
+    (best[0], e.cast(places, DataType::Float))
 }
 
 #[cfg(test)]

@@ -28,9 +28,9 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let mut factor = e.bottom(0);
     if given < needed {
         let axes = e.ints(&(given..needed).collect::<Vec<_>>());
-        factor = e.node("Unsqueeze").input(factor).input(axes).value(e);
+        factor = e.apply("Unsqueeze", [factor, axes]);
     }
-    let product = e.node("Mul").input(factor).input(e.bottom(1)).value(e);
+    let product = e.apply("Mul", [factor, e.bottom(1)]);
     e.node("Add").input(product).input(e.bottom(2)).top(e, 0);
     Ok(())
 }

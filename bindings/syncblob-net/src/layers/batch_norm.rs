@@ -142,13 +142,13 @@ pub(super) fn of_batch(e: &mut Emit<'_>, eps: f32) -> Value {
         Node::new("ReduceMean").ints("axes", others.clone()).int("keepdims", 1).input(value)
     };
     let middle = mean(e.bottom(0)).value(e);
-    let centred = e.node("Sub").input(e.bottom(0)).input(middle).value(e);
-    let squares = e.node("Mul").input(centred).input(centred).value(e);
+    let centred = e.apply("Sub", [e.bottom(0), middle]);
+    let squares = e.apply("Mul", [centred, centred]);
     let variance = mean(squares).value(e);
     let eps = e.float(eps);
-    let variance = e.node("Add").input(variance).input(eps).value(e);
-    let deviation = e.node("Sqrt").input(variance).value(e);
-    e.node("Div").input(centred).input(deviation).value(e)
+    let variance = e.apply("Add", [variance, eps]);
+    let deviation = e.apply("Sqrt", [variance]);
+    e.apply("Div", [centred, deviation])
 }
 
 #[cfg(test)]

@@ -4,8 +4,14 @@ use super::{with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};
 use crate::{Error, Result};
 
-pub(super) static BATCH_REINDEX: Rule =
-    Rule { layer_type: "BatchReindex", bottoms: (2, 2), shapes, emit, ..PLAIN };
+pub(super) static BATCH_REINDEX: Rule = Rule {
+    layer_type: "BatchReindex",
+    bottoms: (2, 2),
+    shapes,
+    emit,
+    full_precision: true,
+    ..PLAIN
+};
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     match (&*setup.bottoms[0], &*setup.bottoms[1]) {
@@ -17,7 +23,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    let indices = e.node("Cast").int("to", DataType::Int64 as i64).input(e.bottom(1)).value(e);
+    let indices = e.cast(e.bottom(1), DataType::Int64);
     e.node("Gather").int("axis", 0).input(e.bottom(0)).input(indices).top(e, 0);
     Ok(())
 }

@@ -89,7 +89,7 @@ fn normalize(e: &mut Emit<'_>, eps: f32) -> Result<()> {
 fn scale(e: &mut Emit<'_>, x: Value) -> Result<()> {
     let [scale, shift] = [0, 1].map(|index| e.blob_values(index));
     let (scale, shift) = (by_channel(e, &scale?), by_channel(e, &shift?));
-    let scaled = e.node("Mul").input(x).input(scale).value(e);
+    let scaled = e.apply("Mul", [x, scale]);
     e.node("Add").input(scaled).input(shift).top(e, 0);
     Ok(())
 }
@@ -98,8 +98,7 @@ fn scale(e: &mut Emit<'_>, x: Value) -> Result<()> {
 mod tests {
     use super::{kind, Kind};
     use crate::layers::testing::{check, Case};
-    use crate::limits::{Limits, Used};
-    use crate::wire::read_bytes;
+    use crate::testing::of_bytes;
     use crate::ErrorKind;
 
     #[test]
@@ -124,8 +123,7 @@ mod tests {
     #[test]
     fn numbers_of_all_kinds_tell_none() {
         for (bytes, told) in [(&b"\x0a\x00\x1d\x00\x00\x80\x3f"[..], false), (b"\x28\x01", true)] {
-            let message =
-                read_bytes(bytes, "BNParameter", &mut Used::new(&Limits::default())).unwrap();
+            let message = of_bytes("BNParameter", bytes);
             assert_eq!(kind(&message).unwrap() == Kind::Slope, told, "{message}");
         }
     }

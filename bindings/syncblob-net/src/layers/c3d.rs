@@ -12,6 +12,7 @@ pub(super) static CONVOLUTION: Rule = Rule {
     parameters: Some("convolution_param"),
     shapes: convolved,
     emit: convolve,
+    fork_parameters: Some("convolution3d_param"),
     ..PLAIN
 };
 
@@ -20,6 +21,7 @@ pub(super) static POOLING: Rule = Rule {
     parameters: Some("pooling_param"),
     shapes: pooled,
     emit: pool,
+    fork_parameters: Some("pooling3d_param"),
     ..PLAIN
 };
 

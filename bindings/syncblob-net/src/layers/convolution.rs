@@ -1,6 +1,6 @@
 //! Convolution of any number of axes, with groups and dilation.
 
-use super::{count, fixed, size, Rule, Setup, Shapes, ANY};
+use super::{count, fixed, size, Rule, Setup, Shapes, ANY, PLAIN};
 use crate::message::{Message, Place};
 use crate::net::Shape;
 use crate::onnx::{Emit, Node, Value};
@@ -13,6 +13,7 @@ pub(super) static CONVOLUTION: Rule = Rule {
     tops: (1, ANY),
     shapes,
     emit,
+    ..PLAIN
 };
 
 /// The window over the spatial axes: those behind the axis of channels.
@@ -89,8 +90,7 @@ impl Window {
         }
         let mut dims = [&[-1], &e.bottom_shapes[bottom][self.axis..]].concat();
         dims.resize(dims.len().max(3), 1);
-        let dims = e.ints(&dims);
-        e.node("Reshape").input(e.bottom(bottom)).input(dims).value(e)
+        e.reshape(e.bottom(bottom), &dims)
     }
 
     /// Whether ONNX has the axes in the same way: one batch, channels, spatial axes.
@@ -253,8 +253,7 @@ pub(super) fn convolve(e: &mut Emit<'_>, group: i64) -> Result<()> {
 mod tests {
     use super::refuse_unclear;
     use crate::layers::testing::check;
-    use crate::limits::{Limits, Used};
-    use crate::wire::read_bytes;
+    use crate::testing::of_bytes;
 
     #[test]
     fn windows_have_any_number_of_axes() {
@@ -309,9 +308,7 @@ mod tests {
             (b"\x98\x01\x01", false),
         ];
         for (bytes, fine) in rows {
-            let message =
-                read_bytes(bytes, "ConvolutionParameter", &mut Used::new(&Limits::default()))
-                    .unwrap();
+            let message = of_bytes("ConvolutionParameter", bytes);
             assert_eq!(refuse_unclear(&message).is_ok(), *fine, "{message}");
         }
     }

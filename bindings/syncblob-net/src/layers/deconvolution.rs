@@ -1,7 +1,7 @@
 //! The transpose of a convolution, which makes blobs larger.
 
 use super::convolution::{channels, shapes_of, weights, Window};
-use super::{size, Rule, Setup, Shapes, ANY};
+use super::{size, Rule, Setup, Shapes, ANY, PLAIN};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
@@ -12,6 +12,7 @@ pub(super) static DECONVOLUTION: Rule = Rule {
     tops: (1, ANY),
     shapes,
     emit,
+    ..PLAIN
 };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {

@@ -3,27 +3,20 @@
 //! the same, `ConvolutionDepthwise` need not.
 
 use super::convolution::{convolve, shapes_of, Window};
-use super::{Rule, Setup, Shapes};
+use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
 pub(super) static CONVOLUTION_DEPTHWISE: Rule = Rule {
     layer_type: "ConvolutionDepthwise",
     parameters: Some("convolution_param"),
-    bottoms: (1, 1),
-    tops: (1, 1),
     shapes,
     emit,
+    ..PLAIN
 };
 
-pub(super) static DEPTHWISE_CONVOLUTION: Rule = Rule {
-    layer_type: "DepthwiseConvolution",
-    parameters: Some("convolution_param"),
-    bottoms: (1, 1),
-    tops: (1, 1),
-    shapes,
-    emit,
-};
+pub(super) static DEPTHWISE_CONVOLUTION: Rule =
+    Rule { layer_type: "DepthwiseConvolution", ..CONVOLUTION_DEPTHWISE };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (window, p, bottom) = (Window::new(setup)?, setup.parameters, &setup.bottoms[0]);

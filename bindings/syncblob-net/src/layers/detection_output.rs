@@ -2,18 +2,19 @@
 //! best of each image kept. Rows are image, label, score, left, top, right, bottom, as Caffe has
 //! them: by image, by label, the best first.
 
-use super::{constants, legacy_dim, Rule, Setup, Shapes};
+use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::Message;
-use crate::onnx::{Emit, Value};
+use crate::onnx::{DataType, Emit, Value};
 use crate::{Error, Result};
 
 pub(super) static DETECTION_OUTPUT: Rule = Rule {
     layer_type: "DetectionOutput",
     parameters: Some("detection_output_param"),
     bottoms: (3, 3),
-    tops: (1, 1),
     shapes,
     emit,
+    full_precision: true,
+    ..PLAIN
 };
 
 /// Caffe calls it one row before it has counted them.
@@ -122,14 +123,12 @@ fn most(p: &Message, name: &str) -> Result<Option<i64>> {
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    for name in ["save_output_param", "visualize", "visualize_threshold", "save_file"] {
-        e.parameters.ignore(name);
-    }
+    e.ignore(["save_output_param", "visualize", "visualize_threshold", "save_file"]);
     let d = Detection::new(&e.setup())?;
     let boxes = decode(e, &d)?;
     let scores = scores(e, &d);
     let selected = suppress(e, &d, boxes, scores);
-    let flat = to_shape(e, scores, &[-1]);
+    let flat = e.reshape(scores, &[-1]);
     let kept = match d.most_rows {
         Some(most) => best_of_image(e, &d, selected, flat, most),
         None => selected,
@@ -143,34 +142,25 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-fn to_shape(e: &mut Emit<'_>, value: Value, dims: &[i64]) -> Value {
-    let dims = e.ints(dims);
-    e.node("Reshape").inputs([value, dims]).value(e)
-}
-
-fn two(e: &mut Emit<'_>, op: &'static str, a: Value, b: Value) -> Value {
-    e.node(op).inputs([a, b]).value(e)
-}
-
 /// An integer operation with a number.
 fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     let b = e.ints(&[b]);
-    two(e, op, a, b)
+    e.apply(op, [a, b])
 }
 
 /// The first or the second pair of a last axis of four: left and top, or right and bottom.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
-    e.node("Slice").inputs([value, starts, ends, axes]).value(e)
+    e.apply("Slice", [value, starts, ends, axes])
 }
 
 /// Boxes of all images, `[image, prior, 4]`, or where classes have their own,
 /// `[image, label, prior, 4]`.
 fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
     let middle = if d.shared { 1 } else { d.classes };
-    let given = to_shape(e, e.bottom(0), &[-1, d.priors, middle, 4]);
-    let priors = to_shape(e, e.bottom(2), &[2, d.priors, 1, 4]);
+    let given = e.reshape(e.bottom(0), &[-1, d.priors, middle, 4]);
+    let priors = e.reshape(e.bottom(2), &[2, d.priors, 1, 4]);
     let part = |e: &mut Emit<'_>, index| {
         let index = e.ints_of(&[], &[index]);
         e.node("Gather").inputs([priors, index]).int("axis", 0).value(e)
@@ -178,22 +168,22 @@ fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
     let (prior, variance) = (part(e, 0), part(e, 1));
     let scaled = match e.parameters.bool("variance_encoded_in_target") {
         true => given,
-        false => two(e, "Mul", variance, given),
+        false => e.apply("Mul", [variance, given]),
     };
     let boxes = match e.parameters.enumeration("code_type") {
-        "CORNER" => two(e, "Add", prior, scaled),
+        "CORNER" => e.apply("Add", [prior, scaled]),
         "CORNER_SIZE" => {
             let (low, high) = (half(e, prior, false), half(e, prior, true));
-            let size = two(e, "Sub", high, low);
+            let size = e.apply("Sub", [high, low]);
             let sizes = e.node("Concat").inputs([size, size]).int("axis", -1).value(e);
-            let shift = two(e, "Mul", scaled, sizes);
-            two(e, "Add", prior, shift)
+            let shift = e.apply("Mul", [scaled, sizes]);
+            e.apply("Add", [prior, shift])
         }
         "CENTER_SIZE" => from_center(e, prior, scaled),
         other => return Err(Error::unsupported(format_args!("code_type {other}"))),
     };
     Ok(match d.shared {
-        true => to_shape(e, boxes, &[-1, d.priors, 4]),
+        true => e.reshape(boxes, &[-1, d.priors, 4]),
         false => {
             let boxes = e.node("Transpose").input(boxes).ints("perm", [0, 2, 1, 3]).value(e);
             of_labels(e, d, boxes)
@@ -203,15 +193,16 @@ fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
 
 fn from_center(e: &mut Emit<'_>, prior: Value, scaled: Value) -> Value {
     let (low, high) = (half(e, prior, false), half(e, prior, true));
-    let (two_, size, sum) = (e.float(2.0), two(e, "Sub", high, low), two(e, "Add", low, high));
-    let middle = two(e, "Div", sum, two_);
+    let (two_, size, sum) =
+        (e.float(2.0), e.apply("Sub", [high, low]), e.apply("Add", [low, high]));
+    let middle = e.apply("Div", [sum, two_]);
     let (shift, growth) = (half(e, scaled, false), half(e, scaled, true));
-    let shift = two(e, "Mul", shift, size);
-    let center = two(e, "Add", shift, middle);
-    let growth = e.node("Exp").input(growth).value(e);
-    let extent = two(e, "Mul", growth, size);
-    let reach = two(e, "Div", extent, two_);
-    let (low, high) = (two(e, "Sub", center, reach), two(e, "Add", center, reach));
+    let shift = e.apply("Mul", [shift, size]);
+    let center = e.apply("Add", [shift, middle]);
+    let growth = e.apply("Exp", [growth]);
+    let extent = e.apply("Mul", [growth, size]);
+    let reach = e.apply("Div", [extent, two_]);
+    let (low, high) = (e.apply("Sub", [center, reach]), e.apply("Add", [center, reach]));
     e.node("Concat").inputs([low, high]).int("axis", -1).value(e)
 }
 
@@ -226,7 +217,7 @@ fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
 
 /// `[image, label, prior]`
 fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
-    let scores = to_shape(e, e.bottom(1), &[-1, d.priors, d.classes]);
+    let scores = e.reshape(e.bottom(1), &[-1, d.priors, d.classes]);
     let scores = e.node("Transpose").input(scores).ints("perm", [0, 2, 1]).value(e);
     of_labels(e, d, scores)
 }
@@ -239,8 +230,8 @@ fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Val
     let (boxes, scores, weights) = match d.shared {
         true => (boxes, scores, [d.num_labels() * d.priors, d.priors, 1]),
         false => (
-            to_shape(e, boxes, &[-1, d.priors, 4]),
-            to_shape(e, scores, &[-1, 1, d.priors]),
+            e.reshape(boxes, &[-1, d.priors, 4]),
+            e.reshape(scores, &[-1, 1, d.priors]),
             [d.priors, 0, 1],
         ),
     };
@@ -249,7 +240,7 @@ fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Val
     let selected = e.node("NonMaxSuppression").inputs([boxes, scores, most, overlap, threshold]);
     let selected = selected.value(e);
     let weights = e.ints(&weights);
-    let parts = two(e, "Mul", selected, weights);
+    let parts = e.apply("Mul", [selected, weights]);
     let axes = e.ints(&[1]);
     e.node("ReduceSum").inputs([parts, axes]).int("keepdims", 0).value(e)
 }
@@ -261,11 +252,11 @@ fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
         return boxes; // of a size that is not negative
     }
     let (low, high) = (half(e, boxes, false), half(e, boxes, true));
-    let size = two(e, "Sub", high, low);
+    let size = e.apply("Sub", [high, low]);
     let least = e.node("ReduceMin").input(size).ints("axes", [-1]).value(e);
     let zero = e.float(0.0);
-    let inverted = two(e, "Less", least, zero);
-    e.node("Where").inputs([inverted, zero, boxes]).value(e)
+    let inverted = e.apply("Less", [least, zero]);
+    e.apply("Where", [inverted, zero, boxes])
 }
 
 /// All scores but the best of each class become -inf.
@@ -280,9 +271,9 @@ fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
 
 /// -inf in the shape of a value.
 fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
-    let shape = e.node("Shape").input(like).value(e);
+    let shape = e.apply("Shape", [like]);
     let lowest = e.float(f32::NEG_INFINITY);
-    two(e, "Expand", lowest, shape)
+    e.apply("Expand", [lowest, shape])
 }
 
 /// The best rows of each image, again by label, the best first.
@@ -291,7 +282,7 @@ fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, mo
     let values = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
     let nothing = all_lowest(e, scores);
     let dense = e.node("ScatterElements").inputs([nothing, kept, values]).int("axis", 0).value(e);
-    let dense = to_shape(e, dense, &[-1, each]);
+    let dense = e.reshape(dense, &[-1, each]);
     let most = e.ints(&[most.min(each)]);
     let best = e.node("TopK").inputs([dense, most]).int("axis", 1).values(e, 2);
     let labels = with_int(e, "Div", best[1], d.priors);
@@ -303,14 +294,14 @@ fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, mo
     let (values, indices) = (sorted(e, best[0]), sorted(e, best[1]));
     let image = images(e);
     let axes = e.ints(&[1]);
-    let image = two(e, "Unsqueeze", image, axes);
+    let image = e.apply("Unsqueeze", [image, axes]);
     let first = with_int(e, "Mul", image, each);
-    let indices = two(e, "Add", indices, first);
+    let indices = e.apply("Add", [indices, first]);
     let lowest = e.float(f32::NEG_INFINITY);
-    let there = two(e, "Greater", values, lowest);
-    let (there, indices) = (to_shape(e, there, &[-1]), to_shape(e, indices, &[-1]));
-    let places = e.node("NonZero").input(there).value(e); // OpenCV has no Compress
-    let places = to_shape(e, places, &[-1]);
+    let there = e.apply("Greater", [values, lowest]);
+    let (there, indices) = (e.reshape(there, &[-1]), e.reshape(indices, &[-1]));
+    let places = e.apply("NonZero", [there]); // OpenCV has no Compress
+    let places = e.reshape(places, &[-1]);
     e.node("Gather").inputs([indices, places]).int("axis", 0).value(e)
 }
 
@@ -323,8 +314,8 @@ fn images(e: &mut Emit<'_>) -> Value {
     let number = batch(e);
     let (zero, one) = (e.ints_of(&[], &[0]), e.ints_of(&[], &[1]));
     let axes = e.ints(&[0]);
-    let number = two(e, "Squeeze", number, axes);
-    e.node("Range").inputs([zero, number, one]).value(e)
+    let number = e.apply("Squeeze", [number, axes]);
+    e.apply("Range", [zero, number, one])
 }
 
 /// The size of the batch, of one axis.
@@ -339,12 +330,12 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     let labels = e.ints(&d.labels());
     let label = e.node("Gather").inputs([labels, class]).int("axis", 0).value(e);
     let score = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
-    let boxes = to_shape(e, boxes, &[-1, 4]);
+    let boxes = e.reshape(boxes, &[-1, 4]);
     let place = match d.shared {
         true => {
             let prior = with_int(e, "Mod", kept, d.priors);
             let first = with_int(e, "Mul", image, d.priors);
-            two(e, "Add", first, prior)
+            e.apply("Add", [first, prior])
         }
         false => kept,
     };
@@ -352,28 +343,28 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     let axes = e.ints(&[1]);
     let mut columns = Vec::new();
     for number in [image, label] {
-        let number = e.node("Cast").input(number).int("to", 1).value(e);
-        columns.push(two(e, "Unsqueeze", number, axes));
+        let number = e.cast(number, DataType::Float);
+        columns.push(e.apply("Unsqueeze", [number, axes]));
     }
-    columns.extend([two(e, "Unsqueeze", score, axes), corners]);
+    columns.extend([e.apply("Unsqueeze", [score, axes]), corners]);
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
 /// Where nothing is found, Caffe has a row an image, of -1 behind the image's number.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
-    let number = e.node("Cast").input(number).int("to", 1).value(e);
+    let number = e.cast(number, DataType::Float);
     let axes = e.ints(&[1]);
-    let column = two(e, "Unsqueeze", number, axes);
+    let column = e.apply("Unsqueeze", [number, axes]);
     let count = batch(e);
     let six = e.ints(&[6]);
     let dims = e.node("Concat").inputs([count, six]).int("axis", 0).value(e);
     let minus = e.float(-1.0);
-    let others = two(e, "Expand", minus, dims);
+    let others = e.apply("Expand", [minus, dims]);
     let rows = e.node("Concat").inputs([column, others]).int("axis", 1).value(e);
-    let found = e.node("Shape").input(kept).value(e);
+    let found = e.apply("Shape", [kept]);
     let zero = e.ints(&[0]);
-    let none = two(e, "Equal", found, zero);
-    let end = e.node("Where").inputs([none, count, zero]).value(e);
-    e.node("Slice").inputs([rows, zero, end, zero]).value(e)
+    let none = e.apply("Equal", [found, zero]);
+    let end = e.apply("Where", [none, count, zero]);
+    e.apply("Slice", [rows, zero, end, zero])
 }

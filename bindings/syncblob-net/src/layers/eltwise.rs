@@ -53,14 +53,13 @@ fn times(e: &mut Emit<'_>, value: Value, coefficient: f32) -> Value {
         return value;
     }
     let coefficient = e.float(coefficient);
-    e.node("Mul").input(value).input(coefficient).value(e)
+    e.apply("Mul", [value, coefficient])
 }
 
 /// From the first to the last, as Caffe does.
 fn fold(e: &mut Emit<'_>, op: &'static str, values: &[Value]) {
     let (last, others) = values.split_last().expect("two bottoms or more");
-    let first =
-        others.iter().copied().reduce(|one, next| e.node(op).input(one).input(next).value(e));
+    let first = others.iter().copied().reduce(|one, next| e.apply(op, [one, next]));
     e.node(op).inputs(first).input(*last).top(e, 0);
 }
 

@@ -4,8 +4,14 @@ use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};
 use crate::{Error, Result};
 
-pub(super) static EMBED: Rule =
-    Rule { layer_type: "Embed", parameters: Some("embed_param"), shapes, emit, ..PLAIN };
+pub(super) static EMBED: Rule = Rule {
+    layer_type: "Embed",
+    parameters: Some("embed_param"),
+    shapes,
+    emit,
+    full_precision: true,
+    ..PLAIN
+};
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let p = setup.parameters;
@@ -23,7 +29,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["weight_filler", "bias_filler"]);
     let blobs = e.blobs()?;
-    let rows = e.node("Cast").int("to", DataType::Int64 as i64).input(e.bottom(0)).value(e);
+    let rows = e.cast(e.bottom(0), DataType::Int64);
     let gather = e.node("Gather").int("axis", 0).input(blobs[0]).input(rows);
     match blobs.get(1) {
         None => gather.top(e, 0),

@@ -53,13 +53,13 @@ fn within(e: &mut Emit<'_>) -> Result<()> {
         .map(|size| Windows::new(size, local_size, 1, (local_size - 1) / 2, true));
     let pool = Pool::of("AVE", vec![h?, w?]);
     let x = e.bottom(0);
-    let squares = e.node("Mul").input(x).input(x).value(e);
+    let squares = e.apply("Mul", [x, x]);
     let mean = pool.mean(e, squares)?.value(e);
     let [alpha, one, power] =
         [p.float("alpha"), 1.0, -p.float("beta")].map(|number| e.float(number));
-    let sum = e.node("Mul").input(mean).input(alpha).value(e);
-    let sum = e.node("Add").input(sum).input(one).value(e);
-    let factor = e.node("Pow").input(sum).input(power).value(e);
+    let sum = e.apply("Mul", [mean, alpha]);
+    let sum = e.apply("Add", [sum, one]);
+    let factor = e.apply("Pow", [sum, power]);
     e.node("Mul").input(x).input(factor).top(e, 0);
     Ok(())
 }

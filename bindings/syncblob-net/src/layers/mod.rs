@@ -64,13 +64,18 @@ pub(crate) struct Rule {
     pub layer_type: &'static str,
     /// The field of the layer that holds its parameters, if there is one.
     pub parameters: Option<&'static str>,
+    /// Another such field, of some fork.
+    pub fork_parameters: Option<&'static str>,
     /// The numbers of bottoms that it takes, and of tops: the least and the most.
     pub bottoms: (usize, usize),
     pub tops: (usize, usize),
+    /// Whether it computes with full precision in a file of halves: boxes, indices and sums of many
+    /// squares, which need it, and operators that have no halves.
+    pub full_precision: bool,
     /// The shapes of its tops and of its own blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
-    /// Adds its nodes to the graph. Every parameter that is set must be asked for, here or in
-    /// `shapes`: one that nobody asked for is reported as not converted.
+    /// Adds its nodes to the graph. Every parameter that is set must be read here or in `shapes`: a
+    /// parameter that is not read is reported as not converted.
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 
@@ -78,8 +83,10 @@ pub(crate) struct Rule {
 const PLAIN: Rule = Rule {
     layer_type: "",
     parameters: None,
+    fork_parameters: None,
     bottoms: (1, 1),
     tops: (1, 1),
+    full_precision: false,
     shapes: as_bottoms,
     emit: |_| Ok(()),
 };
@@ -164,21 +171,12 @@ pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.layer_type == layer_type).copied()
 }
 
-/// Another field that holds the parameters of a type, in some fork.
-const OTHER_FIELDS: &[(&str, &str)] = &[
-    ("Convolution3D", "convolution3d_param"),
-    ("Normalize", "normalize_bbox_param"),
-    ("NormalizeBBox", "normalize_bbox_param"),
-    ("Pooling3D", "pooling3d_param"),
-];
-
 impl Layer {
     /// The field that holds the parameters of its type.
     pub(crate) fn parameters_field(&self, rule: &Rule) -> Option<&'static str> {
         let has = |name: &str| self.message.all(name).next().is_some();
-        let mut others = OTHER_FIELDS.iter().filter(|(kind, _)| *kind == rule.layer_type);
-        match (rule.parameters, others.next()) {
-            (Some(usual), Some(&(_, other))) if !has(usual) && has(other) => Some(other),
+        match (rule.parameters, rule.fork_parameters) {
+            (Some(usual), Some(other)) if !has(usual) && has(other) => Some(other),
             (usual, _) => usual,
         }
     }

@@ -5,8 +5,14 @@ use crate::net::Shape;
 use crate::onnx::{Emit, Node};
 use crate::{Error, Result};
 
-pub(super) static MVN: Rule =
-    Rule { layer_type: "MVN", parameters: Some("mvn_param"), shapes, emit, ..PLAIN };
+pub(super) static MVN: Rule = Rule {
+    layer_type: "MVN",
+    parameters: Some("mvn_param"),
+    shapes,
+    emit,
+    full_precision: true,
+    ..PLAIN
+};
 
 /// Always four axes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
@@ -26,7 +32,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     if e.bottom_shapes[0].len() < 4 {
         let missing: Vec<i64> = (e.bottom_shapes[0].len() as i64..4).collect();
         let missing = e.ints(&missing);
-        x = e.node("Unsqueeze").input(x).input(missing).value(e);
+        x = e.apply("Unsqueeze", [x, missing]);
     }
     let mean =
         |value| Node::new("ReduceMean").ints("axes", axes.clone()).int("keepdims", 1).input(value);
@@ -37,11 +43,11 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
         return Ok(());
     }
     let centred = centred.value(e);
-    let squares = e.node("Mul").input(centred).input(centred).value(e);
+    let squares = e.apply("Mul", [centred, centred]);
     let variance = mean(squares).value(e);
-    let deviation = e.node("Sqrt").input(variance).value(e);
+    let deviation = e.apply("Sqrt", [variance]);
     let eps = e.float(eps);
-    let deviation = e.node("Add").input(deviation).input(eps).value(e);
+    let deviation = e.apply("Add", [deviation, eps]);
     e.node("Div").input(centred).input(deviation).top(e, 0);
     Ok(())
 }

@@ -5,11 +5,17 @@ use super::{fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
-pub(super) static NORMALIZE: Rule =
-    Rule { layer_type: "Normalize", parameters: Some("norm_param"), shapes, emit, ..PLAIN };
+pub(super) static NORMALIZE: Rule = Rule {
+    layer_type: "Normalize",
+    parameters: Some("norm_param"),
+    shapes,
+    emit,
+    fork_parameters: Some("normalize_bbox_param"),
+    full_precision: true,
+    ..PLAIN
+};
 
-pub(super) static NORMALIZE_BBOX: Rule =
-    Rule { layer_type: "NormalizeBBox", parameters: Some("norm_param"), shapes, emit, ..PLAIN };
+pub(super) static NORMALIZE_BBOX: Rule = Rule { layer_type: "NormalizeBBox", ..NORMALIZE };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];
@@ -36,11 +42,11 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let summed: Vec<i64> = (1..if across { axes as i64 } else { 2 }).collect();
     let summed = e.ints(&summed);
     let x = e.bottom(0);
-    let squares = e.node("Mul").input(x).input(x).value(e);
+    let squares = e.apply("Mul", [x, x]);
     let sum = e.node("ReduceSum").int("keepdims", 1).input(squares).input(summed).value(e);
-    let sum = e.node("Add").input(sum).input(eps).value(e);
-    let norm = e.node("Sqrt").input(sum).value(e);
-    let normal = e.node("Div").input(x).input(norm).value(e);
+    let sum = e.apply("Add", [sum, eps]);
+    let norm = e.apply("Sqrt", [sum]);
+    let normal = e.apply("Div", [x, norm]);
     e.node("Mul").input(normal).input(scale).top(e, 0);
     Ok(())
 }

@@ -277,7 +277,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
-    let places = e.node("Mod").input(places).input(plane).value(e);
+    let places = e.apply("Mod", [places, plane]);
     e.node("CastLike").input(places).input(e.bottom(0)).top(e, 1);
 }
 
@@ -285,8 +285,7 @@ fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
 mod tests {
     use super::*;
     use crate::layers::testing::check;
-    use crate::limits::{Limits, Used};
-    use crate::wire::read_bytes;
+    use crate::testing::of_bytes;
 
     #[test]
     fn windows_are_rounded_up_and_begin_inside() {
@@ -352,8 +351,7 @@ mod tests {
         for (bytes, unclear) in
             [(&b"\x68\x00"[..], true), (b"\x68\x01", true), (b"\x10\x03", false)]
         {
-            let message =
-                read_bytes(bytes, "PoolingParameter", &mut Used::new(&Limits::default())).unwrap();
+            let message = of_bytes("PoolingParameter", bytes);
             assert_eq!(matches!(rounding(&message), Rounding::Unclear), unclear, "{message}");
         }
     }

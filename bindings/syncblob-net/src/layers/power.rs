@@ -34,7 +34,7 @@ fn power(e: &mut Emit<'_>) -> Result<()> {
 /// The same number everywhere, whatever the bottom has.
 fn constant(e: &mut Emit<'_>, number: f32) {
     let number = e.float(number);
-    let shape = e.node("Shape").input(e.bottom(0)).value(e);
+    let shape = e.apply("Shape", [e.bottom(0)]);
     e.node("Expand").input(number).input(shape).top(e, 0);
 }
 
@@ -43,7 +43,7 @@ fn exp(e: &mut Emit<'_>) -> Result<()> {
     let (scale, shift) = (e.parameters.float("scale"), e.parameters.float("shift"));
     let outer = base.map_or(shift.exp(), |base| base.powf(shift));
     let x = combine(e, "Mul", e.bottom(0), ln * scale, 1.0);
-    let x = e.node("Exp").input(x).value(e);
+    let x = e.apply("Exp", [x]);
     finish(e, "Mul", x, if shift == 0.0 { 1.0 } else { outer });
     Ok(())
 }
@@ -56,7 +56,7 @@ fn log(e: &mut Emit<'_>) -> Result<()> {
     let (scale, shift) = (e.parameters.float("scale"), e.parameters.float("shift"));
     let x = combine(e, "Mul", e.bottom(0), scale, 1.0);
     let x = combine(e, "Add", x, shift, 0.0);
-    let x = e.node("Log").input(x).value(e);
+    let x = e.apply("Log", [x]);
     finish(e, "Mul", x, ln.recip());
     Ok(())
 }
@@ -78,7 +78,7 @@ fn combine(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32, neutral: f
         return x;
     }
     let number = e.float(number);
-    e.node(op).input(x).input(number).value(e)
+    e.apply(op, [x, number])
 }
 
 /// `x op number` as the top; 1 changes nothing.

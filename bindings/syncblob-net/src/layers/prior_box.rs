@@ -1,7 +1,7 @@
 //! The boxes that SSD's detections are relative to. They depend on shapes alone: a constant.
 //! TextBoxes' have several centres in each place, in OpenCV's words `offset_h` and `offset_w`.
 
-use super::{constants, legacy_dim, Rule, Setup, Shapes};
+use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
 use crate::onnx::Emit;
 use crate::{Error, ErrorKind, Result};
@@ -10,9 +10,10 @@ pub(super) static PRIOR_BOX: Rule = Rule {
     layer_type: "PriorBox",
     parameters: Some("prior_box_param"),
     bottoms: (2, 2),
-    tops: (1, 1),
     shapes,
     emit,
+    full_precision: true,
+    ..PLAIN
 };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {

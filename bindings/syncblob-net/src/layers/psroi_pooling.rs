@@ -6,22 +6,19 @@
 
 use super::pooling::plane;
 use super::roi_pooling::{regions, rows};
-use super::{constants, fixed, size, Rule, Setup, Shapes};
-use crate::onnx::{Emit, Node, Value};
+use super::{constants, fixed, size, Rule, Setup, Shapes, PLAIN};
+use crate::onnx::{DataType, Emit, Value};
 use crate::{Error, Result};
 
 pub(super) static PSROI_POOLING: Rule = Rule {
     layer_type: "PSROIPooling",
     parameters: Some("psroi_pooling_param"),
     bottoms: (2, 2),
-    tops: (1, 1),
     shapes,
     emit,
+    full_precision: true,
+    ..PLAIN
 };
-
-const FLOAT: i64 = 1;
-const INT64: i64 = 7;
-const DOUBLE: i64 = 11;
 
 /// Channels of the top, and bins along a side.
 fn sizes(setup: &Setup<'_>) -> Result<[i64; 2]> {
@@ -51,32 +48,15 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let bounds = bounds(e, corners)?;
     let images = part(e, rows, 1, 0, 1);
     let (sums, area) = (sums(e, &bounds, images)?, area(e, &bounds));
-    let mean = e.node("Div").input(sums).input(area).value(e);
-    e.node("Cast").int("to", FLOAT).input(mean).top(e, 0);
+    let mean = e.apply("Div", [sums, area]);
+    e.node("Cast").int("to", DataType::Float as i64).input(mean).top(e, 0);
     Ok(())
-}
-
-fn cast(e: &mut Emit<'_>, value: Value, to: i64) -> Value {
-    e.node("Cast").int("to", to).input(value).value(e)
-}
-
-fn binary(e: &mut Emit<'_>, op: &'static str, left: Value, right: Value) -> Value {
-    e.node(op).input(left).input(right).value(e)
-}
-
-fn unary(e: &mut Emit<'_>, op: &'static str, value: Value) -> Value {
-    e.node(op).input(value).value(e)
 }
 
 /// What lies from one place to another along an axis.
 fn part(e: &mut Emit<'_>, value: Value, axis: i64, from: i64, to: i64) -> Value {
     let bounds = [from, to, axis].map(|bound| e.ints(&[bound]));
     e.node("Slice").input(value).inputs(bounds).value(e)
-}
-
-fn reshaped(e: &mut Emit<'_>, value: Value, dims: &[i64]) -> Value {
-    let dims = e.ints(dims);
-    e.node("Reshape").input(value).input(dims).value(e)
 }
 
 /// Where regions begin and end, x and y, in pixels of the bottom.
@@ -89,19 +69,19 @@ fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
     let rounded = rounded(e, rows);
     let (one, scale) = (e.float(1.0), e.float(e.parameters.float("spatial_scale")));
     let (begin, end) = (part(e, rounded, 1, 1, 3), part(e, rounded, 1, 3, 5));
-    let end = binary(e, "Add", end, one);
-    Corners { begin: binary(e, "Mul", begin, scale), end: binary(e, "Mul", end, scale) }
+    let end = e.apply("Add", [end, one]);
+    Corners { begin: e.apply("Mul", [begin, scale]), end: e.apply("Mul", [end, scale]) }
 }
 
 /// Halves go away from 0, unlike those of ONNX's own `Round`; a double holds what is added.
 fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     let half = e.float(0.5);
-    let [value, half] = [value, half].map(|value| cast(e, value, DOUBLE));
-    let (sign, size) = (unary(e, "Sign", value), unary(e, "Abs", value));
-    let size = binary(e, "Add", size, half);
-    let size = unary(e, "Floor", size);
-    let rounded = binary(e, "Mul", sign, size);
-    cast(e, rounded, FLOAT)
+    let [value, half] = [value, half].map(|value| e.cast(value, DataType::Double));
+    let (sign, size) = (e.apply("Sign", [value]), e.apply("Abs", [value]));
+    let size = e.apply("Add", [size, half]);
+    let size = e.apply("Floor", [size]);
+    let rounded = e.apply("Mul", [sign, size]);
+    e.cast(rounded, DataType::Float)
 }
 
 /// Of each region the bins' beginnings and ends: regions, x and y, bins.
@@ -116,36 +96,36 @@ struct Bounds {
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
     let (least, number) = (e.float(0.1), e.float(bins as f32));
-    let size = binary(e, "Sub", end, begin);
-    let size = binary(e, "Max", size, least);
-    let size = binary(e, "Div", size, number);
+    let size = e.apply("Sub", [end, begin]);
+    let size = e.apply("Max", [size, least]);
+    let size = e.apply("Div", [size, number]);
     let [begin, size] = [begin, size].map(|value| {
-        let value = reshaped(e, value, &[-1, 2, 1]);
-        cast(e, value, DOUBLE)
+        let value = e.reshape(value, &[-1, 2, 1]);
+        e.cast(value, DataType::Double)
     });
     let limits = e.floats(&[2, 1], &[width as f32, height as f32]);
     let mut bound = |op, first: i64| {
         let steps: Vec<f32> = (first..first + bins).map(|step| step as f32).collect();
         let steps = e.floats(&[bins], &steps);
-        let steps = cast(e, steps, DOUBLE);
-        let offset = binary(e, "Mul", size, steps);
-        let place = binary(e, "Add", offset, begin);
-        let place = cast(e, place, FLOAT);
-        let place = unary(e, op, place);
+        let steps = e.cast(steps, DataType::Double);
+        let offset = e.apply("Mul", [size, steps]);
+        let place = e.apply("Add", [offset, begin]);
+        let place = e.cast(place, DataType::Float);
+        let place = e.apply(op, [place]);
         let zero = e.float(0.0);
-        let place = binary(e, "Max", place, zero);
-        binary(e, "Min", place, limits)
+        let place = e.apply("Max", [place, zero]);
+        e.apply("Min", [place, limits])
     };
     Ok(Bounds { begin: bound("Floor", 0), end: bound("Ceil", 1) })
 }
 
 /// The pixels of each bin, at least 1: regions, one, rows, columns.
 fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
-    let lengths = binary(e, "Sub", bounds.end, bounds.begin);
+    let lengths = e.apply("Sub", [bounds.end, bounds.begin]);
     let [width, height] = along(e, lengths);
-    let (area, one) = (binary(e, "Mul", width, height), e.float(1.0));
-    let area = binary(e, "Max", area, one);
-    cast(e, area, DOUBLE)
+    let (area, one) = (e.apply("Mul", [width, height]), e.float(1.0));
+    let area = e.apply("Max", [area, one]);
+    e.cast(area, DataType::Double)
 }
 
 /// What regions have along x and along y, so that it broadcasts over rows and columns of bins.
@@ -155,7 +135,7 @@ fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
         for dim in dims.iter_mut().filter(|dim| **dim == 0) {
             *dim = e.top_shapes[0][3];
         }
-        reshaped(e, one, &dims)
+        e.reshape(one, &dims)
     })
 }
 
@@ -165,33 +145,33 @@ fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     let planes = planes(e, images)?;
     let pitch = e.ints(&[width + 1]);
     let [begin, end] = [bounds.begin, bounds.end].map(|bound| {
-        let bound = cast(e, bound, INT64);
+        let bound = e.cast(bound, DataType::Int64);
         let [x, y] = along(e, bound);
-        (x, binary(e, "Mul", y, pitch))
+        (x, e.apply("Mul", [y, pitch]))
     });
     let mut at = |x, y| {
-        let place = binary(e, "Add", x, y);
-        let place = binary(e, "Add", place, planes);
-        e.node("Gather").input(table).input(place).value(e)
+        let place = e.apply("Add", [x, y]);
+        let place = e.apply("Add", [place, planes]);
+        e.apply("Gather", [table, place])
     };
     let [right_end, right_begin] = [end.1, begin.1].map(|y| at(end.0, y));
     let [left_end, left_begin] = [end.1, begin.1].map(|y| at(begin.0, y));
-    let right = binary(e, "Sub", right_end, right_begin);
-    let left = binary(e, "Sub", left_end, left_begin);
-    Ok(binary(e, "Sub", right, left))
+    let right = e.apply("Sub", [right_end, right_begin]);
+    let left = e.apply("Sub", [left_end, left_begin]);
+    Ok(e.apply("Sub", [right, left]))
 }
 
 /// Of every place the sum over all that is above and left of it, one row and column more than the
 /// bottom has, in one vector.
 fn table(e: &mut Emit<'_>) -> Value {
     let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
-    let padded = e.node("Pad").input(e.bottom(0)).input(border).value(e);
-    let mut sums = cast(e, padded, DOUBLE);
+    let padded = e.apply("Pad", [e.bottom(0), border]);
+    let mut sums = e.cast(padded, DataType::Double);
     for axis in [2, 3] {
         let axis = e.ints_of(&[], &[axis]);
-        sums = Node::new("CumSum").input(sums).input(axis).value(e);
+        sums = e.apply("CumSum", [sums, axis]);
     }
-    reshaped(e, sums, &[-1])
+    e.reshape(sums, &[-1])
 }
 
 /// Where in the table the plane of each bin begins: regions, outputs, rows, columns.
@@ -202,10 +182,10 @@ fn planes(e: &mut Emit<'_>, images: Value) -> Result<Value> {
     let offsets: Vec<i64> = (0..channels).map(|channel| channel * area).collect();
     let offsets = e.ints_of(&[1, outputs, bins, bins], &offsets);
     let pitch = e.ints(&[channels * area]);
-    let images = cast(e, images, INT64);
-    let images = binary(e, "Mul", images, pitch);
-    let images = reshaped(e, images, &[-1, 1, 1, 1]);
-    Ok(binary(e, "Add", images, offsets))
+    let images = e.cast(images, DataType::Int64);
+    let images = e.apply("Mul", [images, pitch]);
+    let images = e.reshape(images, &[-1, 1, 1, 1]);
+    Ok(e.apply("Add", [images, offsets]))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! goes on. ONNX has no word for that. Without bottoms for it the state begins as 0, as in Caffe's
 //! first run; in later ones Caffe goes on with that of the run before.
 
-use super::{count, fixed, size, Rule, Setup, Shapes};
+use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
@@ -16,6 +16,7 @@ pub(super) static LSTM: Rule = Rule {
     tops: (1, 3),
     shapes: |setup| Recurrence::new(setup, &LONG)?.shapes(setup),
     emit: lstm,
+    ..PLAIN
 };
 
 pub(super) static RNN: Rule = Rule {
@@ -25,6 +26,7 @@ pub(super) static RNN: Rule = Rule {
     tops: (1, 2),
     shapes: |setup| Recurrence::new(setup, &SIMPLE)?.shapes(setup),
     emit: rnn,
+    ..PLAIN
 };
 
 /// The most steps: the graph has nodes for each.
@@ -149,7 +151,7 @@ impl Steps {
         }
         let sum = sum_of_inputs(e, r)?;
         let last = e.ints(&[2]);
-        let cont = e.node("Unsqueeze").input(e.bottom(1)).input(last).value(e);
+        let cont = e.apply("Unsqueeze", [e.bottom(1), last]);
         let first = r.first_state();
         Ok(Self {
             inputs: split(e, sum, 0, r.steps, 1),
@@ -162,9 +164,9 @@ impl Steps {
     /// What a step makes of its inputs and of the state before it.
     fn sum(&self, e: &mut Emit<'_>, step: usize, state: Option<Value>) -> Value {
         let Some(state) = state else { return self.inputs[step] };
-        let state = e.node("Mul").input(state).input(self.conts[step]).value(e);
-        let product = e.node("MatMul").input(state).input(self.weights).value(e);
-        e.node("Add").input(product).input(self.inputs[step]).value(e)
+        let state = e.apply("Mul", [state, self.conts[step]]);
+        let product = e.apply("MatMul", [state, self.weights]);
+        e.apply("Add", [product, self.inputs[step]])
     }
 }
 
@@ -174,8 +176,8 @@ fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     let sum = weighted(e, x, 0)?;
     let Some(values) = r.constant else { return Ok(sum) };
     let (x, weights) = (as_rows(e, 2, &[-1, values]), transposed(e, 2)?);
-    let product = e.node("MatMul").input(x).input(weights).value(e);
-    Ok(e.node("Add").input(sum).input(product).value(e))
+    let product = e.apply("MatMul", [x, weights]);
+    Ok(e.apply("Add", [sum, product]))
 }
 
 /// A bottom with the axes of its values as one.
@@ -183,15 +185,14 @@ fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     if e.bottom_shapes[bottom].len() == dims.len() {
         return e.bottom(bottom);
     }
-    let dims = e.ints(dims);
-    e.node("Reshape").input(e.bottom(bottom)).input(dims).value(e)
+    e.reshape(e.bottom(bottom), dims)
 }
 
 /// A blob is the matrix, the next what is added.
 fn weighted(e: &mut Emit<'_>, x: Value, blob: usize) -> Result<Value> {
     let (weights, bias) = (transposed(e, blob)?, e.blob(blob + 1)?);
-    let product = e.node("MatMul").input(x).input(weights).value(e);
-    Ok(e.node("Add").input(product).input(bias).value(e))
+    let product = e.apply("MatMul", [x, weights]);
+    Ok(e.apply("Add", [product, bias]))
 }
 
 fn transposed(e: &mut Emit<'_>, blob: usize) -> Result<Value> {
@@ -244,18 +245,18 @@ fn long_step(
 ) -> (Value, Value) {
     let sum = steps.sum(e, step, state.map(|state| state.0));
     let gates = split(e, sum, 2, 4, r.outputs);
-    let open = |e: &mut Emit<'_>, gate: usize| e.node("Sigmoid").input(gates[gate]).value(e);
+    let open = |e: &mut Emit<'_>, gate: usize| e.apply("Sigmoid", [gates[gate]]);
     let (input, output) = (open(e, 0), open(e, 2));
-    let fresh = e.node("Tanh").input(gates[3]).value(e);
-    let mut cell = e.node("Mul").input(input).input(fresh).value(e);
+    let fresh = e.apply("Tanh", [gates[3]]);
+    let mut cell = e.apply("Mul", [input, fresh]);
     if let Some((_, before)) = state {
         let forget = open(e, 1);
-        let kept = e.node("Mul").input(forget).input(steps.conts[step]).value(e);
-        let kept = e.node("Mul").input(kept).input(before).value(e);
-        cell = e.node("Add").input(kept).input(cell).value(e);
+        let kept = e.apply("Mul", [forget, steps.conts[step]]);
+        let kept = e.apply("Mul", [kept, before]);
+        cell = e.apply("Add", [kept, cell]);
     }
-    let shown = e.node("Tanh").input(cell).value(e);
-    (e.node("Mul").input(output).input(shown).value(e), cell)
+    let shown = e.apply("Tanh", [cell]);
+    (e.apply("Mul", [output, shown]), cell)
 }
 
 fn rnn(e: &mut Emit<'_>) -> Result<()> {
@@ -265,13 +266,13 @@ fn rnn(e: &mut Emit<'_>) -> Result<()> {
     let mut hidden = Vec::new();
     for step in 0..steps.inputs.len() {
         let sum = steps.sum(e, step, state);
-        let next = e.node("Tanh").input(sum).value(e);
+        let next = e.apply("Tanh", [sum]);
         hidden.push(next);
         state = Some(next);
     }
     let all = e.node("Concat").int("axis", 0).inputs(hidden).value(e);
     let sum = weighted(e, all, r.first_state() + 1)?;
-    let outputs = e.node("Tanh").input(sum).value(e);
+    let outputs = e.apply("Tanh", [sum]);
     finish(e, outputs, state.as_slice());
     Ok(())
 }

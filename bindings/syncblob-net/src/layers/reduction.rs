@@ -4,8 +4,14 @@ use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{Emit, Node};
 use crate::Result;
 
-pub(super) static REDUCTION: Rule =
-    Rule { layer_type: "Reduction", parameters: Some("reduction_param"), shapes, emit, ..PLAIN };
+pub(super) static REDUCTION: Rule = Rule {
+    layer_type: "Reduction",
+    parameters: Some("reduction_param"),
+    shapes,
+    emit,
+    full_precision: true,
+    ..PLAIN
+};
 
 fn axis(setup: &Setup<'_>) -> Result<usize> {
     setup.axis(setup.parameters.int("axis"), 0)

@@ -50,8 +50,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
         true => (vec![-1, stride, stride, few, height, width], [0, 3, 4, 1, 5, 2]),
         false => (vec![-1, few, height, stride, width, stride], [0, 3, 5, 1, 2, 4]),
     };
-    let dims = e.ints(&dims);
-    let squares = e.node("Reshape").input(e.bottom(0)).input(dims).value(e);
+    let squares = e.reshape(e.bottom(0), &dims);
     let moved = e.node("Transpose").ints("perm", order).input(squares).value(e);
     e.reshape_to_top(moved, 0);
     Ok(())

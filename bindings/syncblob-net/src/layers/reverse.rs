@@ -78,7 +78,7 @@ fn indicate(e: &mut Emit<'_>) -> Result<()> {
     let (steps, sequences) = (e.top_shapes[0][0], e.top_shapes[0][1]);
     let mut fill = |value: f32, steps: i64| {
         let (value, dims) = (e.float(value), e.ints(&[steps, sequences]));
-        e.node("Expand").input(value).input(dims).value(e)
+        e.apply("Expand", [value, dims])
     };
     let first = fill(0.0, 1);
     let others = (steps > 1).then(|| fill(1.0, steps - 1));

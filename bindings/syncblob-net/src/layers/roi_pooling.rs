@@ -3,7 +3,7 @@
 //! empty is 0. ONNX leaves the rounding open; onnxruntime's is the same, halves included.
 
 use super::pooling::plane;
-use super::{count, fixed, size, Rule, Setup, Shapes};
+use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
 
@@ -11,9 +11,10 @@ pub(super) static ROI_POOLING: Rule = Rule {
     layer_type: "ROIPooling",
     parameters: Some("roi_pooling_param"),
     bottoms: (2, 2),
-    tops: (1, 1),
     shapes,
     emit,
+    full_precision: true,
+    ..PLAIN
 };
 
 /// The number of regions: each is 5 numbers.
@@ -29,8 +30,7 @@ pub(super) fn rows(e: &mut Emit<'_>) -> Value {
     if e.bottom_shapes[1].len() == 2 {
         return e.bottom(1);
     }
-    let dims = e.ints(&[-1, 5]);
-    e.node("Reshape").input(e.bottom(1)).input(dims).value(e)
+    e.reshape(e.bottom(1), &[-1, 5])
 }
 
 fn bins(setup: &Setup<'_>) -> Result<[i64; 2]> {

@@ -96,7 +96,7 @@ fn second(e: &mut Emit<'_>) -> Result<Value> {
     let first = covered.len() as i64;
     let axes: Vec<i64> = (first..first + behind as i64).collect();
     let axes = e.ints(&axes);
-    Ok(e.node("Unsqueeze").input(e.bottom(1)).input(axes).value(e))
+    Ok(e.apply("Unsqueeze", [e.bottom(1), axes]))
 }
 
 /// One of the layer's own blobs, with an axis of 1 for each axis behind those that it covers.

@@ -23,8 +23,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     fixed(e, 1..usize::MAX)?;
     let (bottom, group) = (&e.bottom_shapes[0], e.parameters.int("group"));
-    let dims = e.ints(&[-1, group, bottom[1] / group, count(&bottom[2..])?]);
-    let groups = e.node("Reshape").input(e.bottom(0)).input(dims).value(e);
+    let groups = e.reshape(e.bottom(0), &[-1, group, bottom[1] / group, count(&bottom[2..])?]);
     let mixed = e.node("Transpose").ints("perm", [0, 2, 1, 3]).input(groups).value(e);
     e.reshape_to_top(mixed, 0);
     Ok(())

@@ -28,17 +28,17 @@ fn swish(e: &mut Emit<'_>) -> Result<()> {
     let (mut x, beta) = (e.bottom(0), e.parameters.float("beta"));
     if beta != 1.0 {
         let beta = e.float(beta);
-        x = e.node("Mul").input(x).input(beta).value(e);
+        x = e.apply("Mul", [x, beta]);
     }
-    let gate = e.node("Sigmoid").input(x).value(e);
+    let gate = e.apply("Sigmoid", [x]);
     e.node("Mul").input(e.bottom(0)).input(gate).top(e, 0);
     Ok(())
 }
 
 #[allow(clippy::unnecessary_wraps)] // a rule's
 fn mish(e: &mut Emit<'_>) -> Result<()> {
-    let gate = e.node("Softplus").input(e.bottom(0)).value(e);
-    let gate = e.node("Tanh").input(gate).value(e);
+    let gate = e.apply("Softplus", [e.bottom(0)]);
+    let gate = e.apply("Tanh", [gate]);
     e.node("Mul").input(e.bottom(0)).input(gate).top(e, 0);
     Ok(())
 }

@@ -13,6 +13,7 @@ pub(super) static UNPOOLING: Rule = Rule {
     bottoms: (1, 2),
     shapes,
     emit,
+    full_precision: true,
     ..PLAIN
 };
 

@@ -5,7 +5,7 @@
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
-use crate::onnx::{Emit, Value};
+use crate::onnx::{DataType, Emit, Value};
 use crate::{Error, Result};
 
 pub(super) static UPSAMPLE: Rule = Rule {
@@ -14,6 +14,7 @@ pub(super) static UPSAMPLE: Rule = Rule {
     bottoms: (1, 2),
     shapes,
     emit,
+    full_precision: true,
     ..PLAIN
 };
 
@@ -96,10 +97,10 @@ fn enlarge(e: &mut Emit<'_>) -> Result<()> {
 pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     fixed(e, 1..4)?;
     let values = flat(e, e.bottom(0));
-    let places = e.node("Cast").int("to", 7).input(e.bottom(1)).value(e);
+    let places = e.cast(e.bottom(1), DataType::Int64);
     let places = flat(e, places);
     let (zero, dims) = (e.float(0.0), flat_top(e));
-    let zeros = e.node("Expand").input(zero).input(dims).value(e);
+    let zeros = e.apply("Expand", [zero, dims]);
     let inputs = [zeros, places, values];
     let top = e.node("ScatterElements").int("axis", 2).inputs(inputs).value(e);
     e.reshape_to_top(top, 0);
@@ -108,8 +109,7 @@ pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
 
 /// A value of the first bottom's shape with each plane as a row.
 fn flat(e: &mut Emit<'_>, value: Value) -> Value {
-    let dims = e.ints(&[0, 0, -1]);
-    e.node("Reshape").input(value).input(dims).value(e)
+    e.reshape(value, &[0, 0, -1])
 }
 
 /// The sizes of the top with each plane as a row; those before are the bottom's.

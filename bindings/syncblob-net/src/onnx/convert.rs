@@ -31,24 +31,6 @@ const OBEYED: &[&str] = &[
     "loss_param",
 ];
 
-/// Types that compute with full precision in a file of halves: boxes, indices and sums of many
-/// squares, which need it, and operators that have no halves.
-const FULL_PRECISION: &[&str] = &[
-    "ArgMax",
-    "BatchReindex",
-    "DetectionOutput",
-    "Embed",
-    "MVN",
-    "Normalize",
-    "NormalizeBBox",
-    "PriorBox",
-    "PSROIPooling",
-    "Reduction",
-    "ROIPooling",
-    "Unpooling",
-    "Upsample",
-];
-
 /// A layer of the graph, its blobs resolved to values: a blob that is written in place is several.
 struct Step<'n> {
     layer: &'n Layer,
@@ -273,8 +255,7 @@ impl Build<'_, '_> {
                 if self.half {
                     places_fit(step.layer, shapes)?;
                 }
-                let is_precise = FULL_PRECISION.contains(&rule.layer_type);
-                self.precise(step, is_precise, |build, bottoms, tops| {
+                self.precise(step, rule.full_precision, |build, bottoms, tops| {
                     build.emit(step, rule, shapes, bottoms, tops)
                 })?;
                 all_read(step.layer, rule)

@@ -65,6 +65,22 @@ impl Emit<'_> {
         Node::new(op)
     }
 
+    /// A node without attributes, whose output is for other nodes of the layer.
+    pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
+        self.node(op).inputs(inputs).value(self)
+    }
+
+    /// `value` with other dimensions; 0 and -1 as ONNX's `Reshape` has them.
+    pub fn reshape(&mut self, value: Value, dims: &[i64]) -> Value {
+        let dims = self.ints(dims);
+        self.apply("Reshape", [value, dims])
+    }
+
+    /// `value` as another data type.
+    pub fn cast(&mut self, value: Value, to: DataType) -> Value {
+        self.node("Cast").int("to", to as i64).input(value).value(self)
+    }
+
     /// One of the layer's own blobs as it is stored, with the shape that Caffe gives it.
     pub fn blob(&mut self, index: usize) -> Result<Value> {
         let shape = self.blob_shapes[index].clone();

@@ -76,8 +76,6 @@ pub(crate) struct AttributeProto {
     pub i: Option<i64>,
     #[prost(bytes = "vec", optional, tag = "4")]
     pub s: Option<Vec<u8>>,
-    #[prost(message, optional, tag = "6")]
-    pub g: Option<GraphProto>,
     #[prost(float, repeated, tag = "7")]
     pub floats: Vec<f32>,
     #[prost(int64, repeated, tag = "8")]
@@ -93,7 +91,6 @@ pub(crate) enum AttributeType {
     Float = 1,
     Int = 2,
     String = 3,
-    Graph = 5,
     Floats = 6,
     Ints = 7,
     Strings = 8,
@@ -120,9 +117,7 @@ pub(crate) struct TensorProto {
 pub(crate) enum DataType {
     Undefined = 0,
     Float = 1,
-    Int32 = 6,
     Int64 = 7,
-    Bool = 9,
     Float16 = 10,
     Double = 11,
 }

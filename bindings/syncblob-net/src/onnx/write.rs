@@ -280,9 +280,8 @@ impl Tensors {
 
 fn size_of_type(data_type: DataType) -> u64 {
     match data_type {
-        DataType::Bool => 1,
         DataType::Float16 => 2,
-        DataType::Float | DataType::Int32 => 4,
+        DataType::Float => 4,
         DataType::Int64 | DataType::Double => 8,
         DataType::Undefined => 0,
     }
