@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use syncblob::Model;
 use syncblob_net::{Layer, Net, NetOptions, Shape};
 
-use crate::convert::onnx::{failure, read_text};
+use crate::convert::onnx::failure;
 use crate::source::Result;
 
 pub use self::print::{write, write_ends};
@@ -47,8 +47,9 @@ impl fmt::Display for Blob<'_> {
 impl Listing {
     /// The net of a prototxt.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = read_text(path)?;
-        Net::from_prototxt(&text, &options()).map(Self::new).map_err(failure)
+        let options = options();
+        let text = options.limits.read_prototxt(path)?;
+        Net::from_prototxt(&text, &options).map(Self::new).map_err(failure)
     }
 
     /// The net that a model carries; none, if that has no connections or is not a net.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use syncblob::{Format, Model};
 use syncblob_net::{Limits, Upgraded};
 
-use crate::convert::onnx::{failure, read_text};
+use crate::convert::onnx::failure;
 use crate::source::{Failure, Result};
 use crate::standard_output::StandardOutput;
 use crate::{advice, complain_of, note, Status};
@@ -75,7 +75,7 @@ fn of_model(path: &Path) -> Result<Upgraded> {
 }
 
 fn upgraded(path: &Path) -> Result<Upgraded> {
-    let text = read_text(path)?;
+    let text = Limits::default().read_prototxt(path)?;
     Upgraded::from_prototxt(&text, &Limits::default()).map_err(|error| match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: leave out --upgrade".into()),
         Err(_) => failure(error),

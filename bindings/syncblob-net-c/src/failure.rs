@@ -34,7 +34,7 @@ impl Failure {
         Self::argument(format!("{what} is NULL"))
     }
 
-    /// A file that cannot be read or written.
+    /// A file that cannot be read.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         let device_code = error.raw_os_error().unwrap_or(0);
         let message = format!("{path:?}: {error}");
@@ -116,7 +116,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
 
 /// Of several problems the first, and how many there are beside.
 fn message_of(error: &syncblob_net::Error) -> String {
-    match error.problems_of() {
+    match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {
             let first: String = printable(&first.to_string()).chars().take(MOST_OF_FIRST).collect();
             format!("{first}; and {} more", rest.len())

@@ -1,8 +1,6 @@
 //! Nets: opening, looking, ending.
 
 use std::ffi::{c_char, c_void};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -94,7 +92,7 @@ pub unsafe extern "C" fn sb_net_open(
             // SAFETY: the header's contract; what is made of it is only read.
             unsafe { Model::borrow_raw(model, &Context::host()) }
         });
-        let net = open_net(text, model, &options)?;
+        let net = Net::open(text, model.map(Arc::new), &options)?;
         // SAFETY: the header's contract.
         unsafe { sb_net::give(net, out) };
         Ok(())
@@ -131,8 +129,8 @@ pub unsafe extern "C" fn sb_net_open_file(
         let options = unsafe { net_options(options)? };
         let (prototxt, model) = (path(prototxt)?, path(model)?);
         let text = prototxt.map(|path| read_text(path, &options.limits)).transpose()?;
-        let model = model.map(Model::open).transpose()?;
-        let net = open_net(text.as_deref(), model, &options)?;
+        let model = model.map(Model::open).transpose()?.map(Arc::new);
+        let net = Net::open(text.as_deref(), model, &options)?;
         // SAFETY: the header's contract.
         unsafe { sb_net::give(net, out) };
         Ok(())
@@ -141,24 +139,8 @@ pub unsafe extern "C" fn sb_net_open_file(
     unsafe { guard(err, open) }
 }
 
-fn open_net(text: Option<&[u8]>, model: Option<Model>, options: &NetOptions) -> Result<Net> {
-    Ok(match (text, model.map(Arc::new)) {
-        (Some(text), Some(model)) => Net::from_prototxt(text, options)?.with_weights(model)?,
-        (Some(text), None) => Net::from_prototxt(text, options)?,
-        (None, Some(model)) => Net::from_model(model, options)?,
-        (None, None) => return Err(Failure::argument("neither a prototxt nor a model")),
-    })
-}
-
-/// No more than may be read, and a byte.
 fn read_text(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
-    let most = (limits.size as u64).saturating_add(1);
-    let read = || -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        File::open(path)?.take(most).read_to_end(&mut text)?;
-        Ok(text)
-    };
-    read().map_err(|error| Failure::file(path, &error))
+    limits.read_prototxt(path).map_err(|error| Failure::file(path, &error))
 }
 
 /// # Safety

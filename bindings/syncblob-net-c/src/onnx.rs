@@ -122,7 +122,7 @@ unsafe fn convert(net: *const sb_net, options: *const sb_onnx_options) -> Result
     let converted = net.net.to_onnx(&options);
     if let Err(error) = &converted {
         // SAFETY: as promised.
-        error.problems_of().iter().for_each(|problem| unsafe { report(&given, problem) });
+        error.problems().iter().for_each(|problem| unsafe { report(&given, problem) });
     }
     Ok(converted?)
 }

@@ -79,15 +79,15 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Of several layers, a line each, in their order.
-    pub(crate) fn problems(mut problems: Vec<Problem>) -> Self {
+    /// The error of several layers: a line for each, in their order.
+    pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         Self { problems, ..Self::unsupported(lines.join("\n")) }
     }
 
     /// The layers that cannot be converted, all of them, where that is the error.
-    pub fn problems_of(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 

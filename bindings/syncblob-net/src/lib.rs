@@ -1,5 +1,37 @@
 //! Caffe's nets: what a `deploy.prototxt` and a `.caffemodel` describe, layer by layer, with the
 //! shapes of all blobs, and the same net as an ONNX file.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use syncblob::{Blob, Format, Model, Payload};
+//! use syncblob_net::{Net, NetOptions, OnnxOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let prototxt = b"
+//!     input: 'data' input_shape { dim: 1 dim: 3 }
+//!     layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc'
+//!             inner_product_param { num_output: 2 bias_term: false } }";
+//! let mut model = Model::create(Format::Caffemodel)?; // or Model::open(path)
+//! let layer = model.add_layer("fc", "InnerProduct")?;
+//! model.add_blob(layer, &Blob::<f32>::full([2, 3], 0.5)?, Payload::Data)?;
+//!
+//! let net = Net::open(Some(prototxt), Some(Arc::new(model)), &NetOptions::default())?;
+//! assert_eq!(net.outputs(), ["fc"]);
+//! let onnx = net.to_onnx(&OnnxOptions::default())?;
+//! let bytes: Vec<u8> = onnx.to_bytes()?; // or onnx.save(path)
+//! # assert_eq!(bytes.len() as u64, onnx.size());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A net is in phase TEST: layers that only bring data, train or measure are left out, and
+//! [`Net::warnings`] lists them. [`Net::shapes`] computes the shapes of the blobs by Caffe's rules.
+//! A layer that cannot be converted exactly is refused: [`Error::problems`] lists all such layers.
+//! [`OnnxOptions::custom`] writes them as nodes of the domain `caffe` instead.
+//! [`Net::state_dict`] has the weights under the names that PyTorch's modules use.
+//!
+//! A prototxt and a model may come from anybody: [`Limits`] bound what is read.
+#![deny(missing_docs)]
 
 mod error;
 mod filter;

@@ -1,3 +1,7 @@
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use crate::message::Place;
 use crate::schema::MessageInfo;
 use crate::{Error, ErrorKind, Result};
@@ -15,6 +19,20 @@ pub struct Limits {
     /// Values of all fields. Each takes some hundred bytes of memory, and two of a text. With the
     /// default limits the worst text takes some 15 times the 16 MiB, the worst message some 20 times.
     pub fields: usize,
+}
+
+impl Limits {
+    /// The bytes of a prototxt's file: no more are read than [`size`](Limits::size) and one, so that
+    /// a larger file is refused when it is parsed.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn read_prototxt(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let most = (self.size as u64).saturating_add(1);
+        let mut text = Vec::new();
+        File::open(path)?.take(most).read_to_end(&mut text)?;
+        Ok(text)
+    }
 }
 
 /// 16 MiB, 32 messages inside each other, 100,000 layers, 2,000,000 fields.

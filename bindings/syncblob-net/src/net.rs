@@ -120,6 +120,25 @@ pub struct Net {
 }
 
 impl Net {
+    /// Opens a net: the layers of a prototxt's text, of any of Caffe's generations, with the weights
+    /// of a model, or the layers that the model itself carries.
+    ///
+    /// # Errors
+    /// As [`from_prototxt`](Net::from_prototxt) and [`from_model`](Net::from_model);
+    /// [`Argument`](crate::ErrorKind::Argument) if there is neither a prototxt nor a model.
+    pub fn open(
+        prototxt: Option<&[u8]>,
+        model: Option<Arc<Model>>,
+        options: &NetOptions,
+    ) -> Result<Self> {
+        match (prototxt, model) {
+            (Some(text), Some(model)) => Self::from_prototxt(text, options)?.with_weights(model),
+            (Some(text), None) => Self::from_prototxt(text, options),
+            (None, Some(model)) => Self::from_model(model, options),
+            (None, None) => Err(Error::argument("neither a prototxt nor a model")),
+        }
+    }
+
     /// The net of a prototxt, of any of Caffe's generations.
     ///
     /// # Errors

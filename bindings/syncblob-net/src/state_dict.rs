@@ -79,7 +79,7 @@ fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
 #[non_exhaustive]
 pub struct StateTensor {
     /// The layer in whose name it goes: the index in [`Net::layers`], or of
-    /// [`of_model`](StateTensor::of_model) in the model.
+    /// [`from_model`](StateTensor::from_model) in the model.
     pub layer: usize,
     /// What it is to the layer: `weight`, `bias`, `running_mean`, `running_var`, or where PyTorch
     /// has no such module, the number of the blob.
@@ -138,7 +138,7 @@ impl StateTensor {
     ///
     /// # Errors
     /// As [`Upgraded::from_model`].
-    pub fn of_model(model: &Model, limits: &Limits) -> Result<Vec<Self>> {
+    pub fn from_model(model: &Model, limits: &Limits) -> Result<Vec<Self>> {
         if model.num_layers() == 0 {
             return Ok(Vec::new());
         }

@@ -68,7 +68,7 @@ impl Opened {
 
 impl Opened {
     fn tensors(&self) -> Result<Vec<state_dict::Named>, Failure> {
-        let tensors = StateTensor::of_model(&self.model, &syncblob_net::Limits::default())?;
+        let tensors = StateTensor::from_model(&self.model, &syncblob_net::Limits::default())?;
         Ok(state_dict::tensors(tensors, &self.names))
     }
 }
@@ -577,7 +577,7 @@ impl Layer {
         let index = self.index;
         self.model
             .get()
-            .read(py, |opened| Ok(Message::of_layer(&opened.model.layer(index)?, &limits)?))
+            .read(py, |opened| Ok(Message::from_layer(&opened.model.layer(index)?, &limits)?))
     }
 
     fn at(&self, index: &Bound<'_, PyAny>) -> PyResult<BlobAt> {

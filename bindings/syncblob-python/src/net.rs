@@ -1,14 +1,12 @@
 //! Caffe's nets for Python: layers, shapes, conversion to ONNX.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use syncblob::Limits;
 use syncblob_cli::naming::Names;
@@ -74,13 +72,7 @@ impl Net {
             let text = "a net is read from a prototxt, or from the weights that carry it";
             return Err(refused(py, "ArgumentError", text));
         }
-        let net = detached(py, || match (prototxt, model) {
-            (Some(prototxt), model) => from_prototxt(prototxt, model, &options),
-            (None, model) => {
-                let model = model.expect("one of both");
-                Ok(syncblob_net::Net::from_model(model, &options)?)
-            }
-        })?;
+        let net = detached(py, || open(prototxt, model, &options))?;
         Ok(Self { net: Arc::new(net) })
     }
 
@@ -235,39 +227,20 @@ impl Write for Room<'_> {
     }
 }
 
-fn from_prototxt(
-    prototxt: Source,
+fn open(
+    prototxt: Option<Source>,
     model: Option<Arc<syncblob::Model>>,
     options: &NetOptions,
 ) -> Result<syncblob_net::Net, Failure> {
-    let (text, path) = match prototxt {
-        Source::Path(path) => (Text::Read(read(&path, options)?), Some(path)),
-        Source::Bytes(bytes) => (Text::Given(bytes), None),
-    };
-    let text = match &text {
-        Text::Read(text) => text,
-        Text::Given(bytes) => &bytes[..],
-    };
-    let net = syncblob_net::Net::from_prototxt(text, options);
-    let net = net.map_err(|error| Failure::Net(error, path))?;
-    match model {
-        Some(model) => Ok(net.with_weights(model)?),
-        None => Ok(net),
+    let open = |text: Option<&[u8]>| syncblob_net::Net::open(text, model, options);
+    match prototxt {
+        Some(Source::Path(path)) => {
+            let net = options.limits.read_prototxt(&path).map_err(Into::into).and_then(|text| open(Some(&text)));
+            net.map_err(|error| Failure::Net(error, Some(path)))
+        }
+        Some(Source::Bytes(text)) => Ok(open(Some(&text))?),
+        None => Ok(open(None)?),
     }
-}
-
-enum Text {
-    Read(Vec<u8>),
-    Given(PyBackedBytes),
-}
-
-/// A text, of which no more is read than a net may have.
-fn read(path: &Path, options: &NetOptions) -> Result<Vec<u8>, Failure> {
-    let mut text = Vec::new();
-    let most = options.limits.size as u64 + 1;
-    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut text));
-    read.map_err(|error| Failure::Net(error.into(), Some(path.to_owned())))?;
-    Ok(text)
 }
 
 /// The model of a path, of bytes, or of a `Model`.

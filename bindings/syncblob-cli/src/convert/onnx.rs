@@ -1,7 +1,7 @@
 //! A whole net into ONNX: the layers of a prototxt or of the model itself, and the weights.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
 
 /// A line for each layer that cannot be converted, then what can be done.
 fn not_converted(error: syncblob_net::Error) -> Failure {
-    let problems = error.problems_of();
+    let problems = error.problems();
     let mut text = error.to_string();
     if problems.iter().any(|problem| problem.kind == ErrorKind::Unsupported) {
         text.push_str(ADVICE);
@@ -162,7 +162,9 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
         [model] => (None, model),
         _ => return Err(Failure::Unsupported("a prototxt and a model, or a model alone".into())),
     };
-    let text = prototxt.map(|path| read_text(path).map_err(|failure| about_input(path, failure)));
+    let text = prototxt.map(|path| {
+        Limits::default().read_prototxt(path).map_err(|error| about_input(path, error.into()))
+    });
     let text = text.transpose()?;
     let before = fs::metadata(model).ok();
     let opened = open_model(model, prototxt.map(|path| &**path))?;
@@ -227,14 +229,6 @@ fn open_model(path: &Path, prototxt: Option<&Path>) -> Result<Model> {
         },
         Err(error) => Err(about_input(path, error.into())),
     }
-}
-
-/// A text of a stranger's, of which no more is read than a net may have.
-pub fn read_text(path: &Path) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let most = Limits::default().size as u64 + 1;
-    File::open(path)?.take(most).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 pub fn failure(error: syncblob_net::Error) -> Failure {

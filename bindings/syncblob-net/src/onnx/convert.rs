@@ -171,7 +171,7 @@ impl<'n> Plan<'n> {
         build.leave(&ends);
         match problems.is_empty() {
             true => Ok(Ends { values: build.values, ..ends }),
-            false => Err(Error::problems(problems)),
+            false => Err(Error::of_problems(problems)),
         }
     }
 }

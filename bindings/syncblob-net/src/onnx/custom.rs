@@ -41,7 +41,7 @@ impl<'a> Custom<'a> {
     /// Adds the layers that an error finds to be unsupported. Returns whether any was added.
     pub fn add_all(&mut self, error: &Error) -> bool {
         let before = self.layers.len();
-        for problem in error.problems_of() {
+        for problem in error.problems() {
             problem.at.map(|layer| self.add(layer, problem.kind));
         }
         self.layers.len() > before

@@ -108,7 +108,7 @@ impl Net {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted:
-    /// [`Error::problems_of`](crate::Error::problems_of) has them all;
+    /// [`Error::problems`](crate::Error::problems) has them all;
     /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves;
     /// [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
     pub fn to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
@@ -172,7 +172,7 @@ impl Net {
         let (layers, problems) = self.infer(&inputs, &mut custom.settled());
         match problems.is_empty() {
             true => Ok((inputs, layers, name)),
-            false => Err(Error::problems(problems).within(format_args!(
+            false => Err(Error::of_problems(problems).within(format_args!(
                 "with a batch '{}' that has no fixed size",
                 name.escape_default()
             ))),

@@ -211,7 +211,7 @@ fn all_problems_are_reported_in_the_order_of_the_layers() {
     .concat();
     let error = net(&layers).to_onnx(&OnnxOptions::default()).err().unwrap();
     let found: Vec<(&str, ErrorKind)> =
-        error.problems_of().iter().map(|one| (one.layer.as_str(), one.kind)).collect();
+        error.problems().iter().map(|one| (one.layer.as_str(), one.kind)).collect();
     let wanted = [
         ("pool", ErrorKind::Unsupported),
         ("a", ErrorKind::Unsupported),

@@ -159,10 +159,10 @@ fn a_model_alone_has_all_of_its_layers() {
         ("n", "Scale", &[&[1]]),
         ("c", "InnerProduct", &[&[1, 1, 2, 1]]),
     ]);
-    let tensors = StateTensor::of_model(&model, &Limits::default()).unwrap();
+    let tensors = StateTensor::from_model(&model, &Limits::default()).unwrap();
     let layers: Vec<usize> = tensors.iter().map(|tensor| tensor.layer).collect();
     assert_eq!(layers, [0, 1, 1, 1, 1, 2, 3]);
     assert_eq!(shown(&tensors[5..], &model), ["weight [1] [1.0]", "weight [2, 1] [1.0, 2.0]"]);
     let empty = Model::create(Format::Solverstate).unwrap();
-    assert!(StateTensor::of_model(&empty, &Limits::default()).unwrap().is_empty());
+    assert!(StateTensor::from_model(&empty, &Limits::default()).unwrap().is_empty());
 }

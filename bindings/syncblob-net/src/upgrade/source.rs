@@ -64,7 +64,7 @@ impl Message {
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
     /// bytes; [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
-    pub fn of_layer(layer: &syncblob::Layer<'_>, limits: &Limits) -> Result<Self> {
+    pub fn from_layer(layer: &syncblob::Layer<'_>, limits: &Limits) -> Result<Self> {
         read_bytes(&layer.message()?, kind_of(layer).1, &mut Used::new(limits))
     }
 }

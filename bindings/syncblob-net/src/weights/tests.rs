@@ -38,7 +38,7 @@ fn infer(net: &Net) -> Result<()> {
     let shapes: Vec<_> = net.inputs().iter().map(|input| input.1.clone()).collect();
     match net.infer(&shapes, &mut Custom::default()).1 {
         problems if problems.is_empty() => Ok(()),
-        problems => Err(Error::problems(problems)),
+        problems => Err(Error::of_problems(problems)),
     }
 }
 
@@ -92,7 +92,7 @@ fn weights_that_do_not_fit_are_refused() {
     ];
     for (model, reason) in refused {
         let error = infer(&net(&[("a", "")], model)).unwrap_err();
-        assert_eq!(error.problems_of()[0].reason, reason);
+        assert_eq!(error.problems()[0].reason, reason);
     }
 }
 
@@ -121,7 +121,7 @@ fn shared_blobs_have_one_shape() {
     infer(&read("PERMISSIVE")).unwrap();
     let error = infer(&read("STRICT")).unwrap_err();
     let reason = "its blob 0 is (8, 4, 1, 1), and 'w', which it shares, is (2, 4, 2, 2)";
-    assert_eq!(error.problems_of()[0].reason, reason);
+    assert_eq!(error.problems()[0].reason, reason);
 }
 
 #[test]
