@@ -194,7 +194,7 @@ TEST(an_input_that_the_net_lacks_is_the_callers_mistake) {
     sb_net *net;
     sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT, open_text(small, &options, &net, &err));
-    assert_string_equal(err.message, "the net has no input 'nothing', but 'data'");
+    assert_string_equal(err.message, "the net has no input 'nothing'; it has 'data'");
 }
 
 TEST(a_member_of_a_later_version_is_refused_where_it_is_set) {

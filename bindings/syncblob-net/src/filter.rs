@@ -13,7 +13,7 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// That of the options; stages that the net lists itself are in it, as in Caffe.
+    /// The state of the options, with the stages that the net lists, as in Caffe.
     pub fn new(net: &'a Message, options: &'a NetOptions) -> Self {
         let mut stages: HashSet<&[u8]> = options.stages.iter().map(String::as_bytes).collect();
         if let Some(state) = net.message("state") {
@@ -28,7 +28,7 @@ impl<'a> State<'a> {
         if layer.has("include") && layer.has("exclude") {
             let name = layer.text("name").escape_ascii();
             return Err(Error::invalid(format_args!(
-                "layer '{name}': rules to include it beside rules to exclude it"
+                "layer '{name}': it has both include and exclude rules"
             )));
         }
         match layer.has("include") {
@@ -86,6 +86,6 @@ mod tests {
         }
         let both = message("LayerParameter", "name: 'x' include { } exclude { }");
         let error = state.includes(&both).unwrap_err().to_string();
-        assert_eq!(error, "layer 'x': rules to include it beside rules to exclude it");
+        assert_eq!(error, "layer 'x': it has both include and exclude rules");
     }
 }

@@ -12,14 +12,14 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// Which of them are there only because a layer reads them.
+    /// The tops of data layers: inputs only as long as a layer reads them.
     of_data: HashSet<String>,
-    /// Blobs of data whose shape the net does not give, and the layers that bring them.
+    /// Tops of data layers without shapes, and those layers.
     unknown: HashMap<String, String>,
 }
 
 impl Inputs {
-    /// Takes the layers that only bring data; options may give or replace their shapes.
+    /// Removes the layers that only bring data; options may give or replace their shapes.
     pub fn take(
         layers: &mut Vec<Layer>,
         options: &NetOptions,
@@ -84,7 +84,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// The names of inputs, for who gave another.
+    /// The names of the first inputs, for an error about an unknown name.
     fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
         let known = self.known.iter().map(|input| &input.0);
         let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
@@ -97,7 +97,7 @@ impl Inputs {
         }
         match shown.is_empty() {
             true => String::new(),
-            false => format!(", but {}", shown.join(", ")),
+            false => format!("; it has {}", shown.join(", ")),
         }
     }
 
@@ -119,7 +119,7 @@ impl Inputs {
         open
     }
 
-    /// Why nobody makes a blob that a layer reads.
+    /// The error about a blob that a layer reads and no layer makes.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();
         match self.unknown.get(name) {
@@ -139,7 +139,7 @@ pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
 }
 
-/// Whether the layer computes nothing: it reads no blob, and no rule says what it makes.
+/// Whether the layer only brings data: it reads no blob and has no rule.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())

@@ -6,7 +6,7 @@ use crate::message::Place;
 use crate::schema::MessageInfo;
 use crate::{Error, ErrorKind, Result};
 
-/// How much of a stranger's text or bytes is read.
+/// Limits of what is read from a prototxt or a model, which may come from anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -56,7 +56,7 @@ impl<'a> Used<'a> {
         Self { limits, size: 0, layers: 0, fields: 0 }
     }
 
-    /// So many bytes more. Refuses what is larger than the limit before a byte of it is read.
+    /// Counts bytes that are about to be read. Refuses them above the limit.
     pub fn bytes(&mut self, size: usize) -> Result<()> {
         self.size += size;
         if self.size > self.limits.size {

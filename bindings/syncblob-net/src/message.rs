@@ -1,5 +1,5 @@
-//! A message: a tree of fields, the same from text and from bytes. It remembers which fields
-//! somebody asked for, so that a converter cannot overlook one.
+//! A message: a tree of fields, the same from text and from bytes. It records which fields have
+//! been read, so that the conversion cannot overlook one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ pub enum Value {
     Text(Box<[u8]>),
     /// A message.
     Message(Box<Message>),
-    /// The value of a field that the schema does not know: as the text has it, or the bytes of it.
+    /// The value of a field that the schema does not know: its text, or its bytes.
     Unknown(Box<[u8]>),
 }
 
@@ -159,7 +159,7 @@ impl Message {
         &self.fields
     }
 
-    /// The fields of a name. To ask for a name that the schema lacks is a mistake of ours.
+    /// The fields of a name. Panics if the schema lacks the name.
     pub(crate) fn all<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a Field> {
         let info = self.declared(name);
         self.fields.iter().filter(move |field| match field.label {
@@ -275,7 +275,7 @@ impl Message {
         })
     }
 
-    /// The first field, in this message and in those below it, that nobody has asked for.
+    /// The first field, in this message and in those below it, that has not been read.
     pub(crate) fn unread(&self) -> Option<&Field> {
         self.fields.iter().find_map(|field| match &field.value {
             _ if !field.read.load(Ordering::Relaxed) => Some(field),

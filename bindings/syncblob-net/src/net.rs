@@ -94,17 +94,17 @@ pub struct NetOptions {
     pub level: i32,
     /// The stages that layers' rules are compared with, beside those that the net lists.
     pub stages: Vec<String>,
-    /// Shapes of inputs, by name. They replace what the net says, and are needed where only the
-    /// data would tell the shape.
+    /// Shapes of inputs, by name. They replace those of the net, and are needed where the net gives
+    /// none.
     pub inputs: Vec<(String, Shape)>,
-    /// The first dimension of all inputs, if it shall be another.
+    /// The first dimension of all inputs; `None`: as the net has it.
     pub batch: Option<i64>,
     /// Whether an input may have no shape: see [`Net::open_inputs`]. Else it is an error.
     pub open_inputs: bool,
 }
 
-/// A net in phase TEST: what layers of data, training and loss were left out of, in the order in
-/// which the layers run.
+/// A net in phase TEST: its layers in the order in which they run, without those that only bring
+/// data, train or compute a loss.
 #[derive(Clone, Debug)]
 pub struct Net {
     pub(crate) name: String,
@@ -308,7 +308,7 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
 }
 
 /// Checks that every bottom is made before it is read and every blob by one layer. Returns the
-/// outputs: what nobody reads when all layers have run.
+/// outputs: the blobs that no layer reads after they are last written.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));

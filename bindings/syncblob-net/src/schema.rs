@@ -12,7 +12,7 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// The types of layers in which the number means this; empty: in all others.
+    /// The types of layers in which the number has this meaning; empty: all others.
     pub when: Vec<&'static str>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// The one schema. A mistake in the file is one of ours: it panics, and every test finds it.
+    /// The one schema. Panics if the file is wrong, which every test would find.
     pub fn get() -> &'static Self {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| parse(include_str!("../schema/caffe.schema")))

@@ -231,7 +231,7 @@ pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let mut count = 1_i64;
     for &dim in shape {
         if dim < 0 || dim > most / count.max(1) {
-            let text = format_args!("a blob of shape {} cannot be", shown(shape));
+            let text = format_args!("no blob can have the shape {}", shown(shape));
             return Err(Error::invalid(text));
         }
         count *= dim;

@@ -9,7 +9,7 @@ use crate::message::Value;
 use crate::net::Layer;
 use crate::{Limits, Net, Result, Upgraded};
 
-/// What PyTorch wants of a blob.
+/// The form of a blob in PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// The blob as it is.
@@ -20,7 +20,7 @@ enum Form {
     Matrix,
     /// A mean: the blob is a sum, and the layer's third the factor that makes it a mean.
     Mean,
-    /// Nothing.
+    /// No tensor: the factor of the two means.
     Factor,
 }
 
@@ -104,7 +104,7 @@ pub enum StateValues {
     Divided {
         /// The values.
         blob: BlobAt,
-        /// By what they are divided.
+        /// The divisor, one value.
         by: BlobAt,
     },
     /// One value everywhere.
@@ -215,8 +215,8 @@ fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     Ok(tensors)
 }
 
-/// Of each BatchNorm without a weight the Scale behind it: the only layer that reads it, and that
-/// has a factor for each channel.
+/// For each BatchNorm without a weight the Scale behind it, if that is its only reader and has a
+/// factor for each channel.
 fn scales(model: &Model, layers: &[Entry<'_>]) -> Result<HashMap<usize, usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); layers.len()];

@@ -1,4 +1,4 @@
-//! Layers that only training and testing by labels need: they go away.
+//! Removes layers that only training, and testing with labels, need.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use crate::inputs::Inputs;
 use crate::layers::rule;
 use crate::net::Layer;
 
-/// A loss that computes what users want of it, and the layer that computes that alone.
+/// Losses that contain the layer which predicts, and that layer.
 const PREDICTING: &[(&str, &str)] =
     &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
 
-/// Makes losses the layers that predict, where none does so already.
+/// Replaces such losses by the layers that predict, unless the net has those.
 pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     let predicted: HashSet<(&str, String)> = layers
         .iter()
@@ -41,8 +41,8 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     });
     if let Some(first) = found.next() {
         warnings.push(format!(
-            "{first}: use_global_stats is false, so it takes mean and variance of the batch and not \
-             those that were collected; layers of this kind: {}",
+            "{first}: use_global_stats is false, so it uses mean and variance of the batch instead of \
+             the stored ones; layers of this kind: {}",
             1 + found.count()
         ));
     }
@@ -85,7 +85,7 @@ pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut
     layers.retain(|_| stays.next().unwrap_or(true));
 }
 
-/// Which layers depend on blobs that nobody makes.
+/// Which layers depend on blobs that no layer makes.
 fn lacking(layers: &[Layer], inputs: &Inputs) -> Vec<bool> {
     let mut made: HashSet<&String> = inputs.known.iter().map(|input| &input.0).collect();
     let mut lacking = Vec::with_capacity(layers.len());

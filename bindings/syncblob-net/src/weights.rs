@@ -24,7 +24,7 @@ pub(crate) struct Stored {
     blobs: Vec<BlobAt>,
 }
 
-/// What a blob of the model is beside its shape.
+/// Properties of a blob of the model.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     /// Whether it has four dimensions only because old messages have no others.
@@ -69,7 +69,7 @@ impl Net {
         Some(Weights { model, blobs: &self.stored.get(layer)?.blobs })
     }
 
-    /// Compares what the model has with the shapes that a layer needs.
+    /// Checks the shapes of a layer's blobs in the model.
     pub(crate) fn check_weights(&self, layer: usize, needed: &[Shape]) -> Result<()> {
         match self.stored.get(layer) {
             Some(stored) => stored.check(needed),

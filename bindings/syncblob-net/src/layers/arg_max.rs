@@ -1,4 +1,4 @@
-//! Where the largest values are, and which.
+//! The indices of the largest values, or the values.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit, Value};
@@ -30,7 +30,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (axis, whole) = along(setup)?;
     let top_k = setup.parameters.int("top_k");
     if top_k < 1 || top_k > whole {
-        return Err(Error::invalid(format_args!("the largest {top_k} of {whole}")));
+        return Err(Error::invalid(format_args!("top_k is {top_k}, of {whole} values")));
     }
     let mut top = bottom.clone();
     if let Some(axis) = axis {
@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Of equal values Caffe has the last first, `TopK` the first: so the axis is turned round.
+/// Of equal values Caffe has the last first, `TopK` the first: so the axis is reversed first.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");
@@ -64,7 +64,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The values, and where they are, as numbers.
+/// The largest values along an axis, and their indices as floats.
 fn largest(e: &mut Emit<'_>, x: Value, axis: i64, whole: i64) -> (Value, Value) {
     let turn = [-1, i64::MIN, axis, -1].map(|number| e.ints(&[number]));
     let turned = e.node("Slice").input(x).inputs(turn).value(e);

@@ -18,7 +18,9 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let channels = 2.min(x.len());
     let alike = a.len() <= x.len() && a.len() >= 2 && a[..channels] == x[..channels];
     if !alike || a[2..].iter().any(|&dim| dim != 1) || x != y {
-        return Err(Error::invalid(format_args!("{a:?} times {x:?} plus {y:?}")));
+        return Err(Error::invalid(format_args!(
+            "bottoms of shapes {a:?}, {x:?} and {y:?} do not fit"
+        )));
     }
     Ok(Shapes::top(x.clone()))
 }

@@ -40,7 +40,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let given = e.parameters.has("use_global_stats");
     if given && !e.parameters.bool("use_global_stats") {
         if scales {
-            return Err(Error::unsupported("use_global_stats: false, which forks obey or not"));
+            return Err(Error::unsupported("use_global_stats: false, which some forks ignore"));
         }
         let normal = of_batch(e, e.parameters.float("eps"));
         e.node("Identity").input(normal).top(e, 0);

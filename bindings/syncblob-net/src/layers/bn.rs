@@ -5,7 +5,7 @@
 //! - PSPNet's and TSN's: a slope, a bias, a mean and a variance, as `BatchNorm` and `Scale` in one.
 //! - PSPNet's first: the same four, the statistics of the batch unless `moving_average` is set.
 //!
-//! The names of their fields tell them; the first has two blobs, the others four.
+//! Their fields' names distinguish them. The first has two blobs, the others four.
 
 use super::batch_norm::{by_channel, of_batch, Normal};
 use super::{fixed, Rule, Setup, Shapes, PLAIN};
@@ -26,24 +26,24 @@ enum Kind {
     MovingAverage,
 }
 
-/// Names that tell a kind, and in bytes numbers that do.
+/// Fields that identify a kind. In bytes their numbers do, but those that all kinds have.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];
 
-fn tells(p: &Message, name: &str) -> bool {
+fn identifies(p: &Message, name: &str) -> bool {
     let from_text = |place| !matches!(place, Place::Byte(_));
     p.all(name).any(|field| from_text(field.place()) || !NUMBERS_OF_ALL.contains(&name))
 }
 
 fn kind(p: &Message) -> Result<Kind> {
-    let any = |names: &[&str]| names.iter().any(|name| tells(p, name));
+    let any = |names: &[&str]| names.iter().any(|name| identifies(p, name));
     match (any(&SLOPE), any(&MOVING_AVERAGE)) {
         (false, false) => Ok(Kind::Mode),
         (true, false) => Ok(Kind::Slope),
         (false, true) => Ok(Kind::MovingAverage),
         (true, true) => Err(Error::unsupported(
-            "nothing tells whether its mean and variance are those of its blobs or of the batch",
+            "its parameters do not show whether mean and variance are those of its blobs or of the batch",
         )),
     }
 }

@@ -17,7 +17,7 @@ pub(super) static CONCAT: Rule = Rule {
 pub(super) fn axis(setup: &Setup<'_>, old: &str) -> Result<usize> {
     let p = setup.parameters;
     match (p.given_int("axis"), p.given_int(old)) {
-        (Some(_), Some(_)) => Err(Error::invalid(format_args!("axis beside {old}"))),
+        (Some(_), Some(_)) => Err(Error::invalid(format_args!("both axis and {old} are set"))),
         (None, Some(axis)) => setup.axis(axis, 0),
         _ => setup.axis(p.int("axis"), 0),
     }
@@ -29,7 +29,10 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     for bottom in &setup.bottoms[1..] {
         let same = |at: usize| at == axis || bottom[at] == top[at];
         if bottom.len() != top.len() || !(0..top.len()).all(same) {
-            let text = format_args!("{bottom:?} beside {:?} along axis {axis}", setup.bottoms[0]);
+            let text = format_args!(
+                "bottoms {:?} and {bottom:?} may differ along axis {axis} only",
+                setup.bottoms[0]
+            );
             return Err(Error::invalid(text));
         }
         top[axis] = size(i128::from(top[axis]) + i128::from(bottom[axis]))?;

@@ -147,7 +147,7 @@ fn spatial(
             return Err(Error::invalid(format_args!("{h} and {w} are for 2 axes, not {axes}")));
         }
         if !values.is_empty() {
-            return Err(Error::invalid(format_args!("{name} beside {h} or {w}")));
+            return Err(Error::invalid(format_args!("both {name} and {h} or {w} are set")));
         }
         return Ok(vec![size(p.int(h).into())?, size(p.int(w).into())?]);
     }
@@ -158,7 +158,7 @@ fn spatial(
         ([one], _) => vec![*one; axes],
         (all, _) if all.len() == axes => values,
         (all, _) => {
-            let text = format_args!("{name} {} times for {axes} axes", all.len());
+            let text = format_args!("{name} is given {} times for {axes} axes", all.len());
             return Err(Error::invalid(text));
         }
     };
@@ -192,7 +192,7 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
     Ok(Shapes { tops: vec![top; tops], blobs })
 }
 
-/// What changes nothing, and that no weights depend on the batch; then the weights themselves.
+/// The weights as values of the graph. Marks the parameters that change nothing.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     e.ignore(["cudnn_convolution_algo_seeker"]);
@@ -207,7 +207,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// In bytes forks give some numbers to other fields.
+/// Refuses fields from bytes whose numbers mean something else in some forks.
 fn refuse_unclear(p: &Message) -> Result<()> {
     let from_bytes = |name| p.all(name).any(|field| matches!(field.place(), Place::Byte(_)));
     let other = match (p.int("axis"), p.bool("relu")) {

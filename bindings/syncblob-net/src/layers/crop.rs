@@ -13,7 +13,7 @@ pub(super) static CROP: Rule = Rule {
     ..PLAIN
 };
 
-/// Of each axis where the part begins.
+/// The offset of the part along each axis.
 fn offsets(setup: &Setup<'_>) -> Result<Vec<i64>> {
     let axes = setup.bottoms[0].len();
     let axis = setup.axis(setup.parameters.int("axis"), 0)?;
@@ -37,7 +37,9 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
         top[axis] = match like.get(axis) {
             Some(&part) if bottom[axis] - offset >= part => part,
             _ => {
-                let text = format_args!("{like:?} from {offset} of axis {axis} of {bottom:?} on");
+                let text = format_args!(
+                    "axis {axis}: {like:?} does not fit into {bottom:?} at offset {offset}"
+                );
                 return Err(Error::invalid(text));
             }
         };

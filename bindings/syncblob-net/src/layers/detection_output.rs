@@ -90,7 +90,7 @@ impl Detection {
     }
 }
 
-/// What non-maximum suppression goes by, which early nets say without `nms_param`.
+/// The parameters of non-maximum suppression; early nets give them without `nms_param`.
 struct Suppression {
     overlap: f32,
     most_scores: Option<i64>,
@@ -222,7 +222,7 @@ fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     of_labels(e, d, scores)
 }
 
-/// What is kept of each class, as indices into all scores.
+/// The indices, into all scores, of the boxes that remain of each class.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
@@ -350,7 +350,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
-/// Where nothing is found, Caffe has a row an image, of -1 behind the image's number.
+/// If nothing is found, Caffe gives one row for each image: the image's number, then -1.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
     let number = e.cast(number, DataType::Float);

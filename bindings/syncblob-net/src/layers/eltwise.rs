@@ -16,7 +16,9 @@ pub(super) static ELTWISE: Rule = Rule {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let first = &setup.bottoms[0];
     if let Some(other) = setup.bottoms.iter().find(|shape| *shape != first) {
-        return Err(Error::invalid(format_args!("{other:?} beside {first:?}")));
+        return Err(Error::invalid(format_args!(
+            "bottoms of shapes {first:?} and {other:?}, which must be equal"
+        )));
     }
     let coefficients = setup.parameters.floats("coeff").len();
     if coefficients != 0 && coefficients != setup.bottoms.len() {

@@ -20,7 +20,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&bottom[..window.axis], &[channels], &*positions].concat()))
 }
 
-/// A convolution whose kernels each have one 1: where the value comes from.
+/// A convolution whose kernels each have a single 1, at the position of the value.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine", "force_nd_im2col", "num_output", "bias_term", "group"]);
     e.ignore(["weight_filler", "bias_filler"]);

@@ -91,7 +91,7 @@ const PLAIN: Rule = Rule {
     emit: |_| Ok(()),
 };
 
-/// As many as there are.
+/// No upper limit on bottoms or tops.
 pub(crate) const ANY: usize = usize::MAX;
 
 /// Every type of layer that is known, by name.
@@ -194,7 +194,7 @@ impl Layer {
     }
 }
 
-/// A layer among shapes that are known.
+/// What a layer's shapes are computed from.
 pub(crate) struct Setup<'a> {
     pub layer: &'a Layer,
     /// Its parameters; without any the empty message.
@@ -229,32 +229,32 @@ impl Setup<'_> {
         let from_start = if axis < 0 { axis.saturating_add_unsigned(axes as u64) } else { axis };
         match usize::try_from(from_start) {
             Ok(axis) if axis < axes => Ok(axis),
-            _ => Err(Error::invalid(format_args!("axis {axis} of a blob with {axes} axes"))),
+            _ => Err(Error::invalid(format_args!("axis {axis} is not one of the blob's {axes}"))),
         }
     }
 }
 
-/// The number of elements, or of those of some axes.
+/// The product of dimensions.
 pub(crate) fn count(shape: &[i64]) -> Result<i64> {
     let product = shape.iter().try_fold(1_i128, |product, &dim| product.checked_mul(dim.into()));
     size(product.unwrap_or(i128::MAX))
 }
 
-/// A computed size, if it is one for Caffe, whose sizes are of the type `int`.
+/// A computed size; refused if it does not fit Caffe's type `int`.
 pub(crate) fn size(computed: i128) -> Result<i64> {
     match i32::try_from(computed) {
         Ok(size) if size >= 0 => Ok(size.into()),
-        _ => Err(Error::invalid(format_args!("a size of {computed}"))),
+        _ => Err(Error::invalid(format_args!("a size of {computed}, not from 0 to 2147483647"))),
     }
 }
 
-/// The number of elements of a tensor that a rule computes, of which a net's text may want any
-/// number: few enough to keep in memory.
+/// The number of elements of a constant that a rule computes. Refuses more than fit into memory
+/// easily: a few bytes of a prototxt can ask for any number.
 fn constants(shape: &[i64]) -> Result<i64> {
     const MOST: i64 = 1 << 24;
     match count(shape)? {
         number if number > MOST => {
-            let text = format_args!("{number} numbers that are computed, more than {MOST}");
+            let text = format_args!("{number} computed constants, more than the limit of {MOST}");
             Err(Error::new(ErrorKind::Limit, text))
         }
         number => Ok(number),
@@ -272,20 +272,20 @@ fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     }
 }
 
-/// A shape without axes from `axis` on, and `rest` in their place.
+/// The first `axis` axes of a shape, then `rest`.
 fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
 
-/// A dimension of a blob as Caffe's older code sees it: four axes, those that are missing 1.
+/// A dimension of a blob that Caffe's older code treats as four axes: missing axes are 1.
 pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     match shape.len() {
         0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),
-        axes => Err(Error::invalid(format_args!("a blob of {axes} axes, of more than 4"))),
+        axes => Err(Error::invalid(format_args!("a blob of {axes} axes, more than 4"))),
     }
 }
 
-/// Each top is as the bottom of its number.
+/// Each top has the shape of the bottom with the same index.
 pub(crate) fn as_bottoms(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: setup.bottoms.to_vec(), blobs: Vec::new() })
 }
@@ -316,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Where numbers come from: bytes, and zeros behind them.
+    /// Makes numbers of bytes, and zeros when the bytes end.
     struct Source<'a>(std::slice::Iter<'a, u8>);
 
     impl Source<'_> {

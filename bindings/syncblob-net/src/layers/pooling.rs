@@ -49,12 +49,12 @@ impl Windows {
         }
     }
 
-    /// Where the last window begins, from where the padding begins.
+    /// The offset of the last window from the beginning of the padding.
     fn last(&self) -> i64 {
         (self.number - 1) * self.stride
     }
 
-    /// Of each window the length that Caffe divides by: what is inside the image and its padding.
+    /// The length of each window that Caffe divides by: the part inside the image and its padding.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
@@ -90,7 +90,7 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
     super::size(number.into())
 }
 
-/// What becomes of windows: along height and width, or also along time before them.
+/// A method and its windows, along height and width, or along time, height and width.
 pub(super) struct Pool {
     pub method: &'static str,
     pub windows: Vec<Windows>,
@@ -178,7 +178,7 @@ impl Pool {
     }
 }
 
-/// Of each window its whole area over that inside the image and its padding.
+/// For each window its whole area over the area inside the image and its padding.
 #[allow(clippy::cast_precision_loss)]
 fn factors(w: &[Windows]) -> Vec<f32> {
     let whole: i128 = w.iter().map(|axis| i128::from(axis.kernel)).product();
@@ -238,7 +238,7 @@ fn rounding(p: &Message) -> Rounding {
     }
 }
 
-/// What both ways to round make, if it is the same.
+/// The windows, if both ways to round give the same.
 fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
@@ -273,7 +273,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The second top has where in its plane each maximum is, ONNX where in the whole blob.
+/// The second top has the index of each maximum in its plane; ONNX gives its index in the blob.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);

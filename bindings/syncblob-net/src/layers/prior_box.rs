@@ -55,7 +55,7 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// Each is compared with those before it.
+/// Each ratio is compared with those before it: the time is quadratic.
 const MOST_RATIOS: usize = 1024;
 
 /// Ratios of width to height besides 1, each once.
@@ -96,7 +96,7 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     match (down.len(), across.len()) {
         (0, 0) => Ok(vec![(p.float("offset"), p.float("offset"))]),
         (h, w) if h == w && h > 2 => Err(Error::unsupported(
-            "offset_h and offset_w three times or more, which has no meaning",
+            "offset_h and offset_w three times or more, whose meaning is unknown",
         )),
         (h, w) if h == w => Ok(down.into_iter().zip(across).collect()),
         _ => Err(Error::invalid("offset_h and offset_w must be given as often")),
@@ -184,7 +184,7 @@ mod tests {
     use crate::layers::testing::Case;
     use crate::ErrorKind;
 
-    /// A few bytes of text that want gigabytes.
+    /// A few bytes of text may ask for gigabytes.
     #[test]
     fn many_boxes_are_refused() {
         let many = |name: &str, number| format!("{name}: 3 ").repeat(number);

@@ -53,7 +53,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What lies from one place to another along an axis.
+/// The elements from one index to another along an axis.
 fn part(e: &mut Emit<'_>, value: Value, axis: i64, from: i64, to: i64) -> Value {
     let bounds = [from, to, axis].map(|bound| e.ints(&[bound]));
     e.node("Slice").input(value).inputs(bounds).value(e)
@@ -84,7 +84,7 @@ fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     e.cast(rounded, DataType::Float)
 }
 
-/// Of each region the bins' beginnings and ends: regions, x and y, bins.
+/// The beginnings and ends of each region's bins, of shape (regions, 2 for x and y, bins).
 struct Bounds {
     begin: Value,
     end: Value,
@@ -128,7 +128,7 @@ fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
     e.cast(area, DataType::Double)
 }
 
-/// What regions have along x and along y, so that it broadcasts over rows and columns of bins.
+/// The x part and the y part of a value, which broadcast over rows and columns of bins.
 fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
     [(0, [-1, 1, 1, 0]), (1, [-1, 1, 0, 1])].map(|(axis, mut dims)| {
         let one = part(e, value, 1, axis, axis + 1);
@@ -161,8 +161,8 @@ fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     Ok(e.apply("Sub", [right, left]))
 }
 
-/// Of every place the sum over all that is above and left of it, one row and column more than the
-/// bottom has, in one vector.
+/// The summed-area table as one vector: each element is the sum of all elements above and left of
+/// it. It has one row and one column more than the bottom.
 fn table(e: &mut Emit<'_>) -> Value {
     let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
     let padded = e.apply("Pad", [e.bottom(0), border]);
@@ -174,7 +174,7 @@ fn table(e: &mut Emit<'_>) -> Value {
     e.reshape(sums, &[-1])
 }
 
-/// Where in the table the plane of each bin begins: regions, outputs, rows, columns.
+/// The index in the table where the plane of each bin begins: regions, outputs, rows, columns.
 fn planes(e: &mut Emit<'_>, images: Value) -> Result<Value> {
     let ([outputs, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
     let channels = constants(&[outputs, bins, bins])?;

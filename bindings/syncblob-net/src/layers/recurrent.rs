@@ -32,7 +32,7 @@ pub(super) static RNN: Rule = Rule {
 /// The most steps: the graph has nodes for each.
 const MOST_STEPS: i64 = 4096;
 
-/// In what the types differ.
+/// The differences between the two types.
 struct Kind {
     /// Blobs that go from step to step.
     states: usize,
@@ -131,7 +131,7 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
 
 /// What the steps compute with.
 struct Steps {
-    /// Of each step, what the inputs give to it, and what the state is multiplied with.
+    /// For each step the weighted inputs, and the factor of the state.
     inputs: Vec<Value>,
     conts: Vec<Value>,
     /// The matrix for the state.

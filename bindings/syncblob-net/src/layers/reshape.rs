@@ -46,7 +46,9 @@ fn reshape(setup: &Setup<'_>) -> Result<Shapes> {
         dims[at] = match (count(bottom)?, count(&others)?) {
             (whole, others) if others > 0 && whole % others == 0 => whole / others,
             (whole, others) => {
-                return Err(Error::invalid(format_args!("{whole} values over {others}")));
+                return Err(Error::invalid(format_args!(
+                    "{whole} values cannot be divided by {others} for the dimension -1"
+                )));
             }
         };
     }
@@ -76,7 +78,9 @@ fn new_dims(bottom: &[i64], start: usize, wished: &[i64]) -> Result<(Shape, Opti
 fn same_count(bottom: &Shape, top: Shape) -> Result<Shapes> {
     match count(bottom)? == count(&top)? {
         true => Ok(Shapes::top(top)),
-        false => Err(Error::invalid(format_args!("{bottom:?} as {top:?}"))),
+        false => Err(Error::invalid(format_args!(
+            "{bottom:?} and {top:?} have different numbers of values"
+        ))),
     }
 }
 
@@ -85,7 +89,7 @@ fn flatten(setup: &Setup<'_>) -> Result<Shapes> {
     let start = setup.axis(p.int("axis"), 0)?;
     let end = setup.axis(p.int("end_axis"), 0)? + 1;
     if start > end {
-        return Err(Error::invalid(format_args!("axes {start} to {}", end - 1)));
+        return Err(Error::invalid(format_args!("axis {start} is behind end_axis {}", end - 1)));
     }
     let flat = count(&bottom[start..end])?;
     Ok(Shapes::top([&bottom[..start], &[flat], &bottom[end..]].concat()))

@@ -31,7 +31,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
         let axis = if other.is_empty() { 0 } else { setup.axis(axis, 0)? };
         if !bottom[axis..].starts_with(other) {
             return Err(Error::invalid(format_args!(
-                "{other:?} from axis {axis} of {bottom:?} on"
+                "the second bottom {other:?} does not fit {bottom:?} from axis {axis} on"
             )));
         }
         return Ok((axis, other.clone()));

@@ -25,7 +25,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: lengths.into_iter().map(part).collect(), blobs: Vec::new() })
 }
 
-/// Of each top along the axis, cut at the given points or into equal parts.
+/// The length of each top along the axis: cut at the given points, or equal parts.
 fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
     let points = setup.parameters.ints("slice_point");
     let number = setup.layer.tops.len();
@@ -33,7 +33,7 @@ fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
         let parts = number as i64;
         return match whole % parts {
             0 => Ok(vec![whole / parts; number]),
-            _ => Err(Error::invalid(format_args!("{number} tops of {whole}"))),
+            _ => Err(Error::invalid(format_args!("{whole} cannot be divided among {number} tops"))),
         };
     }
     if points.len() != number - 1 || whole < number as i64 {
@@ -43,7 +43,7 @@ fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
     let begins = [&[0], &*points].concat();
     let ends = [&*points, &[whole]].concat();
     if points[0] < 1 || points.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(Error::invalid(format_args!("cut at {points:?}, which do not rise")));
+        return Err(Error::invalid(format_args!("slice_point {points:?} does not increase")));
     }
     begins.iter().zip(ends).map(|(begin, end)| size((end - begin).into())).collect()
 }

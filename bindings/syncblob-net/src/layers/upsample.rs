@@ -93,7 +93,7 @@ fn enlarge(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Puts each value of the first bottom where in its plane the second says.
+/// Moves each value of the first bottom to its index in the plane, which the second bottom holds.
 pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     fixed(e, 1..4)?;
     let values = flat(e, e.bottom(0));

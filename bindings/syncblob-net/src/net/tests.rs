@@ -60,7 +60,7 @@ const INPUTS: &[Row] = &[
     (
         "layer { name: 'x' type: 'Input' top: 'd' input_param { shape { dim: -1 dim: 3 } } }",
         &[],
-        "layer 'x' (Input): a blob of shape (-1, 3) cannot be",
+        "layer 'x' (Input): no blob can have the shape (-1, 3)",
     ),
     (
         "layer { name: 'x' type: 'DummyData' top: 'd' top: 'e' dummy_data_param { num: 1 num: 2
@@ -92,7 +92,7 @@ const INPUTS: &[Row] = &[
         "layer 'r' (ReLU): no layer makes its bottom 'd': if it is an input, give its shape by \
          --input d=SHAPE",
     ),
-    ("", &[("d", &[1]), ("f", &[2])], "the net has no input 'f', but 'd'"),
+    ("", &[("d", &[1]), ("f", &[2])], "the net has no input 'f'; it has 'd'"),
     ("", &[("d", &[1]), ("r", &[2])], "'r' is not an input: a layer makes it"),
     (
         "layer { name: 'x' type: 'Input' top: 'd' top: 'e' top: 'f' input_param {
@@ -124,7 +124,7 @@ fn a_batch_is_the_first_dimension_of_all_inputs() {
     assert_eq!(net.inputs(), [("d".to_owned(), vec![7, 4])]);
 }
 
-/// Layers behind an input and the data of labels, what stays, and the outputs.
+/// Layers that read an input and labels; the layers that remain; the outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }

@@ -14,7 +14,7 @@ use crate::net::{Layer, Shape};
 use crate::shapes::{Inferred, LayerShapes};
 use crate::{Error, Net, Problem, Result};
 
-/// Fields of a layer that change nothing in phase TEST, or that the net itself has obeyed.
+/// Fields of a layer that change nothing in phase TEST, or that have taken effect on the net.
 const OBEYED: &[&str] = &[
     "name",
     "type",
@@ -39,13 +39,13 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// What a blob is from one layer to the next that writes it.
+/// A blob between one layer that writes it and the next: a blob written in place is several.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,
     /// Whether nothing writes the blob again.
     last: bool,
-    /// The layer and the top that it is; of an input `None` and the number of it.
+    /// The index of the layer and of its top; of an input `None` and its index.
     made_by: (Option<usize>, usize),
 }
 
@@ -79,7 +79,7 @@ impl<'n> Plan<'n> {
             let bottoms = layer.bottoms.iter().map(|name| last.get(name.as_str()).copied());
             let bottoms = bottoms.collect::<Option<Vec<usize>>>();
             let bottoms = bottoms
-                .ok_or_else(|| Error::invalid("a bottom that nobody makes").within(layer))?;
+                .ok_or_else(|| Error::invalid("no layer makes one of its bottoms").within(layer))?;
             let tops = layer.tops.iter().enumerate();
             let tops = tops.map(|(top, name)| plan.write(&mut last, name, (Some(index), top)));
             let tops = tops.collect();
@@ -347,7 +347,7 @@ impl Build<'_, '_> {
     }
 }
 
-/// Whether the places that a pooling tells are the same in halves, which have not every number.
+/// Refuses a pooling whose mask has positions that halves cannot hold exactly.
 fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     const MOST: i64 = 1 << 11;
     let places = match (layer.layer_type.as_str(), shapes.tops.len()) {
@@ -356,13 +356,13 @@ fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     };
     match places {
         ..=MOST => Ok(()),
-        _ => {
-            Err(Error::unsupported(format_args!("{places} places, which halves do not tell apart")))
-        }
+        _ => Err(Error::unsupported(format_args!(
+            "a mask of {places} positions: halves hold integers up to {MOST} exactly"
+        ))),
     }
 }
 
-/// Of each shape the axis that differs.
+/// For each shape the axis that grows with the batch.
 fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
@@ -377,7 +377,7 @@ pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>
     }
 }
 
-/// Whether the layer's rule asked for every parameter that is set.
+/// Checks that the layer's rule has read every parameter that is set.
 fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
     let (fields, parameters) = (layer.message.fields().iter(), layer.parameters_field(rule));
     for field in fields.filter(|field| !OBEYED.contains(&field.name())) {

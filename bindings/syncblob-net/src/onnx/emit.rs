@@ -16,7 +16,7 @@ pub(crate) struct Weights<'a> {
     pub blobs: &'a [BlobAt],
 }
 
-/// One layer on its way into the graph. Shapes are known; names are made here.
+/// One layer that is being added to the graph. Shapes are known; names are made here.
 pub(crate) struct Emit<'a> {
     pub layer: &'a Layer,
     /// Its parameters; without any the empty message.
@@ -26,7 +26,7 @@ pub(crate) struct Emit<'a> {
     pub top_shapes: &'a [Shape],
     /// The shapes of its own blobs, by Caffe's rules, to which the stored ones were compared.
     pub blob_shapes: &'a [Shape],
-    /// Of each bottom and top, the axis that grows with the batch where that has no number.
+    /// For each bottom and top the axis that grows with the batch, if the batch has no fixed size.
     pub bottom_batch: &'a [Option<usize>],
     pub top_batch: &'a [Option<usize>],
     pub(super) graph: &'a mut Graph,
@@ -60,7 +60,7 @@ impl Emit<'_> {
     }
 
     /// Begins a node. It is added by [`Node::top`] or [`Node::value`].
-    #[allow(clippy::unused_self)] // reads as what it belongs to
+    #[allow(clippy::unused_self)] // so that every rule builds nodes by `e`
     pub fn node(&self, op: &'static str) -> Node {
         Node::new(op)
     }

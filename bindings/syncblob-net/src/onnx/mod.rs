@@ -68,7 +68,7 @@ pub struct OnnxOptions {
     pub metadata: Vec<(String, String)>,
 }
 
-/// A converted net, ready to be written. It reads the weights when it is.
+/// A converted net, ready to be written. The weights are read when it is written.
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
@@ -191,7 +191,7 @@ impl Onnx {
         self.write_to(&mut Plain(out))
     }
 
-    /// The same, into what may copy weights by itself.
+    /// The same, into a sink that may copy weights from the model's file itself.
     ///
     /// # Errors
     /// As [`write`](Onnx::write).

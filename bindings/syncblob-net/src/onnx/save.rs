@@ -11,7 +11,7 @@ use crate::Result;
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 256 << 10;
 
-/// As many names are tried before a folder is given up.
+/// Names that are tried before saving fails.
 const TRIES: usize = 100;
 
 impl Onnx {
@@ -88,7 +88,7 @@ impl Drop for Fresh {
     }
 }
 
-/// A new file of a name that nobody has.
+/// A new file whose name no other file has.
 fn create_beside(place: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..TRIES {

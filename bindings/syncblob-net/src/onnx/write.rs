@@ -28,15 +28,15 @@ const LEAST_OUTSIDE: u64 = 1024;
 
 /// Where the bytes of a file go.
 pub trait Sink: Write {
-    /// Appends bytes of the model's own file, from an offset on, if there is a faster way than to be
-    /// given them; whether it has.
+    /// Appends `size` bytes of the model's file from `offset` on, if the sink can copy them faster
+    /// than it is passed them. Returns whether it has; `false`: the bytes follow by `write`.
     ///
     /// # Errors
     /// Those of both files.
     fn copy_from_model(&mut self, offset: u64, size: u64) -> io::Result<bool>;
 }
 
-/// A writer that has to be given all bytes.
+/// A sink that cannot copy from the model's file.
 pub(super) struct Plain<W>(pub W);
 
 impl<W: Write> Write for Plain<W> {

@@ -33,7 +33,7 @@ pub(super) fn join(net: &mut Message) {
     });
 }
 
-/// Of each blob the last layer that writes it, counted from 1.
+/// For each blob the last layer that writes it, counted from 1.
 fn last_writers(net: &Message) -> HashMap<Text, usize> {
     let layers = net.messages("layer").zip(1..);
     let tops = layers

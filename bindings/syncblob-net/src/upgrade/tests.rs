@@ -134,7 +134,7 @@ fn what_is_left_out_is_noted() {
 #[test]
 fn what_caffe_refuses_is_refused() {
     let refused = [
-        ("layer { } layers { }", "line 1, column 7: 'layer' beside 'layers'"),
+        ("layer { } layers { }", "line 1, column 7: both 'layer' and 'layers'"),
         ("layers { layer { } } layers { }", "layers of Caffe's generations V0 and V1"),
         ("layers { layer { name: 'a' type: 'odd' } }", "layer 'a' (odd) of Caffe's generation V0"),
         ("input: 'a' input: 'b' input_shape { dim: 1 }", "2 inputs, shapes of 1"),

@@ -80,7 +80,7 @@ pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> 
     Ok(())
 }
 
-/// Of the net's own fields Caffe keeps those that the generation had.
+/// Removes the net's own fields that the generation did not have, as Caffe does.
 fn keep_own_fields(net: &mut Message, notes: &mut Vec<String>) {
     const KEPT: [&str; 5] = ["name", "layers", "input", "input_dim", "force_backward"];
     net.fields.retain(|field| {

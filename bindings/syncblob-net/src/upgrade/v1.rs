@@ -12,7 +12,7 @@ pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> 
     if let Some(layer) = net.all("layer").next() {
         let place = layer.place();
         return Err(Error::invalid(format_args!(
-            "{place}: 'layer' beside 'layers': two of Caffe's generations in one net"
+            "{place}: both 'layer' and 'layers': two of Caffe's generations in one net"
         )));
     }
     for mut field in std::mem::take(&mut net.fields) {
@@ -65,7 +65,7 @@ fn add_field(layer: &mut Message, field: Field, layer_type: &str, notes: &mut Ve
     }
 }
 
-/// What the layer says of its blobs, blob by blob.
+/// The parameters of a layer's blobs, one message a blob.
 #[derive(Default)]
 struct Blobs {
     parameters: Vec<Message>,
