@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::layers::{rule, Rule, Setup, Shapes};
 use crate::net::{Layer, Net, Shape};
 use crate::onnx::Custom;
-use crate::weights::{shown, Shared};
+use crate::weights::Shared;
 use crate::{Error, Problem, Result};
 
 /// The shapes around a layer.
@@ -231,8 +231,7 @@ pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let mut count = 1_i64;
     for &dim in shape {
         if dim < 0 || dim > most / count.max(1) {
-            let text = format_args!("no blob can have the shape {}", shown(shape));
-            return Err(Error::invalid(text));
+            return Err(Error::invalid(format_args!("no blob can have the shape {shape:?}")));
         }
         count *= dim;
     }

@@ -104,9 +104,9 @@ impl Stored {
         }
         for (index, (shape, form)) in self.shapes.iter().zip(&self.forms).enumerate() {
             if !same_shape(shape, form.legacy, &needed[index]) {
-                let (has, needs) = (shown(shape), shown(&needed[index]));
                 return Err(Error::invalid(format_args!(
-                    "its blob {index} is {has} in the model, and it needs {needs}"
+                    "its blob {index} is {shape:?} in the model, and it needs {:?}",
+                    needed[index]
                 )));
             }
             if !form.whole {
@@ -126,11 +126,6 @@ fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
         }
         _ => stored == needed,
     }
-}
-
-pub(crate) fn shown(shape: &[i64]) -> String {
-    let dims: Vec<String> = shape.iter().map(i64::to_string).collect();
-    format!("({})", dims.join(", "))
 }
 
 /// The names that a layer shares its blobs under, blob by blob; an empty name is none.
@@ -180,10 +175,9 @@ impl<'n> Shared<'n> {
                 _ => owner == shape,
             };
             if !same {
-                let (name, other) = (name.escape_ascii(), shown(owner));
+                let name = name.escape_ascii();
                 return Err(Error::invalid(format_args!(
-                    "its blob {blob} is {}, and '{name}', which it shares, is {other}",
-                    shown(shape)
+                    "its blob {blob} is {shape:?}, and '{name}', which it shares, is {owner:?}"
                 )));
             }
         }

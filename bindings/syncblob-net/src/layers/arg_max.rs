@@ -16,7 +16,7 @@ pub(super) static ARG_MAX: Rule = Rule {
 /// The axis, if one is given, and how many values of it there are.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let bottom = &setup.bottoms[0];
-    let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis, 0)).transpose()?;
+    let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;
     let whole = match axis {
         Some(axis) => bottom[axis],
         None if bottom.is_empty() => return Err(Error::invalid("a bottom without axes")),

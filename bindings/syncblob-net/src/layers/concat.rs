@@ -18,8 +18,8 @@ pub(super) fn axis(setup: &Setup<'_>, old: &str) -> Result<usize> {
     let p = setup.parameters;
     match (p.given_int("axis"), p.given_int(old)) {
         (Some(_), Some(_)) => Err(Error::invalid(format_args!("both axis and {old} are set"))),
-        (None, Some(axis)) => setup.axis(axis, 0),
-        _ => setup.axis(p.int("axis"), 0),
+        (None, Some(axis)) => setup.axis(axis),
+        _ => setup.own_axis(),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Window {
 impl Window {
     pub fn new(setup: &Setup<'_>) -> Result<Self> {
         let p = setup.parameters;
-        let axis = setup.axis(p.int("axis"), 0)?;
+        let axis = setup.own_axis()?;
         let axes = setup.bottoms[0].len() - axis - 1;
         let kernel = spatial(p, axes, "kernel_size", ("kernel_h", "kernel_w"), None)?;
         let stride = spatial(p, axes, "stride", ("stride_h", "stride_w"), Some(1))?;

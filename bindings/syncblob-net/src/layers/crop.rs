@@ -16,7 +16,7 @@ pub(super) static CROP: Rule = Rule {
 /// The offset of the part along each axis.
 fn offsets(setup: &Setup<'_>) -> Result<Vec<i64>> {
     let axes = setup.bottoms[0].len();
-    let axis = setup.axis(setup.parameters.int("axis"), 0)?;
+    let axis = setup.own_axis()?;
     let given = match setup.parameters.ints("offset").as_slice() {
         [] => vec![0; axes - axis],
         [one] => vec![*one; axes - axis],
@@ -32,7 +32,7 @@ fn offsets(setup: &Setup<'_>) -> Result<Vec<i64>> {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (bottom, like) = (&setup.bottoms[0], &setup.bottoms[1]);
     let mut top = bottom.clone();
-    let start = setup.axis(setup.parameters.int("axis"), 0)?;
+    let start = setup.own_axis()?;
     for (axis, offset) in offsets(setup)?.into_iter().enumerate().skip(start) {
         top[axis] = match like.get(axis) {
             Some(&part) if bottom[axis] - offset >= part => part,

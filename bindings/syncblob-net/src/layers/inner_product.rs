@@ -12,12 +12,8 @@ pub(super) static INNER_PRODUCT: Rule = Rule {
     ..PLAIN
 };
 
-fn axis(setup: &Setup<'_>) -> Result<usize> {
-    setup.axis(setup.parameters.int("axis"), 0)
-}
-
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
-    let (p, bottom, axis) = (setup.parameters, &setup.bottoms[0], axis(setup)?);
+    let (p, bottom, axis) = (setup.parameters, &setup.bottoms[0], setup.own_axis()?);
     let (inputs, outputs) = (count(&bottom[axis..])?, size(p.int("num_output").into())?);
     if outputs == 0 {
         return Err(Error::invalid("num_output is 0"));
@@ -34,7 +30,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["weight_filler", "bias_filler"]);
-    let axis = axis(&e.setup())?;
+    let axis = e.setup().own_axis()?;
     let axes = e.bottom_shapes[0].len();
     fixed(e, axis..axes)?;
     let blobs = e.blobs()?;

@@ -223,9 +223,14 @@ impl Shapes {
 }
 
 impl Setup<'_> {
-    /// An axis as Caffe's parameters give it, from the end if it is negative.
-    pub fn axis(&self, axis: i64, bottom: usize) -> Result<usize> {
-        let axes = self.bottoms[bottom].len();
+    /// The axis that the parameter `axis` gives.
+    pub fn own_axis(&self) -> Result<usize> {
+        self.axis(self.parameters.int("axis"))
+    }
+
+    /// An axis of the first bottom as Caffe's parameters give it, from the end if it is negative.
+    pub fn axis(&self, axis: i64) -> Result<usize> {
+        let axes = self.bottoms[0].len();
         let from_start = if axis < 0 { axis.saturating_add_unsigned(axes as u64) } else { axis };
         match usize::try_from(from_start) {
             Ok(axis) if axis < axes => Ok(axis),

@@ -192,7 +192,7 @@ fn factors(w: &[Windows]) -> Vec<f32> {
 /// Height and width of a bottom with four axes.
 pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
     match *bottom {
-        [_, _, height, width] => Ok([size(height.into())?, size(width.into())?]),
+        [_, _, height, width] => Ok([height, width]),
         _ => Err(Error::invalid(format_args!("a bottom with {} axes, not 4", bottom.len()))),
     }
 }

@@ -13,17 +13,13 @@ pub(super) static REDUCTION: Rule = Rule {
     ..PLAIN
 };
 
-fn axis(setup: &Setup<'_>) -> Result<usize> {
-    setup.axis(setup.parameters.int("axis"), 0)
-}
-
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
-    Ok(Shapes::top(setup.bottoms[0][..axis(setup)?].to_vec()))
+    Ok(Shapes::top(setup.bottoms[0][..setup.own_axis()?].to_vec()))
 }
 
 #[allow(clippy::float_cmp)]
 fn emit(e: &mut Emit<'_>) -> Result<()> {
-    let axes: Vec<i64> = (axis(&e.setup())? as i64..e.bottom_shapes[0].len() as i64).collect();
+    let axes: Vec<i64> = (e.setup().own_axis()? as i64..e.bottom_shapes[0].len() as i64).collect();
     let reduced = match e.parameters.enumeration("operation") {
         "ASUM" => over("ReduceL1", e, &axes),
         "SUMSQ" => over("ReduceSumSquare", e, &axes),

@@ -2,6 +2,7 @@
 //! bottom had the channels, and the top the plane, of the reverse: the two do not undo each other
 //! in the way of a `SpaceToDepth`.
 
+use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
 use crate::onnx::Emit;
@@ -14,9 +15,7 @@ pub(super) static REORG: Rule =
 /// in both directions.
 fn sizes(setup: &Setup<'_>) -> Result<([i64; 3], i64)> {
     let (bottom, stride) = (&setup.bottoms[0], setup.parameters.int("stride"));
-    let &[_, channels, height, width] = &**bottom else {
-        return Err(Error::invalid(format_args!("a bottom with {} axes, not 4", bottom.len())));
-    };
+    let ([height, width], channels) = (plane(bottom)?, bottom[1]);
     let area = size(i128::from(stride) * i128::from(stride))?;
     let planes = [height, width].iter().all(|side| stride > 0 && side % stride == 0);
     if !planes || channels % area != 0 {

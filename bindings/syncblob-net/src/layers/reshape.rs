@@ -86,8 +86,8 @@ fn same_count(bottom: &Shape, top: Shape) -> Result<Shapes> {
 
 fn flatten(setup: &Setup<'_>) -> Result<Shapes> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
-    let start = setup.axis(p.int("axis"), 0)?;
-    let end = setup.axis(p.int("end_axis"), 0)? + 1;
+    let start = setup.own_axis()?;
+    let end = setup.axis(p.int("end_axis"))? + 1;
     if start > end {
         return Err(Error::invalid(format_args!("axis {start} is behind end_axis {}", end - 1)));
     }

@@ -28,7 +28,7 @@ pub(super) static CONTINUATION_INDICATOR: Rule = Rule {
 
 fn axis(setup: &Setup<'_>) -> Result<usize> {
     match setup.parameters.int("axis") {
-        axis @ 0.. => setup.axis(axis, 0),
+        axis @ 0.. => setup.axis(axis),
         axis => Err(Error::invalid(format_args!("axis {axis}"))),
     }
 }

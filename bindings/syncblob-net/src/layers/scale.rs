@@ -28,7 +28,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
     if let Some(other) = setup.bottoms.get(1) {
-        let axis = if other.is_empty() { 0 } else { setup.axis(axis, 0)? };
+        let axis = if other.is_empty() { 0 } else { setup.axis(axis)? };
         if !bottom[axis..].starts_with(other) {
             return Err(Error::invalid(format_args!(
                 "the second bottom {other:?} does not fit {bottom:?} from axis {axis} on"
@@ -36,7 +36,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
         }
         return Ok((axis, other.clone()));
     }
-    let axis = setup.axis(axis, 0)?;
+    let axis = setup.axis(axis)?;
     let end = match usize::try_from(num_axes) {
         Ok(number) if number <= bottom.len() - axis => axis + number,
         Err(_) if num_axes == -1 => bottom.len(),

@@ -7,18 +7,14 @@ use crate::Result;
 pub(super) static SOFTMAX: Rule =
     Rule { layer_type: "Softmax", parameters: Some("softmax_param"), shapes, emit, ..PLAIN };
 
-fn axis(setup: &Setup<'_>) -> Result<usize> {
-    setup.axis(setup.parameters.int("axis"), 0)
-}
-
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
-    axis(setup)?;
+    setup.own_axis()?;
     as_bottoms(setup)
 }
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine"]);
-    let axis = axis(&e.setup())? as i64;
+    let axis = e.setup().own_axis()? as i64;
     e.node("Softmax").int("axis", axis).input(e.bottom(0)).top(e, 0);
     Ok(())
 }

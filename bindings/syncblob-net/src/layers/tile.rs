@@ -13,7 +13,7 @@ fn tiles(setup: &Setup<'_>) -> Result<(usize, i64)> {
     if tiles < 1 {
         return Err(Error::invalid(format_args!("{tiles} tiles")));
     }
-    Ok((setup.axis(setup.parameters.int("axis"), 0)?, tiles))
+    Ok((setup.own_axis()?, tiles))
 }
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {

@@ -60,7 +60,7 @@ const INPUTS: &[Row] = &[
     (
         "layer { name: 'x' type: 'Input' top: 'd' input_param { shape { dim: -1 dim: 3 } } }",
         &[],
-        "layer 'x' (Input): no blob can have the shape (-1, 3)",
+        "layer 'x' (Input): no blob can have the shape [-1, 3]",
     ),
     (
         "layer { name: 'x' type: 'DummyData' top: 'd' top: 'e' dummy_data_param { num: 1 num: 2

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::graph::Node;
 use super::OnnxOptions;
-use crate::message::{Field, Label, Message, Value};
+use crate::message::{Field, Message, Value};
 use crate::net::{Layer, Shape};
 use crate::{Error, ErrorKind, Net, Result};
 
@@ -110,8 +110,8 @@ fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
 
 /// The message of a field that is not repeated.
 fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
-    match fields.last().map(|field| (&field.label, &field.value)) {
-        Some((Label::Known(info), Value::Message(message))) if !info.repeated => Some(message),
+    match fields.last().map(|field| (field.is_repeated(), &field.value)) {
+        Some((false, Value::Message(message))) => Some(message),
         _ => None,
     }
 }
@@ -147,19 +147,11 @@ impl Attributes {
         }
         let node = std::mem::replace(&mut self.node, Node::of_domain("", DOMAIN));
         self.node = match fields {
-            [field] if !is_repeated(field) => attribute(node, &name, field),
-            [.., last] if !is_repeated(last) && is_known(last) => attribute(node, &name, last),
+            [field] if !(field.is_known() && field.is_repeated()) => attribute(node, &name, field),
+            [.., last] if !last.is_repeated() => attribute(node, &name, last),
             _ => list(node, &name, fields),
         };
     }
-}
-
-fn is_known(field: &Field) -> bool {
-    matches!(field.label, Label::Known(_))
-}
-
-fn is_repeated(field: &Field) -> bool {
-    matches!(field.label, Label::Known(info) if info.repeated)
 }
 
 fn attribute(node: Node, name: &str, field: &Field) -> Node {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{is, messages_mut, moved, types, Children};
-use crate::message::{Field, Label, Message, Value};
+use crate::message::{Field, Message, Value};
 use crate::{Error, Result};
 
 /// A parameter's new place: the types of layers that have it, each with the message that it is in
@@ -187,7 +187,7 @@ fn given(message: &Message) -> impl Iterator<Item = &Field> {
     for (at, field) in message.fields.iter().enumerate() {
         last.insert(field.name(), at);
     }
-    let repeated = |field: &Field| matches!(field.label, Label::Known(info) if info.repeated);
+    let repeated = |field: &Field| field.is_known() && field.is_repeated();
     let fields = message.fields.iter().enumerate();
     fields.filter(move |(at, field)| repeated(field) || last[field.name()] == *at).map(|it| it.1)
 }

@@ -88,7 +88,7 @@ fn weights_that_do_not_fit_are_refused() {
         (model(&[]), "the model has no layer of this name"),
         (model(&[("a", &[])]), "the model has 0 blobs for it, and it needs 1"),
         (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, and it needs 1"),
-        (model(&[("a", short)]), "its blob 0 is (2, 4, 1) in the model, and it needs (2, 4, 1, 1)"),
+        (model(&[("a", short)]), "its blob 0 is [2, 4, 1] in the model, and it needs [2, 4, 1, 1]"),
     ];
     for (model, reason) in refused {
         let error = infer(&net(&[("a", "")], model)).unwrap_err();
@@ -120,7 +120,7 @@ fn shared_blobs_have_one_shape() {
     };
     infer(&read("PERMISSIVE")).unwrap();
     let error = infer(&read("STRICT")).unwrap_err();
-    let reason = "its blob 0 is (8, 4, 1, 1), and 'w', which it shares, is (2, 4, 2, 2)";
+    let reason = "its blob 0 is [8, 4, 1, 1], and 'w', which it shares, is [2, 4, 2, 2]";
     assert_eq!(error.problems()[0].reason, reason);
 }
 
