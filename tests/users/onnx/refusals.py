@@ -49,7 +49,7 @@ def rows():
         layer, "(2, 4, 3, 3)", "(2, 3, 3, 3)"]
     yield "fewer weights than num_output", convolution((1, 3, 3, 3), (1,)), [], [
         layer, "(1, 3, 3, 3)", "(2, 3, 3, 3)"]
-    yield "a bias of another shape", convolution(weights, (3,)), [], [layer, "(3)", "(2)"]
+    yield "a bias of another shape", convolution(weights, (3,)), [], [layer, "[3]", "[2]"]
     yield "as many weights in another order", inner_product((48, 2), biases), [], [layer, "(48, 2)", "(2, 48)"]
     yield "a Python layer", with_layer("Python", python_param={"module": "m"}), [], [layer, "Python"]
     yield "all at once", several(), [], [layer, "Python", "'another'", "Unheard"]
