@@ -46,11 +46,11 @@ def rows():
     yield "no bias", convolution(weights), [], [layer, "1 blobs", "needs 2"]
     yield "a bias too many", convolution(weights, biases, bias_term=False), [], [layer, "2 blobs", "needs 1"]
     yield "weights of another shape", convolution((2, 4, 3, 3), biases), [], [
-        layer, "(2, 4, 3, 3)", "(2, 3, 3, 3)"]
+        layer, "[2, 4, 3, 3]", "[2, 3, 3, 3]"]
     yield "fewer weights than num_output", convolution((1, 3, 3, 3), (1,)), [], [
-        layer, "(1, 3, 3, 3)", "(2, 3, 3, 3)"]
+        layer, "[1, 3, 3, 3]", "[2, 3, 3, 3]"]
     yield "a bias of another shape", convolution(weights, (3,)), [], [layer, "[3]", "[2]"]
-    yield "as many weights in another order", inner_product((48, 2), biases), [], [layer, "(48, 2)", "(2, 48)"]
+    yield "as many weights in another order", inner_product((48, 2), biases), [], [layer, "[48, 2]", "[2, 48]"]
     yield "a Python layer", with_layer("Python", python_param={"module": "m"}), [], [layer, "Python"]
     yield "all at once", several(), [], [layer, "Python", "'another'", "Unheard"]
     yield "a blob that is none", rectified(1, 3, 4, 4), ["--outputs", "nowhere"], ["nowhere"]

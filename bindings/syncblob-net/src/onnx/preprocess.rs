@@ -59,7 +59,7 @@ impl Preprocessing {
         if self.swap_rb {
             if *channels != 3 {
                 return Err(Error::argument(format_args!(
-                    "red and blue are swapped in 3 channels, not {channels}"
+                    "red and blue cannot be swapped in {channels} channels: 3 are needed"
                 )));
             }
             let order = [2_i64, 1, 0].iter().flat_map(|index| index.to_le_bytes()).collect();
