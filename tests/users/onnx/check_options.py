@@ -31,9 +31,9 @@ OF_EACH_ROW = 4       # cases of a layer's row that an option is tried with
 HALVES = 1e-2         # of an output's largest value: the tolerance where a net computes with halves
 # Rows whose outputs are decisions, which halves may take otherwise.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
-FULL_PRECISION = ("Embed", "Normalize")  # in a file of halves, too
+FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # in a file of halves, too
 # Rows whose inputs have no batch in their first axis, or one that Caffe's shapes fix.
-NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted")
+NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
 NETS = ("caffe__examples_cifar10_cifar10_quick", "mobilenet-ssd__deploy", "mtcnn_kpzhang93_det1, trained",
         "mtcnn_kpzhang93_det2, trained", "mtcnn_kpzhang93_det3, trained", "squeezenet__SqueezeNet_v1.1_deploy")
