@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use syncblob::{Blob, BlobAny, BlobAt, Context, Dtype, Model};
+use syncblob::{Blob, BlobAny, BlobAt, Dtype, Model};
 
 use crate::message::Value;
 use crate::net::Layer;
@@ -166,12 +166,12 @@ impl StateTensor {
         tensors(model, &entries.collect::<Vec<_>>())
     }
 
-    /// Loads it from the model that it is of.
+    /// Loads it from the model that it is of, in the model's context.
     ///
     /// # Errors
     /// As [`StoredBlob::load`](syncblob::StoredBlob::load).
     pub fn load(&self, model: &Model) -> syncblob::Result<BlobAny> {
-        let load = |at| model.blob(at)?.load_as(&Context::host(), self.dtype);
+        let load = |at| model.blob(at)?.load_as(model.context(), self.dtype);
         let mut blob = match self.values {
             StateValues::Constant(value) => Blob::full(self.shape.as_slice(), value)?.into(),
             StateValues::Blob(at) => load(at)?,
