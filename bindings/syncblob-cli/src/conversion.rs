@@ -38,8 +38,7 @@ use crate::interrupt::Interrupt;
 pub struct Conversion {
     from: Option<FileFormat>,
     to: Option<FileFormat>,
-    scheme: Scheme,
-    apply_scale: bool,
+    scheme: Option<Scheme>,
     dtype: Option<Dtype>,
     only: Vec<Pattern>,
     force: bool,
@@ -64,16 +63,10 @@ impl Conversion {
         Self { to: Some(format), ..self }
     }
 
-    /// How the tensors of a layer are named.
+    /// Whose names and shapes the tensors of a net get: else PyTorch's in a file of named tensors.
     #[must_use]
     pub fn names(self, scheme: Scheme) -> Self {
-        Self { scheme, ..self }
-    }
-
-    /// Whether each BatchNorm's mean and variance are divided by its scale factor.
-    #[must_use]
-    pub fn apply_scale(self, apply_scale: bool) -> Self {
-        Self { apply_scale, ..self }
+        Self { scheme: Some(scheme), ..self }
     }
 
     /// Rounds all values to this type: f16, bf16, f32 or f64.
@@ -124,13 +117,7 @@ impl Conversion {
             input,
             output,
             from: self.from,
-            wishes: Wishes {
-                format,
-                scheme: self.scheme,
-                apply_scale: self.apply_scale,
-                dtype: self.dtype,
-                only: &self.only,
-            },
+            wishes: Wishes { format, scheme: self.scheme, dtype: self.dtype, only: &self.only },
             force: self.force,
             dry_run: false,
             interactive: false,

@@ -8,6 +8,7 @@ mod numpy;
 pub mod onnx;
 pub mod plan;
 mod safetensors;
+mod state;
 mod values;
 mod watched;
 
@@ -75,15 +76,10 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FormatArgument>,
 
-    /// How to name the tensors of a layer [default: numbers]
+    /// Whose names and shapes tensors get [default: torch from a .caffemodel to a .safetensors or
+    /// .npz, else caffe]
     #[arg(long, value_enum, value_name = "SCHEME")]
     names: Option<Scheme>,
-
-    /// Divide each BatchNorm's mean and variance by its scale factor
-    ///
-    /// OUT then has no factor. A .caffemodel must have one; it gets 1.
-    #[arg(long)]
-    apply_scale: bool,
 
     /// Store all values as this type, instead of the type that each has in IN
     ///
@@ -111,7 +107,8 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   syncblob convert resnet.caffemodel resnet.safetensors
-  syncblob convert resnet.caffemodel resnet.safetensors --names torch --apply-scale --dtype f16
+  syncblob convert resnet.caffemodel half.safetensors --dtype f16
+  syncblob convert resnet.caffemodel blobs.npz --names caffe
   syncblob convert resnet.safetensors resnet.caffemodel
   syncblob convert mean.binaryproto mean.npy
   syncblob convert deploy.prototxt resnet.caffemodel -o resnet.onnx
@@ -155,15 +152,15 @@ impl From<FormatArgument> for FileFormat {
     }
 }
 
-/// What the tensors of a layer are called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// Whose names and shapes the tensors of a net have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// layer.0, layer.1
-    #[default]
-    Numbers,
-    /// layer.weight, layer.bias; for BatchNorm running_mean, running_var, scale_factor
+    /// PyTorch's modules': layer.weight, layer.bias; a BatchNorm and its Scale are one, with
+    /// running_mean and running_var divided by the factor
     Torch,
+    /// The blobs as the file has them: layer.0, layer.1
+    Caffe,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -229,8 +226,7 @@ impl Arguments {
     /// Whether an option is given that no net has.
     fn are_for_weights(&self) -> bool {
         let formats = self.from.is_some() || self.to.is_some();
-        let values = self.apply_scale || self.dtype.is_some();
-        formats || values || self.names.is_some() || !self.only.is_empty()
+        formats || self.dtype.is_some() || self.names.is_some() || !self.only.is_empty()
     }
 }
 
@@ -278,8 +274,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
         from: arguments.from.map(FileFormat::from),
         wishes: Wishes {
             format,
-            scheme: arguments.names.unwrap_or_default(),
-            apply_scale: arguments.apply_scale,
+            scheme: arguments.names,
             dtype: arguments.dtype.map(Dtype::from),
             only: &arguments.only,
         },
@@ -307,7 +302,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     let reading = |failure| about_input(input, failure);
     let writing = |failure| about_output(output, failure);
     let source = Source::open(input, task.from).map_err(reading)?;
-    let plan = Plan::new(&source, &task.wishes, note).map_err(reading)?;
+    let plan = Plan::new(&source, &task.wishes).map_err(reading)?;
     let net = match format {
         FileFormat::Caffe(kind) => Some(Net::new(kind, &plan, interrupt).map_err(writing)?),
         _ => None,

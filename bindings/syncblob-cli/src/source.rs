@@ -13,11 +13,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use syncblob::{BlobAny, Context, Dtype, ErrorKind};
+use syncblob::{BlobAny, Context, Dtype, ErrorKind, Format, Model};
 
 pub use self::caffe::{name_of_no_layer, unique_names, Names};
 pub use self::format::FileFormat;
-pub use self::notes::{Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
+pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;
 
 /// An opened file. Nothing of a tensor is in memory until it is loaded.
@@ -103,6 +103,11 @@ trait Store {
     fn details(&self, _: usize) -> Details {
         Details::default()
     }
+
+    /// Caffe's own files alone have one.
+    fn model(&self) -> Option<&Model> {
+        None
+    }
 }
 
 impl Source {
@@ -136,6 +141,11 @@ impl Source {
 
     pub fn details(&self, index: usize) -> Details {
         self.store.details(index)
+    }
+
+    /// The model whose layers the tensors belong to.
+    pub fn net(&self) -> Option<&Model> {
+        self.store.model().filter(|model| model.format() == Format::Caffemodel)
     }
 
     /// Where tensors are loaded: freed buffers are not kept.

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::{chown, symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use program::{command, real_files, run, Files};
+use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo, StoredBlob};
 use syncblob_cli::conversion::{Conversion, FileFormat, Scheme};
 
@@ -99,7 +99,7 @@ fn a_net_comes_back_from_safetensors_as_it_was() {
     let files = Files::new();
     let (net, between, back) =
         (odd_net(&files), files.path("odd.safetensors"), files.path("back.caffemodel"));
-    for names in ["numbers", "torch"] {
+    for names in ["caffe", "torch"] {
         let told = convert(&["--force", "--names", names], &net, &between);
         assert!(told.contains("2 layers have no name, or one that came before"), "{told}");
         // Readers of PyTorch's files refuse one that does not say so.
@@ -166,7 +166,7 @@ fn real_files_come_back_from_safetensors_as_they_were() {
     for file in real_files() {
         let back = files.path("back").with_extension(file.extension().unwrap());
         let between = files.path("between.safetensors");
-        convert(&["--force"], &file, &between);
+        convert(&["--force", "--names=caffe"], &file, &between);
         convert(&["--force"], &between, &back);
         let (before, after) = (contents(&file), contents(&back));
         assert_eq!(before, after, "{}", file.display());
@@ -180,7 +180,7 @@ fn numpy_keeps_values_and_names() {
     let files = Files::new();
     let (net, between, back) =
         (odd_net(&files), files.path("odd.npz"), files.path("back.caffemodel"));
-    convert(&[], &net, &between);
+    convert(&["--names=caffe"], &net, &between);
     convert(&[], &between, &back);
     let expected = [("conv/1", 2), ("conv/1#2", 1), ("#3", 1)];
     let (_, layers, _) = contents(&back);
@@ -287,27 +287,177 @@ fn normed_net(files: &Files, factor: f32) -> PathBuf {
     path
 }
 
-fn names_in(file: &Path, options: &[&str]) -> Vec<String> {
-    let to = file.with_extension("npz");
+/// A layer: its bottom and top, its parameters as a field of LayerParameter, and the shapes of its
+/// blobs, whose values count on from 1.
+struct Row<'a> {
+    name: &'a str,
+    layer_type: &'a str,
+    ends: [&'a str; 2],
+    parameters: &'a [u8],
+    blobs: &'a [&'a [u64]],
+}
+
+fn connected_net(files: &Files, name: &str, rows: &[Row]) -> PathBuf {
+    let blob = |shape: &&[u64]| {
+        let dims: Vec<u8> = shape.iter().flat_map(|dim| number(1, *dim)).collect();
+        let count: u64 = shape.iter().product();
+        let values: Vec<u8> = (1..=count).flat_map(|value| (value as f32).to_le_bytes()).collect();
+        field(7, &[field(7, &dims), field(5, &values)].concat())
+    };
+    let layer = |row: &Row| {
+        let texts = [row.name, row.layer_type, row.ends[0], row.ends[1]];
+        let mut message: Vec<u8> =
+            (1..).zip(texts).flat_map(|(number, text)| field(number, text.as_bytes())).collect();
+        message.extend(row.parameters);
+        message.extend(row.blobs.iter().flat_map(blob));
+        field(100, &message)
+    };
+    files.write(name, &rows.iter().flat_map(layer).collect::<Vec<u8>>())
+}
+
+/// InnerProductParameter's `transpose: true`.
+const TRANSPOSE: &[u8] = &[0x30, 1];
+
+/// A BatchNorm with a Scale, one without, and an InnerProduct with parameters.
+fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
+    let row =
+        |name, layer_type, ends, blobs| Row { name, layer_type, ends, parameters: &[], blobs };
+    let inner_product = field(117, inner_product);
+    let rows = [
+        row("norm", "BatchNorm", ["data", "a"], &[&[2], &[2], &[1]]),
+        row("gamma", "Scale", ["a", "b"], &[&[2], &[2]]),
+        row("alone", "BatchNorm", ["b", "c"], &[&[2], &[2], &[1]]),
+        Row {
+            parameters: &inner_product,
+            ..row("fc", "InnerProduct", ["c", "d"], &[&[2, 3], &[2]])
+        },
+    ];
+    connected_net(files, "torch.caffemodel", &rows)
+}
+
+/// What `--dry-run` lists: name, shape.
+fn listed(file: &Path, extension: &str, options: &[&str]) -> Vec<(String, String)> {
+    let to = file.with_extension(extension);
     let options = [&["--dry-run"], options].concat();
     let (status, out, err) = run(command("convert", &options, &[file, &to]));
     assert_eq!((status, err.as_str(), to.exists()), (0, "", false));
-    let mut names: Vec<_> =
-        out.lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect();
-    names.pop(); // the line about all
-    names
+    let word = |line: &str, at| line.split("  ").nth(at).unwrap().to_owned();
+    let mut lines: Vec<_> = out.lines().collect();
+    lines.pop(); // the line about all
+    lines.into_iter().map(|line| (word(line, 0), word(line, 2))).collect()
+}
+
+fn names_in(file: &Path, options: &[&str]) -> Vec<String> {
+    listed(file, "npz", options).into_iter().map(|(name, _)| name).collect()
 }
 
 #[test]
-fn torch_names_follow_the_layers_type() {
+fn tensors_are_named_and_shaped_as_pytorch_wants_by_the_connections() {
     let files = Files::new();
-    let net = normed_net(&files, 2.0);
-    assert_eq!(names_in(&net, &[]), ["bn.0", "bn.1", "bn.2", "scale.0", "scale.1"]);
-    let torch = ["bn.running_mean", "bn.running_var", "bn.scale_factor", "scale.weight"];
-    assert_eq!(names_in(&net, &["--names", "torch"])[..4], torch);
-    let applied = names_in(&net, &["--names=torch", "--apply-scale"]);
-    assert_eq!(applied, ["bn.running_mean", "bn.running_var", "scale.weight", "scale.bias"]);
-    assert_eq!(names_in(&net, &["--names=torch", "--only=*.bias"]), ["scale.bias"]);
+    let net = torch_net(&files, TRANSPOSE);
+    let norm = |name: &str| {
+        ["weight", "bias", "running_mean", "running_var"]
+            .map(|role| (format!("{name}.{role}"), "2".to_owned()))
+    };
+    let fc = [("fc.weight", "3x2"), ("fc.bias", "2")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let torch = [&norm("norm")[..], &norm("alone"), &fc].concat();
+    assert_eq!(listed(&net, "npz", &[]), torch);
+    assert_eq!(listed(&net, "safetensors", &[]), torch);
+    assert_eq!(listed(&net, "npy", &["--names=torch", "--only=fc.weight"]), torch[8..9]);
+    assert_eq!(
+        names_in(&net, &["--only=*.running_mean"]),
+        ["norm.running_mean", "alone.running_mean"]
+    );
+    let blobs = names_in(&net, &["--names=caffe"]);
+    assert_eq!(blobs[..5], ["norm.0", "norm.1", "norm.2", "gamma.0", "gamma.1"]);
+    assert_eq!(listed(&net, "npy", &["--only=fc.0"]), [("fc.0".to_owned(), "2x3".to_owned())]);
+
+    let matrix = files.path("matrix.npy");
+    convert(&["--names=torch", "--only=fc.weight"], &net, &matrix);
+    let swapped = [1.0_f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat();
+    assert!(fs::read(&matrix).unwrap().ends_with(&swapped));
+    let told = refuse(&["--names=torch"], &net, &files.path("x.caffemodel"));
+    assert!(told.contains("--names torch is for .safetensors"), "{told}");
+    let told = refuse(&["--names=caffe"], &matrix, &files.path("x.npz"));
+    assert!(told.contains("have names already"), "{told}");
+}
+
+#[test]
+fn shapes_of_old_nets_become_pytorchs() {
+    let files = Files::new();
+    let blob = |dims: [u64; 4]| {
+        let count: u64 = dims.iter().product();
+        let values = vec![0; 4 * usize::try_from(count).unwrap()];
+        let dims: Vec<u8> = (1..).zip(dims).flat_map(|(at, dim)| number(at, dim)).collect();
+        field(6, &[dims, field(5, &values)].concat())
+    };
+    let layer = |name: &str, kind, weight, bias| {
+        field(2, &[field(4, name.as_bytes()), number(5, kind), blob(weight), blob(bias)].concat())
+    };
+    let old =
+        [layer("conv", 4, [4, 1, 3, 3], [1, 1, 1, 4]), layer("fc", 14, [1, 1, 2, 4], [1, 1, 1, 2])];
+    let net = files.write("old.caffemodel", &old.concat());
+    let wanted =
+        [("conv.weight", "4x1x3x3"), ("conv.bias", "4"), ("fc.weight", "2x4"), ("fc.bias", "2")];
+    let wanted = wanted.map(|(name, shape)| (name.to_owned(), shape.to_owned()));
+    assert_eq!(listed(&net, "npz", &[]), wanted);
+}
+
+#[test]
+fn a_net_with_pytorchs_names_comes_back_as_it_computes() {
+    let files = Files::new();
+    let (net, back) = (torch_net(&files, &[]), files.path("back.caffemodel"));
+    let (between, again) = (files.path("between.safetensors"), files.path("again.safetensors"));
+    convert(&[], &net, &between);
+    convert(&["--dtype=f32"], &between, &again);
+    for between in [&between, &again] {
+        convert(&["--force"], between, &back);
+        // Values 1, 2 of sums over a factor of 1.
+        assert_eq!(contents(&back), contents(&net));
+    }
+}
+
+#[test]
+fn what_names_do_not_tell_is_refused() {
+    let files = Files::new();
+    let out = files.path("x.caffemodel");
+    let (turned, archive) = (files.path("turned.safetensors"), files.path("names.npz"));
+    let net = torch_net(&files, TRANSPOSE);
+    convert(&[], &net, &turned);
+    let told = refuse(&[], &turned, &out);
+    assert!(
+        told.contains("\"fc.weight\" is transposed") && told.contains("--names caffe"),
+        "{told}"
+    );
+    convert(&["--only=norm.*"], &net, &archive);
+    let told = refuse(&[], &archive, &out);
+    assert!(told.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{told}");
+    assert!(told.contains("--names caffe"), "{told}");
+    convert(&["--only=norm.running_*"], &archive, &out);
+    assert_eq!(contents(&out).1[0].2.len(), 3);
+
+    // A constant that another program has changed.
+    let (alone, changed) = (files.path("alone.safetensors"), files.path("changed.caffemodel"));
+    convert(&["--only=alone.*"], &net, &alone);
+    let mut bytes = fs::read(&alone).unwrap();
+    let one = 1.0_f32.to_le_bytes();
+    let last = bytes.len() - 4; // alone.weight is the last by its name
+    assert_eq!(bytes[last..], one);
+    bytes[last] = 1;
+    fs::write(&alone, &bytes).unwrap();
+    let told = refuse(&[], &alone, &changed);
+    assert!(told.contains("\"alone.weight\" is no blob of the net"), "{told}");
+    convert(&["--only=*.running_*"], &alone, &changed);
+}
+
+#[test]
+fn blobs_of_a_net_that_cannot_be_read_are_converted_as_they_are() {
+    let files = Files::new();
+    let net = torch_net(&files, &[0x38]); // a field without its value
+    let out = files.path("out.npz");
+    let told = refuse(&[], &net, &out);
+    assert!(told.contains("--names caffe converts the blobs as they are"), "{told}");
+    convert(&["--names=caffe"], &net, &out);
 }
 
 #[test]
@@ -317,26 +467,19 @@ fn a_scale_factor_is_applied_as_caffe_applies_it() {
         let (net, back) = (normed_net(&files, factor), files.path("back.caffemodel"));
         let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
         let expected = [[0.1 * inverse, -3.7 * inverse], [7.0 * inverse, 1e-3 * inverse]];
-        let check = |path: &Path| {
-            let (_, layers, _) = contents(path);
+        // The factor is left out between, and is 1 again in the end.
+        for (between, only) in [("n.safetensors", "*"), ("n.npz", "*.running_*")] {
+            convert(&["-f", "--only", only], &net, &files.path(between));
+            convert(&["-f"], &files.path(between), &back);
+            let (_, layers, _) = contents(&back);
             let (_, kind, blobs) = &layers[0];
             assert_eq!((&**kind, blobs.len()), ("BatchNorm", 3));
             for (blob, values) in blobs.iter().zip(expected) {
                 assert_eq!(blob.2, values.map(|value| u64::from(value.to_bits())));
             }
             assert_eq!(blobs[2].2, [u64::from(1.0_f32.to_bits())]);
-        };
-        convert(&["-f", "--apply-scale"], &net, &back);
-        check(&back);
-        // The factor is left out between, and is 1 again in the end.
-        for (between, names) in [("n.safetensors", "torch"), ("n.npz", "torch")] {
-            convert(&["-f", "--apply-scale", "--names", names], &net, &files.path(between));
-            convert(&["-f"], &files.path(between), &back);
-            check(&back);
         }
     }
-    let told = convert(&["--apply-scale"], &odd_net(&files), &files.path("odd.npz"));
-    assert!(told.contains("no BatchNorm layer has a scale factor"), "{told}");
 }
 
 #[test]
@@ -363,9 +506,9 @@ fn types_are_rounded_and_overflow_is_told() {
 fn a_program_converts_as_the_command_does() {
     let files = Files::new();
     let (net, by_command) = (normed_net(&files, 2.0), files.path("command.safetensors"));
-    let options = ["--names=torch", "--apply-scale", "--dtype=f16", "--only=*.running_*"];
+    let options = ["--dtype=f16", "--only=*.running_*"];
     convert(&options, &net, &by_command);
-    let torch = Conversion::new().names(Scheme::Torch).apply_scale(true).dtype(Dtype::F16);
+    let torch = Conversion::new().names(Scheme::Torch).dtype(Dtype::F16);
     let torch = torch.only("*.running_*").unwrap();
     let by_program = files.path("program");
     let refused = torch.run(&net, &by_program).unwrap_err().to_string();
@@ -405,11 +548,11 @@ fn only_takes_whole_layers_to_a_caffemodel() {
     assert!(told.contains("\"scale\" would have blob 1 and no blob 0"), "{told}");
     // What was left out keeps its place.
     let bias = files.path("bias.safetensors");
-    convert(&["--only", "scale.1"], &net, &bias);
+    convert(&["--only", "scale.bias"], &net, &bias);
     let told = refuse(&[], &bias, &files.path("x.caffemodel"));
     assert!(told.contains("no blob 0"), "{told}");
     let told = refuse(&["--only", "conv*"], &net, &files.path("x.npz"));
-    assert!(told.contains("--only matches none of 5 tensors, such as \"bn.0\""), "{told}");
+    assert!(told.contains("--only matches none of 6 tensors, such as \"bn.weight\""), "{told}");
     let told = refuse(&[], &net, &files.path("x.npy"));
     assert!(told.contains("one tensor, not 5"), "{told}");
     convert(&["--only", "bn.1"], &net, &files.path("bn.npy"));
@@ -424,7 +567,7 @@ fn names_alone_make_layers_or_say_why_not() {
     convert(&[], &mean, &files.path("m.npy"));
     let told = refuse(&[], &files.path("m.npy"), &out);
     assert!(told.contains("\"blob\" names no blob of a layer"), "{told}");
-    convert(&["--names=torch"], &net, &archive);
+    convert(&["--only=*.running_*", "--only=scale.*"], &net, &archive);
     convert(&[], &archive, &out);
     let types: Vec<_> = contents(&out).1.into_iter().map(|layer| layer.1).collect();
     assert_eq!(types, ["BatchNorm", ""]);

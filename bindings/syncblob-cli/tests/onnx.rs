@@ -302,7 +302,6 @@ fn wrong_usage_is_status_2() {
         (&format!("{both} --names torch"), "an option for weights"),
         (&format!("{both} --dtype f16"), "an option for weights"),
         (&format!("{both} --only fc"), "an option for weights"),
-        (&format!("{both} --apply-scale"), "an option for weights"),
         (&format!("{both} --from caffemodel"), "an option for weights"),
         (&format!("{both} --to npz"), "an option for weights"),
         (&format!("{both} --batch 0"), "neither a size above 0 nor a name"),

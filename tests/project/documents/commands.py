@@ -162,5 +162,5 @@ class Shell:
             path.write_text(PROTOTXT)
         elif not path.exists() and path.suffix in (".safetensors", ".npz"):
             self.provide("net.caffemodel", False)
-            subprocess.run([self.cli, "convert", "net.caffemodel", name], cwd=self.folder,
-                           capture_output=True, check=True)
+            subprocess.run([self.cli, "convert", "net.caffemodel", name, "--names", "caffe"],
+                           cwd=self.folder, capture_output=True, check=True)

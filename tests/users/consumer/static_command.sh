@@ -31,7 +31,7 @@ fi
 "${enclosed[@]}" --version
 "${enclosed[@]}" info model.caffemodel >"$work/info"
 [ "$(wc -l <"$work/info")" -gt 3 ] || fail 'info says little'
-"${enclosed[@]}" convert model.caffemodel model.safetensors
+"${enclosed[@]}" convert model.caffemodel model.safetensors --names caffe
 "${enclosed[@]}" convert model.safetensors back.caffemodel
 "${enclosed[@]}" verify model.caffemodel model.safetensors back.caffemodel
 "${enclosed[@]}" diff model.caffemodel model.safetensors

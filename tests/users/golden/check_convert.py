@@ -155,7 +155,9 @@ def check_caffe_file(checker, name, path, file_format):
     wanted = tensors_of(message, file_format)
 
     def compare():
-        begin = [] if path.suffix else ["--from", {"blob": "binaryproto"}.get(file_format, file_format)]
+        begin = ["--names", "caffe"]
+        if not path.suffix:
+            begin += ["--from", {"blob": "binaryproto"}.get(file_format, file_format)]
         if not wanted:
             yield from checker.refusal_differences(path, *begin)
             return

@@ -46,20 +46,25 @@ class Command(unittest.TestCase):
                               timeout=files.DEADLINE)
         self.assertEqual((done.returncode, done.stderr), (-2, b""))
 
-    def test_caffes_state_dict_is_what_it_converts(self):
+    def test_state_dict_is_what_it_converts(self):
         with tempfile.TemporaryDirectory() as folder:
             made = pathlib.Path(folder, "made.caffemodel")
             files.made().save(made)
             for path in [made, *files.real_models()]:
-                out = pathlib.Path(folder, "out.npz")
-                done = run("convert", path, out, "--names", "numbers", "--force")
-                self.assertEqual(done.returncode, 0, done.stderr)
-                arrays = syncblob.load(path).state_dict(names="caffe")
-                with np.load(out) as converted:
-                    self.assertEqual(list(converted), list(arrays))
-                    for name, array in arrays.items():
-                        self.assertEqual(converted[name].dtype, array.dtype)
-                        self.assertEqual(converted[name].tobytes(), array.tobytes(), name)
+                for names in ("torch", "caffe"):
+                    with self.subTest(path=path.name, names=names):
+                        out = pathlib.Path(folder, "out.npz")
+                        done = run("convert", path, out, "--names", names, "--force")
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        self.compare(out, syncblob.load(path).state_dict(names=names))
+
+    def compare(self, out, arrays):
+        with np.load(out) as converted:
+            self.assertEqual(list(converted), list(arrays))
+            for name, array in arrays.items():
+                self.assertEqual((converted[name].dtype, converted[name].shape),
+                                 (array.dtype, array.shape), name)
+                self.assertEqual(converted[name].tobytes(), array.tobytes(), name)
 
 
 if __name__ == "__main__":

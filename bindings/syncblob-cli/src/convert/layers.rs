@@ -1,8 +1,8 @@
 //! Which layers a net has, and which tensors are their blobs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::names;
+use super::names::{self, Parsed, Role};
 use super::plan::Plan;
 use crate::source::{Failure, Kind, Layer, Result};
 
@@ -24,10 +24,11 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
     let mut layers: Vec<_> =
         plan.notes.layers.iter().map(|layer| (layer.clone(), BTreeMap::new())).collect();
     let mut by_name = HashMap::new();
+    let norms = norms(plan);
     for (index, item) in plan.items.iter().enumerate() {
         let (layer, blob) = match item.place {
             Some(place) => (place.layer.unwrap_or_default(), place.blob),
-            None => place_by_name(&item.name, &mut by_name, &mut layers)?,
+            None => place_by_name(&item.name, &norms, &mut by_name, &mut layers)?,
         };
         if let Some(other) = layers[layer].1.insert(blob, Content::Item(index)) {
             return Err(both(plan, other, &item.name, blob));
@@ -41,25 +42,40 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
 
 type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
 
+/// The layers that have a mean or a variance, by the names of their tensors.
+fn norms(plan: &Plan) -> HashSet<&str> {
+    let unplaced = plan.items.iter().filter(|item| item.place.is_none());
+    let parsed = unplaced.filter_map(|item| names::parse(&item.name));
+    parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
+}
+
 /// The place that a name tells; its layer is made when it is first met.
 fn place_by_name(
     name: &str,
+    norms: &HashSet<&str>,
     by_name: &mut HashMap<String, usize>,
     layers: &mut Found,
 ) -> Result<(usize, usize)> {
-    let Some((layer, blob, batch_norm)) = names::parse(name) else {
+    let Some(Parsed { layer, blob, role }) = names::parse(name) else {
         let text = format!(
             "\"{name}\" names no blob of a layer, such as layer.0 or layer.weight: \
              --only can leave it out"
         );
         return Err(Failure::Unsupported(text));
     };
+    if role == Role::Affine && norms.contains(layer) {
+        let text = format!(
+            "\"{name}\" is of the BatchNorm \"{layer}\" or of the Scale behind it, and names alone \
+             do not tell which: a .safetensors file, or --names caffe, keeps the layers apart"
+        );
+        return Err(Failure::Unsupported(text));
+    }
     let index = *by_name.entry(layer.into()).or_insert_with(|| {
         let (name, layer_type) = (layer.into(), String::new());
         layers.push((Layer { name, layer_type, scale_applied: false }, BTreeMap::new()));
         layers.len() - 1
     });
-    if batch_norm {
+    if role == Role::Statistics {
         layers[index].0.layer_type = "BatchNorm".into();
         layers[index].0.scale_applied = true;
     }

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use glob::Pattern;
 use npyz::npz::file_name_from_array_name;
-use syncblob::{BlobAny, Dtype};
+use syncblob::Dtype;
+use syncblob_net::StateTensor;
 
-use super::{names, Note, Scheme};
+use super::state::{found, Found};
+use super::Scheme;
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 use crate::text::{is_plain, shortened};
 
@@ -19,10 +21,16 @@ const NAME: usize = 60;
 /// What the user asked for.
 pub struct Wishes<'a> {
     pub format: FileFormat,
-    pub scheme: Scheme,
-    pub apply_scale: bool,
+    pub scheme: Option<Scheme>,
     pub dtype: Option<Dtype>,
     pub only: &'a [Pattern],
+}
+
+impl Wishes<'_> {
+    /// Whether a tensor is not left out.
+    pub fn include(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only.matches(name))
+    }
 }
 
 pub struct Plan {
@@ -39,10 +47,16 @@ pub struct Item {
     pub place: Option<Place>,
     pub shape: Vec<usize>,
     pub dtype: Dtype,
+    pub origin: Origin,
+}
+
+/// What a tensor's values are made of.
+#[derive(Clone)]
+pub enum Origin {
     /// An index of the source's tensors.
-    pub index: usize,
-    /// By what each value is multiplied.
-    pub factor: Option<f64>,
+    Tensor(usize),
+    /// Blobs of the source's net.
+    State(StateTensor),
 }
 
 impl Item {
@@ -56,50 +70,38 @@ impl Item {
 }
 
 impl Plan {
-    pub fn new(source: &Source, wishes: &Wishes, note: Note) -> Result<Self> {
-        let mut notes = source.notes.clone();
-        let factors = match wishes.apply_scale {
-            true => apply_scale(source, &mut notes, note)?,
-            false => vec![Factor::None; source.tensors.len()],
-        };
+    pub fn new(source: &Source, wishes: &Wishes) -> Result<Self> {
+        let (notes, found) = found(source, wishes)?;
         let mut items = Vec::new();
-        let names = names::of(source, wishes.scheme);
-        for (index, (tensor, name)) in source.tensors.iter().zip(names).enumerate() {
-            let factor = match factors[index] {
-                Factor::LeftOut => continue,
-                Factor::By(factor) => Some(factor),
-                Factor::None => None,
-            };
-            if wishes.only.is_empty() || wishes.only.iter().any(|only| only.matches(&name)) {
-                let dtype = dtype(tensor, wishes)?;
-                let (place, shape) = (tensor.place, tensor.shape.clone());
-                items.push(Item { name, place, shape, dtype, index, factor });
+        for Found { tensor, origin } in &found {
+            if wishes.include(&tensor.name) {
+                let (dtype, origin) = (dtype(tensor, wishes)?, origin.clone());
+                let Tensor { name, place, shape, .. } = tensor.clone();
+                items.push(Item { name, place, shape, dtype, origin });
             }
         }
         let plan = Self { items, notes, partial: !wishes.only.is_empty() };
-        plan.check(source)?;
+        plan.check(&found)?;
         if wishes.format == FileFormat::Npz {
             plan.check_members()?;
         }
         Ok(plan)
     }
 
-    fn check(&self, source: &Source) -> Result<()> {
-        if source.tensors.is_empty() {
-            return Err(Failure::Unsupported(
-                "it has no blob, so there is nothing to convert".into(),
-            ));
-        }
-        if let (true, Some(first)) = (self.items.is_empty(), source.tensors.first()) {
-            let count = source.tensors.len();
-            let text =
-                format!("--only matches none of {count} tensors, such as \"{}\"", first.name);
+    fn check(&self, found: &[Found]) -> Result<()> {
+        let Some(first) = found.first() else {
+            let text = "it has no blob, so there is nothing to convert";
+            return Err(Failure::Unsupported(text.into()));
+        };
+        if self.items.is_empty() {
+            let (count, name) = (found.len(), &first.tensor.name);
+            let text = format!("--only matches none of {count} tensors, such as \"{name}\"");
             return Err(Failure::Unsupported(text));
         }
         let mut met = HashSet::new();
         match self.items.iter().find(|item| !met.insert(&item.name)) {
             Some(item) => Err(Failure::Unsupported(format!(
-                "two tensors would be called \"{}\": --names numbers keeps them apart",
+                "two tensors would be called \"{}\": --names caffe keeps them apart",
                 item.name
             ))),
             None => Ok(()),
@@ -141,56 +143,6 @@ impl Plan {
             }
         }
     }
-}
-
-/// What `--apply-scale` does to a tensor.
-#[derive(Clone, Copy)]
-enum Factor {
-    None,
-    By(f64),
-    LeftOut,
-}
-
-/// As Caffe applies a BatchNorm's third blob: both others times its inverse, or
-/// 0 when it is 0.
-fn apply_scale(source: &Source, notes: &mut Notes, note: Note) -> Result<Vec<Factor>> {
-    let mut factors = vec![Factor::None; source.tensors.len()];
-    let layer_of = |tensor: &Tensor| tensor.place.and_then(|place| place.layer);
-    let mut applied = false;
-    for (index, tensor) in source.tensors.iter().enumerate() {
-        let Some(Place { layer: Some(layer), blob: 2 }) = tensor.place else { continue };
-        if !names::is_batch_norm(&notes.layers[layer]) || tensor.count() != 1 {
-            continue;
-        }
-        let factor = inverse(&source.load(index)?)?;
-        for (other, of_other) in source.tensors.iter().zip(&mut factors) {
-            if layer_of(other) == Some(layer) && other.place.is_some_and(|place| place.blob < 2) {
-                *of_other = Factor::By(factor);
-            }
-        }
-        factors[index] = Factor::LeftOut;
-        notes.layers[layer].scale_applied = true;
-        applied = true;
-    }
-    if !applied {
-        note(&"no BatchNorm layer has a scale factor to apply");
-    }
-    Ok(factors)
-}
-
-/// In the precision that Caffe has for the type.
-fn inverse(blob: &BlobAny) -> syncblob::Result<f64> {
-    Ok(match blob {
-        BlobAny::F64(blob) if blob.data()?[0] != 0.0 => blob.data()?[0].recip(),
-        BlobAny::F32(blob) if blob.data()?[0] != 0.0 => blob.data()?[0].recip().into(),
-        BlobAny::F16(blob) if blob.data()?[0].to_f32() != 0.0 => {
-            blob.data()?[0].to_f32().recip().into()
-        }
-        BlobAny::Bf16(blob) if blob.data()?[0].to_f32() != 0.0 => {
-            blob.data()?[0].to_f32().recip().into()
-        }
-        _ => 0.0,
-    })
 }
 
 /// The type that a tensor is written in.

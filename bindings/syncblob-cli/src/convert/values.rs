@@ -7,7 +7,7 @@ use bytemuck::{NoUninit, Pod};
 use half::{bf16, f16};
 use syncblob::{Blob, BlobAny, Dtype, Element, Float};
 
-use super::plan::Item;
+use super::plan::{Item, Origin};
 use super::{about_input, Note};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     pub fn blob(&self, item: &Item) -> Result<BlobAny> {
         if self.is_ready(item) {
             self.interrupt.check()?;
-            let blob = self.source.load(item.index);
+            let blob = self.load(item);
             self.progress.advance(item.bytes() as u64);
             return blob.map_err(|failure| about_input(self.input, failure));
         }
@@ -78,7 +78,27 @@ impl<'a> Reader<'a> {
 
     /// Whether the values are written as they are.
     fn is_ready(&self, item: &Item) -> bool {
-        self.source.tensors[item.index].dtype == Stored::As(item.dtype) && item.factor.is_none()
+        match &item.origin {
+            Origin::Tensor(index) => self.source.tensors[*index].dtype == Stored::As(item.dtype),
+            Origin::State(tensor) => tensor.dtype == item.dtype,
+        }
+    }
+
+    fn load(&self, item: &Item) -> Result<BlobAny> {
+        match &item.origin {
+            Origin::Tensor(index) => self.source.load(*index),
+            Origin::State(tensor) => {
+                Ok(tensor.load(self.source.net().expect("the model that it is of"))?)
+            }
+        }
+    }
+
+    /// The values of a tensor in order, in parts where IN has them so.
+    fn parts(&self, item: &Item, each: &mut dyn FnMut(BlobAny) -> Result<()>) -> Result<()> {
+        match item.origin {
+            Origin::Tensor(index) => self.source.parts(index, PART, each),
+            Origin::State(_) => each(self.load(item)?),
+        }
     }
 
     fn converted<T: Float + Pod>(&self, item: &Item) -> Result<BlobAny> {
@@ -105,7 +125,7 @@ impl<'a> Reader<'a> {
             }
             Ok(())
         };
-        let read = self.source.parts(item.index, PART, &mut |blob| {
+        let read = self.parts(item, &mut |blob| {
             written = self.hand_on(item, &blob, sink).map(|more| overflows += more);
             match written {
                 Ok(()) => Ok(()),
@@ -164,22 +184,21 @@ fn hand_on<S: Element + NoUninit>(
         return Ok(0);
     }
     match item.dtype {
-        Dtype::F16 => convert::<S, f16>(values, item.factor, sink),
-        Dtype::Bf16 => convert::<S, bf16>(values, item.factor, sink),
-        Dtype::F64 => convert::<S, f64>(values, item.factor, sink),
-        Dtype::F32 => convert::<S, f32>(values, item.factor, sink),
+        Dtype::F16 => convert::<S, f16>(values, sink),
+        Dtype::Bf16 => convert::<S, bf16>(values, sink),
+        Dtype::F64 => convert::<S, f64>(values, sink),
+        Dtype::F32 => convert::<S, f32>(values, sink),
         other => Err(Failure::Unsupported(format!("values are not converted to {other}"))),
     }
 }
 
-fn convert<S: Element, T: Target>(values: &[S], factor: Option<f64>, sink: Sink) -> Result<usize> {
+fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     let mut overflows = 0;
     let mut chunk = Vec::with_capacity(CHUNK.min(values.len()));
     for some in values.chunks(CHUNK) {
         chunk.clear();
         for value in some {
-            // The product of two f32 is exact in f64, and so rounds as f32 does.
-            let value = value.to_f64() * factor.unwrap_or(1.0);
+            let value = value.to_f64();
             let narrow = T::narrow(value);
             overflows += usize::from(value.is_finite() && !narrow.is_finite());
             chunk.push(narrow);
@@ -262,19 +281,7 @@ mod tests {
             bytes.extend_from_slice(piece);
             Ok(())
         };
-        assert_eq!(convert::<f32, f16>(&values, None, sink).unwrap(), 2);
+        assert_eq!(convert::<f32, f16>(&values, sink).unwrap(), 2);
         assert_eq!(bytes.len(), 10);
-    }
-
-    #[test]
-    fn a_factor_rounds_as_in_f32() {
-        let (values, factor) = ([0.1_f32, -3.3, 1e-30, f32::MAX], 0.001_f32);
-        let mut got: Vec<f32> = Vec::new();
-        let sink: Sink = &mut |piece| {
-            got.extend_from_slice(bytemuck::cast_slice(piece));
-            Ok(())
-        };
-        convert::<f32, f32>(&values, Some(factor.into()), sink).unwrap();
-        assert_eq!(got, values.map(|value| value * factor));
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use syncblob::{BlobAny, BlobAt, Context, Dtype, Format, Model, OpenOptions, StoredBlob};
 
 use super::{
-    Details, Failure, Kind, Layer, Notes, Parts, Place, Reading, Result, Solver, Store, Stored,
-    Tensor,
+    Details, Failure, ForTorch, Kind, Layer, Notes, Parts, Place, Reading, Result, Solver, Store,
+    Stored, Tensor,
 };
 
 struct Caffe {
@@ -25,6 +25,10 @@ impl Store for Caffe {
 
     fn details(&self, index: usize) -> Details {
         self.blobs[index].1
+    }
+
+    fn model(&self) -> Option<&Model> {
+        Some(&self.model)
     }
 }
 
@@ -136,6 +140,7 @@ fn notes(model: &Model) -> Result<Notes> {
             current_step: info.current_step,
             learned_net: info.learned_net.to_string_lossy().into_owned(),
         }),
+        for_torch: ForTorch::default(),
     })
 }
 

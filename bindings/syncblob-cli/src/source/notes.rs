@@ -1,7 +1,7 @@
 //! What a file of Caffe's says beside its blobs, and how safetensors keeps it:
 //! as JSON, under one key of the metadata.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use syncblob::Format;
@@ -57,6 +57,18 @@ pub struct Notes {
     pub name: String,
     pub layers: Vec<Layer>,
     pub solver: Option<Solver>,
+    pub for_torch: ForTorch,
+}
+
+/// What tensors by PyTorch's names have that the net has not, or has otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForTorch {
+    /// Tensors that no blob of the net is, and the one value that each has everywhere.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, f32>,
+    /// Matrices whose axes are swapped.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub transposed: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +99,8 @@ struct Written {
     tensors: Vec<Option<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     solver: Option<Solver>,
+    #[serde(flatten)]
+    for_torch: ForTorch,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -122,6 +136,7 @@ impl Notes {
             layers: layers.collect(),
             tensors: Vec::new(),
             solver: self.solver.clone(),
+            for_torch: self.for_torch.clone(),
         };
         for (name, place) in tensors {
             let list = match place.layer {
@@ -146,6 +161,7 @@ impl Notes {
             name: written.name,
             layers: Vec::new(),
             solver: written.solver,
+            for_torch: written.for_torch,
         };
         let mut places = HashMap::new();
         let mut put = |layer, tensors: Vec<Option<String>>| {
