@@ -23,7 +23,7 @@ make_reference() {
 # for which the linters have the dependencies already.
 make_rust_reference() {
     RUSTDOCFLAGS='-D warnings' \
-        cargo doc --locked --no-deps -p syncblob -p syncblob-sys -p syncblob-tests
+        cargo doc --locked --no-deps -p syncblob -p syncblob-net -p syncblob-sys -p syncblob-tests
 }
 
 # What the pages' programs and commands are run with: the library, in $build/documents/prefix, and
