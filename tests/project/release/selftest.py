@@ -99,7 +99,7 @@ def main():
         subprocess.run(["git", "clone", "-q", "--shared", ROOT, copy], check=True)
         results["nothing planted"] = said_of(copy)[:2] == (0, "")
         order = said_of(copy)[2].splitlines()[-1]
-        results["crates in order"] = order == "syncblob-sys syncblob syncblob-cli"
+        results["crates in order"] = order == "syncblob-sys syncblob syncblob-net syncblob-cli"
         for name, *planting in PLANTED:
             results[f"{name}: {planting[-1]}"] = planted(copy, name, *planting)
         results["a cargo that packs them"] = said_with_cargo(
