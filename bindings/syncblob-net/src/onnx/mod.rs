@@ -48,7 +48,9 @@ const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 pub struct OnnxOptions {
     /// The blobs to compute, if not the net's outputs. Layers that they do not need go away.
     pub outputs: Vec<String>,
-    /// The name of the batch's axis, which then has no fixed size.
+    /// The name of the batch's axis, which then has no fixed size: the first axis of the first
+    /// input, and of each input whose first axis is as long. Axes that are a multiple of it have
+    /// names for themselves.
     pub batch: Option<String>,
     /// Whether weights are halves, and the net computes with them. Inputs and outputs stay `f32`.
     pub half: bool,
@@ -160,7 +162,8 @@ impl Net {
         Ok(Onnx { parts, model: self.model.clone() })
     }
 
-    /// The shapes where every input's first axis is one larger, which is the batch.
+    /// The shapes where the batch is one larger: the first axis of the first input, and of each
+    /// input whose first axis is as long.
     fn with_larger_batch<'a>(
         &self,
         inputs: &[Shape],
@@ -168,7 +171,9 @@ impl Net {
         name: &'a str,
     ) -> Result<Larger<'a>> {
         let mut inputs = inputs.to_vec();
-        inputs.iter_mut().filter_map(|shape| shape.first_mut()).for_each(|batch| *batch += 1);
+        let batch = batch(&inputs);
+        let firsts = inputs.iter_mut().filter_map(|shape| shape.first_mut());
+        firsts.filter(|first| Some(**first) == batch).for_each(|first| *first += 1);
         let (layers, problems) = self.infer(&inputs, &mut custom.settled());
         match problems.is_empty() {
             true => Ok((inputs, layers, name)),
@@ -275,6 +280,11 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
     }
 }
 
+/// The size of the batch.
+fn batch(inputs: &[Shape]) -> Option<i64> {
+    inputs.first()?.first().copied()
+}
+
 /// The shapes where the batch is larger, and the name of its axis.
 type Larger<'a> = (Vec<Shape>, Vec<Inferred>, &'a str);
 
@@ -327,7 +337,13 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                dims[axis] = dim(DimensionValue::Param((*name).to_owned()));
+                // Axes of one name have one size: a multiple of the batch has a name for itself.
+                let is_batch = Some(shape[axis]) == batch(&self.inputs);
+                let name = match is_batch && larger[axis] == shape[axis] + 1 {
+                    true => (*name).to_owned(),
+                    false => format!("{}_{name}", graph.name(value)),
+                };
+                dims[axis] = dim(DimensionValue::Param(name));
             }
         }
         if let Some(axis) = graph.varying.get(&value) {

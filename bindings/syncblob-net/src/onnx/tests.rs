@@ -189,6 +189,55 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("no fixed size"), "{error}");
 }
 
+/// Layers behind inputs of the batch 2, and the outputs' shapes: axes of one name have one size.
+const BATCHES: &[(&str, &str)] = &[
+    ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
+    (
+        "layer { type: 'Concat' bottom: 'd' bottom: 'd' top: 'a' concat_param { axis: 0 } }",
+        "a [a_N, 4] o [5, 4]",
+    ),
+    (
+        "layer { type: 'Tile' bottom: 'd' top: 'a' tile_param { axis: 0 tiles: 2 } }",
+        "a [a_N, 4] o [5, 4]",
+    ),
+    (
+        "layer { type: 'Reshape' bottom: 'd' top: 'a' reshape_param { shape { dim: -1 dim: 2 } } }",
+        "a [a_N, 2] o [5, 4]",
+    ),
+    (
+        "layer { type: 'Concat' bottom: 'd' bottom: 'o' top: 'a' concat_param { axis: 0 } }",
+        "a [a_N, 4]",
+    ),
+    (
+        "layer { type: 'Reshape' bottom: 'd' top: 'a' reshape_param { shape { dim: 1 dim: -1 } } }",
+        "a [1, a_N] o [5, 4]",
+    ),
+];
+
+#[test]
+fn only_the_batch_itself_has_its_name() {
+    let inputs = "layer { type: 'Input' top: 'd' top: 'i' input_param { shape { dim: 2 dim: 4 } shape { dim: 5 dim: 4 } } }
+                  layer { type: 'ReLU' bottom: 'i' top: 'o' }";
+    for (layer, wanted) in BATCHES {
+        let net =
+            Net::from_prototxt(format!("{inputs} {layer}").as_bytes(), &NetOptions::default());
+        let onnx = net
+            .unwrap()
+            .to_onnx(&OnnxOptions { batch: Some("N".into()), ..OnnxOptions::default() });
+        let onnx = onnx.unwrap();
+        let mut outputs: Vec<String> = onnx
+            .outputs()
+            .iter()
+            .map(|(name, dims)| {
+                let dims: Vec<String> = dims.iter().map(Dim::to_string).collect();
+                format!("{name} [{}]", dims.join(", "))
+            })
+            .collect();
+        outputs.sort();
+        assert_eq!(outputs.join(" "), *wanted, "{layer}");
+    }
+}
+
 /// Each layer is found to be unsupported only when the one before it is written as it is: a pass
 /// over the net for each of them would take minutes.
 #[test]
