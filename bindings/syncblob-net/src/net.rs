@@ -248,6 +248,8 @@ impl Net {
                 false => Error::argument(format_args!("the net has no blob '{name}'")),
             });
         }
+        let mut met = HashSet::new();
+        let distinct = outputs.iter().filter(|name| met.insert(*name));
         let mut needed: HashSet<&String> = outputs.iter().collect();
         let mut stays = vec![false; self.layers.len()];
         for (at, layer) in self.layers.iter().enumerate().rev() {
@@ -271,7 +273,7 @@ impl Net {
                 .filter(chosen)
                 .map(|at| self.stored[at].clone())
                 .collect(),
-            outputs: outputs.to_vec(),
+            outputs: distinct.cloned().collect(),
             name: self.name.clone(),
             model: self.model.clone(),
             transforms: self.transforms.clone(),

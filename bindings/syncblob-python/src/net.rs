@@ -1,11 +1,12 @@
 //! Caffe's nets for Python: layers, shapes, conversion to ONNX.
 
+use std::ffi::CString;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use syncblob::Limits;
@@ -160,10 +161,15 @@ impl Net {
         let scale = scale.map(|scale| arguments::number("a scale", scale));
         options.preprocessing.scale = scale.transpose()?;
         match path.map(arguments::path).transpose()? {
-            Some(path) => detached(py, || self.save(&options, path)).map(|()| None),
+            Some(path) => {
+                let onnx = detached(py, || self.save(&options, path))?;
+                warn(py, &onnx).map(|()| None)
+            }
             None => {
                 let onnx = detached(py, || Ok(self.net.to_onnx(&options)?))?;
-                whole(py, &onnx).map(Some)
+                let bytes = whole(py, &onnx)?;
+                warn(py, &onnx)?;
+                Ok(Some(bytes))
             }
         }
     }
@@ -190,10 +196,25 @@ impl Net {
 }
 
 impl Net {
-    fn save(&self, options: &OnnxOptions, path: PathBuf) -> Result<(), Failure> {
+    fn save(&self, options: &OnnxOptions, path: PathBuf) -> Result<Onnx, Failure> {
         let onnx = self.net.to_onnx(options)?;
-        onnx.save(&path).map_err(|error| Failure::Net(error, Some(path)))
+        match onnx.save(&path) {
+            Ok(()) => Ok(onnx),
+            Err(error) => Err(Failure::Net(error, Some(path))),
+        }
     }
+}
+
+/// What the file has otherwise than the net, as Python's warnings.
+fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
+    let overflows = onnx.overflows();
+    let overflow = (overflows > 0)
+        .then(|| format!("{overflows} weights are beyond the range of halves and became infinite"));
+    for text in onnx.warnings().iter().chain(&overflow) {
+        let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(())
 }
 
 /// The file as bytes, written where they stay.
@@ -235,7 +256,11 @@ fn open(
     let open = |text: Option<&[u8]>| syncblob_net::Net::open(text, model, options);
     match prototxt {
         Some(Source::Path(path)) => {
-            let net = options.limits.read_prototxt(&path).map_err(Into::into).and_then(|text| open(Some(&text)));
+            let net = options
+                .limits
+                .read_prototxt(&path)
+                .map_err(Into::into)
+                .and_then(|text| open(Some(&text)));
             net.map_err(|error| Failure::Net(error, Some(path)))
         }
         Some(Source::Bytes(text)) => Ok(open(Some(&text))?),

@@ -116,6 +116,9 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
     options.metadata = metadata;
     let onnx = net.to_onnx(&options).map_err(not_converted);
     let onnx = onnx.map_err(|failure| about_output(&task.inputs[0], failure))?;
+    for warning in onnx.warnings() {
+        (task.note)(warning);
+    }
     if task.dry_run {
         return Ok(Some(onnx));
     }
@@ -128,7 +131,14 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
         true => write_two(task, &target, &onnx, interrupt),
     }
     .map_err(writing)?;
+    if onnx.overflows() > 0 {
+        (task.note)(&overflow(&onnx));
+    }
     Ok(None)
+}
+
+fn overflow(onnx: &Onnx) -> String {
+    format!("{} weights are beyond the range of halves and became infinite", onnx.overflows())
 }
 
 /// A line for each layer that cannot be converted, then what can be done.

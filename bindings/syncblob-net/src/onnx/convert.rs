@@ -158,6 +158,7 @@ impl<'n> Plan<'n> {
         mut problems: Vec<Problem>,
     ) -> Result<Ends> {
         let half = options.half;
+        graph.reserve(self.values.iter().filter(|value| value.last).map(|value| value.blob));
         let mut build = Build { plan: self, other, graph, values: HashMap::new(), half };
         let ends = build.ends();
         build.enter(&ends, options)?;
@@ -180,7 +181,7 @@ impl Build<'_, '_> {
     /// Inputs and outputs have the names of their blobs. An output that is written in place on an
     /// input cannot: the input has the name.
     fn ends(&mut self) -> Ends {
-        let reserve = |graph: &mut Graph, at: usize| (at, graph.value(self.plan.blob(at)));
+        let reserve = |graph: &mut Graph, at: usize| (at, graph.blob(self.plan.blob(at)));
         let graph = &mut *self.graph;
         let inputs = self.plan.inputs.iter().map(|&at| reserve(graph, at)).collect();
         let outputs = self.plan.outputs.iter().map(|&at| reserve(graph, at)).collect();
@@ -189,6 +190,7 @@ impl Build<'_, '_> {
 
     /// What the first layers read: the inputs, preprocessed and of the type of the file.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
+        options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
             let shape = &self.plan.net.inputs[self.plan.values[*at].made_by.1].1;
             let mut value = options.preprocessing.apply(self.graph, *value, shape)?;
@@ -237,9 +239,11 @@ impl Build<'_, '_> {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
             let layer = short(&step.layer.name);
-            let name = if last { blob.to_owned() } else { format!("{blob}/{layer}") };
             let graph = &mut *self.graph;
-            self.values.entry(top).or_insert_with(|| graph.value(name));
+            self.values.entry(top).or_insert_with(|| match last {
+                true => graph.blob(blob),
+                false => graph.value(format!("{blob}/{layer}")),
+            });
         }
     }
 

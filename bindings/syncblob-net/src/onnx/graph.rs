@@ -2,7 +2,7 @@
 //! begin with.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use syncblob::BlobAt;
 
@@ -48,11 +48,26 @@ pub(crate) struct Graph {
     /// Bytes of its nodes' names and of what layers computed.
     size: usize,
     names: Vec<String>,
+    /// Names of blobs, which no other value gets.
+    reserved: HashSet<String>,
     /// Each name, and the number to try first behind it.
     taken: HashMap<String, u64>,
 }
 
 impl Graph {
+    /// Keeps names for the blobs that have them.
+    pub fn reserve<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.reserved.extend(names.map(str::to_owned));
+    }
+
+    /// The value of a blob whose name is reserved. A second one of the name has a number behind it.
+    pub fn blob(&mut self, name: &str) -> Value {
+        if !self.taken.contains_key(name) {
+            self.reserved.remove(name);
+        }
+        self.value(name)
+    }
+
     /// A value of a wished name; if it is taken, with a number behind. Without a name it would be
     /// no value for ONNX.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
@@ -64,9 +79,14 @@ impl Graph {
     }
 
     fn free_name(&mut self, wish: String) -> String {
-        let Some(&next) = self.taken.get(&wish) else { return wish };
+        let is_free =
+            |name: &String| !self.taken.contains_key(name) && !self.reserved.contains(name);
+        if is_free(&wish) {
+            return wish;
+        }
+        let next = self.taken.get(&wish).copied().unwrap_or(1);
         let names = (next..).map(|number| (number, format!("{wish}.{number}")));
-        let mut free = names.skip_while(|(_, name)| self.taken.contains_key(name));
+        let mut free = names.skip_while(|(_, name)| !is_free(name));
         let (number, name) = free.next().expect("a number is free");
         self.taken.insert(wish, number + 1);
         name

@@ -12,6 +12,7 @@ mod write;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use syncblob::Model;
@@ -46,7 +47,8 @@ const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The blobs to compute, if not the net's outputs. Layers that they do not need go away.
+    /// The blobs to compute, if not the net's outputs. Layers that they do not need go away. A name
+    /// that is given twice counts once.
     pub outputs: Vec<String>,
     /// The name of the batch's axis, which then has no fixed size: the first axis of the first
     /// input, and of each input whose first axis is as long. Axes that are a multiple of it have
@@ -74,6 +76,7 @@ pub struct OnnxOptions {
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
+    warnings: Vec<String>,
 }
 
 /// The size of an axis of an input or output.
@@ -155,11 +158,13 @@ impl Net {
         let ends = plan.build(&mut graph, larger, options, problems)?;
         custom.check(self, options)?;
         let infos = Infos { plan: &plan, inputs, layers: &layers, other, half: options.half };
+        let warnings = renamed(&plan, &graph, &ends);
         let mut message = infos.message(&self.name, &graph, &ends)?;
         message.node = std::mem::take(&mut graph.nodes);
         let model = model_proto(self, options, custom);
-        let parts = Parts { model, message, graph, half: options.half };
-        Ok(Onnx { parts, model: self.model.clone() })
+        let (half, overflows) = (options.half, AtomicU64::default());
+        let parts = Parts { model, message, graph, half, overflows };
+        Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
     /// The shapes where the batch is one larger: the first axis of the first input, and of each
@@ -206,6 +211,17 @@ impl Onnx {
             return Err(crate::Error::new(crate::ErrorKind::Limit, text));
         }
         self.parts.write(self.model.as_deref(), out)
+    }
+
+    /// What differs from the net in the file, a sentence each: an output's name, where an input has
+    /// it.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// How many weights were finite and became infinite as halves, in all that was written so far.
+    pub fn overflows(&self) -> u64 {
+        self.parts.overflows.load(Ordering::Relaxed)
     }
 
     /// Names and shapes of the inputs.
@@ -278,6 +294,16 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
             .map(|(key, value)| StringStringEntryProto { key, value })
             .collect(),
     }
+}
+
+/// Outputs that are written in place on an input, which keeps the name.
+fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
+    let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
+    let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
+        let (blob, name) = (blob.escape_default(), name.escape_default());
+        format!("the output '{blob}' is called '{name}' in the file: an input has its name")
+    });
+    renamed.collect()
 }
 
 /// The size of the batch.

@@ -6,7 +6,7 @@ use crate::net::Shape;
 use crate::{Error, Result};
 
 /// What Caffe's data layers and `caffe.io.Transformer` do to pixels before the net sees them:
-/// swap, subtract the mean, scale. It applies to inputs of four axes.
+/// swap, subtract the mean, scale. It applies to every input of four axes, and there must be one.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Preprocessing {
@@ -51,6 +51,25 @@ impl Mean {
 }
 
 impl Preprocessing {
+    /// Refuses what would change no input, and what is not a number.
+    pub(super) fn check(&self, inputs: &[(String, Shape)]) -> Result<()> {
+        let mean = self.mean.iter().flat_map(Mean::values);
+        if !mean.chain(&self.scale).all(|number| number.is_finite()) {
+            return Err(Error::argument("a mean or a scale that is not finite"));
+        }
+        if *self == Self::default() || inputs.iter().any(|(_, shape)| shape.len() == 4) {
+            return Ok(());
+        }
+        let shapes: Vec<String> = inputs
+            .iter()
+            .map(|(name, shape)| format!("'{}' has {shape:?}", name.escape_default()))
+            .collect();
+        Err(Error::argument(format_args!(
+            "a mean, a scale or a swap of channels for no image: images have 4 axes, and {}",
+            shapes.join(", ")
+        )))
+    }
+
     /// Adds the nodes; returns what the net reads in place of `input`.
     pub(super) fn apply(&self, graph: &mut Graph, input: Value, shape: &Shape) -> Result<Value> {
         let mut steps =

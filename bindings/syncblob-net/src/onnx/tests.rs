@@ -3,7 +3,7 @@ use std::sync::Arc;
 use syncblob::{Blob, Format, Model, Payload};
 
 use super::proto::{AttributeProto, AttributeType, NodeProto};
-use super::{Dim, Onnx, OnnxOptions};
+use super::{Dim, Onnx, OnnxOptions, Preprocessing};
 use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
 
 /// A net with an input `data` of 2 x 3.
@@ -235,6 +235,77 @@ fn only_the_batch_itself_has_its_name() {
             .collect();
         outputs.sort();
         assert_eq!(outputs.join(" "), *wanted, "{layer}");
+    }
+}
+
+/// A net of one input, preprocessing, and part of the refusal.
+const PIXELS: &[(&str, f32, Option<&str>)] = &[
+    ("[1, 3, 2, 2]", 2.0, None),
+    ("[1, 3, 2, 2]", f32::NAN, Some("a scale that is not finite")),
+    ("[3, 2, 2]", 2.0, Some("no image: images have 4 axes, and 'd' has [3, 2, 2]")),
+];
+
+#[test]
+fn preprocessing_of_no_image_is_refused() {
+    for (shape, scale, refusal) in PIXELS {
+        let text = format!(
+            "layer {{ type: 'Input' top: 'd' input_param {{ shape {{ dim: {shape} }} }} }}
+             layer {{ type: 'AbsVal' bottom: 'd' top: 'a' }}"
+        );
+        let preprocessing = Preprocessing { scale: Some(*scale), ..Preprocessing::default() };
+        let options = OnnxOptions { preprocessing, ..OnnxOptions::default() };
+        let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+        match (net.to_onnx(&options), refusal) {
+            (Ok(onnx), None) => assert_eq!(onnx.nodes(), 2),
+            (Err(error), Some(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (result, _) => panic!("{shape}: {:?}", result.err()),
+        }
+    }
+}
+
+/// Layers behind an input `data`, the outputs' names in the file, and how many warnings there are.
+const NAMES: &[(&str, &[&str], usize)] = &[
+    ("layer { type: 'ReLU' bottom: 'data' top: 'b' }", &["b"], 0),
+    ("layer { type: 'ReLU' bottom: 'data' top: 'data' }", &["data.1"], 1),
+    (
+        "layer { type: 'AbsVal' bottom: 'data' top: 'data.1' }
+         layer { type: 'ReLU' bottom: 'data' top: 'data' }",
+        &["data.1", "data.2"],
+        1,
+    ),
+    (
+        "layer { name: 'a' type: 'Power' bottom: 'data' top: 'x' power_param { shift: 2 scale: 3 } }
+         layer { type: 'AbsVal' bottom: 'data' top: 'a' } layer { type: 'AbsVal' bottom: 'x' top: 'a.1' }",
+        &["a", "a.1"],
+        0,
+    ),
+];
+
+#[test]
+fn blobs_keep_their_names() {
+    for (layers, wanted, warnings) in NAMES {
+        let onnx = net(layers).to_onnx(&OnnxOptions::default()).unwrap();
+        let mut names: Vec<&str> = onnx.outputs().iter().map(|output| output.0).collect();
+        names.sort_unstable();
+        assert_eq!((names.as_slice(), onnx.warnings().len()), (*wanted, *warnings), "{layers}");
+    }
+}
+
+#[test]
+fn an_output_that_is_named_twice_is_there_once() {
+    let outputs = vec!["b".to_owned(), "b".to_owned()];
+    let onnx = net("layer { type: 'ReLU' bottom: 'data' top: 'b' }")
+        .to_onnx(&OnnxOptions { outputs, ..OnnxOptions::default() });
+    assert_eq!(onnx.unwrap().outputs().len(), 1);
+}
+
+#[test]
+fn numbers_that_become_infinite_as_halves_are_counted() {
+    let layers = "layer { type: 'Power' bottom: 'data' top: 'b' power_param { shift: 1e6 } }";
+    for (half, wanted) in [(false, 0), (true, 1)] {
+        let onnx = net(layers).to_onnx(&OnnxOptions { half, ..OnnxOptions::default() }).unwrap();
+        onnx.to_bytes().unwrap();
+        assert_eq!(onnx.overflows(), wanted);
     }
 }
 

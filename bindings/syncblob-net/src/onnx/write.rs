@@ -2,6 +2,7 @@
 //! its values are. So the memory that it takes does not grow with the weights.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use half::f16;
 use prost::encoding::{encode_key, encode_varint, encoded_len_varint, WireType};
@@ -64,6 +65,8 @@ pub(super) struct Parts {
     pub graph: Graph,
     /// Whether floating-point tensors become halves.
     pub half: bool,
+    /// How many finite values became infinite as halves.
+    pub overflows: AtomicU64,
 }
 
 /// Where values are beside the message: the file's name, and the offset of each tensor that is there.
@@ -182,7 +185,7 @@ impl Parts {
             Data::Bytes(bytes) if half => {
                 let floats =
                     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-                let halves: Vec<u8> = floats.flat_map(|x| f16::from_f32(x).to_le_bytes()).collect();
+                let halves: Vec<u8> = floats.flat_map(|x| self.half(x)).collect();
                 out.write_all(&halves)?;
             }
             Data::Bytes(bytes) => out.write_all(bytes)?,
@@ -190,9 +193,37 @@ impl Parts {
                 let model = model.ok_or_else(|| Error::invalid("a net without weights"))?;
                 let blob = model.blob(*at)?;
                 if half || !copy_as_stored(&blob, out)? {
-                    copy(&blob, blob.info().count(), half, out)?;
+                    self.copy(&blob, half, out)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn half(&self, value: f32) -> [u8; 2] {
+        let half = f16::from_f32(value);
+        if value.is_finite() && !half.is_finite() {
+            self.overflows.fetch_add(1, Ordering::Relaxed);
+        }
+        half.to_le_bytes()
+    }
+
+    /// The blob's values, some at a time.
+    fn copy(&self, blob: &StoredBlob<'_>, half: bool, out: &mut dyn Write) -> Result<()> {
+        let count = blob.info().count();
+        let mut values = vec![0_f32; CHUNK.min(count)];
+        let mut bytes = Vec::with_capacity(4 * values.len());
+        let mut first = 0;
+        while first < count {
+            let values = &mut values[..CHUNK.min(count - first)];
+            blob.read_values(Part::Data, first, values)?;
+            bytes.clear();
+            match half {
+                true => bytes.extend(values.iter().flat_map(|&x| self.half(x))),
+                false => bytes.extend(values.iter().flat_map(|x| x.to_le_bytes())),
+            }
+            out.write_all(&bytes)?;
+            first += values.len();
         }
         Ok(())
     }
@@ -209,25 +240,6 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     // Reading fails if the file has changed since it was opened.
     blob.read_values(Part::Data, 0, &mut [0_f32; 1][..info.count().min(1)])?;
     Ok(true)
-}
-
-/// The blob's values, some at a time.
-fn copy(blob: &StoredBlob<'_>, count: usize, half: bool, out: &mut dyn Write) -> Result<()> {
-    let mut values = vec![0_f32; CHUNK.min(count)];
-    let mut bytes = Vec::with_capacity(4 * values.len());
-    let mut first = 0;
-    while first < count {
-        let values = &mut values[..CHUNK.min(count - first)];
-        blob.read_values(Part::Data, first, values)?;
-        bytes.clear();
-        match half {
-            true => bytes.extend(values.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes())),
-            false => bytes.extend(values.iter().flat_map(|x| x.to_le_bytes())),
-        }
-        out.write_all(&bytes)?;
-        first += values.len();
-    }
-    Ok(())
 }
 
 /// A tensor's encoded message without its values, and whether they follow it.
