@@ -259,6 +259,10 @@ impl Build<'_, '_> {
                 if self.half {
                     places_fit(step.layer, shapes)?;
                 }
+                if let Some(shape) = shapes.tops.iter().find(|shape| shape.contains(&0)) {
+                    let text = format_args!("a blob without elements, {shape:?}");
+                    return Err(Error::unsupported(text));
+                }
                 self.precise(step, rule.full_precision, |build, bottoms, tops| {
                     build.emit(step, rule, shapes, bottoms, tops)
                 })?;

@@ -291,6 +291,16 @@ fn blobs_keep_their_names() {
     }
 }
 
+/// ONNX's operators take an axis of 0 for other things.
+#[test]
+fn blobs_without_elements_are_refused() {
+    let text = "input: 'd' input_shape { dim: 1 dim: 0 dim: 4 }
+                layer { name: 'f' type: 'Flatten' bottom: 'd' top: 'f' }";
+    let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+    let error = net.to_onnx(&OnnxOptions::default()).err().unwrap();
+    assert_eq!(error.to_string(), "layer 'f' (Flatten): a blob without elements, [1, 0]");
+}
+
 #[test]
 fn an_output_that_is_named_twice_is_there_once() {
     let outputs = vec!["b".to_owned(), "b".to_owned()];
