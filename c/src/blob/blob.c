@@ -84,10 +84,11 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
 
 /* Makes `*slot` point to `made` unless another thread was faster. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
-    sb_mem *first = sb__no_mem();
-    if (atomic_compare_exchange_strong_explicit(slot, &first, made, memory_order_acq_rel,
-                                                memory_order_acquire))
-        return made;
+    sb_mem *first = atomic_load_explicit(slot, memory_order_acquire);
+    while (sb__is_no_memory(first))
+        if (atomic_compare_exchange_weak_explicit(slot, &first, made, memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return made;
     sb_mem_release(made);
     return first;
 }

@@ -3,6 +3,7 @@
 #define SB_BLOB_BLOB_H
 
 #include "blob/load.h"
+#include "memory/mem.h"
 
 #include <syncblob/blob.h>
 
@@ -37,10 +38,16 @@ static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
+/* By its owners, of which every memory has one: the blob may be of another copy of the library in
+   the process, whose sb__no_memory lies elsewhere. */
+static inline bool sb__is_no_memory(const sb_mem *mem) {
+    return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
+}
+
 /* The memory if it was made already, else NULL. */
 static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
-    return mem == &sb__no_memory ? NULL : mem;
+    return sb__is_no_memory(mem) ? NULL : mem;
 }
 
 /* The memory, or sb__no_memory, also for a number that is no part. Branches, which cost less than a

@@ -97,7 +97,7 @@ uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
 
 static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     const sb_mem *mem = sb__blob_memory_or_none(blob, part);
-    return mem->bytes >= bytes || mem == &sb__no_memory;
+    return mem->bytes >= bytes || sb__is_no_memory(mem);
 }
 
 /* From the first on: they may be the blob's own. One by one: a caller that has just stored them did
