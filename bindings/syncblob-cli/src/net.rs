@@ -55,8 +55,12 @@ impl Listing {
     /// The net that a model carries; none, if that has no connections or is not a net.
     pub fn of_model(model: &Arc<Model>) -> Option<Self> {
         let mut options = options();
-        // What is a small part of the model: its blobs are read one by one.
-        (options.limits.size, options.limits.fields) = (2 << 20, 200_000);
+        // Small beside what `info` keeps of the layers of a large model.
+        let limits = &mut options.limits;
+        (limits.size, limits.fields, limits.layers) = (1 << 20, 50_000, 10_000);
+        if model.num_layers() > limits.layers {
+            return None;
+        }
         let net = Net::from_model(model.clone(), &options).ok()?;
         let is_net = net.layers().iter().any(|layer| !layer.bottoms().is_empty());
         is_net.then(|| Self::new(net))
