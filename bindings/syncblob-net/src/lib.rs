@@ -57,7 +57,7 @@ pub use error::{Error, ErrorKind, Problem, Result};
 pub use limits::Limits;
 pub use message::{Field, Message, Place, Value};
 pub use net::{Layer, Net, NetOptions, Shape};
-pub use onnx::{Dim, Mean, Onnx, OnnxOptions, Preprocessing, Sink};
+pub use onnx::{Dim, Mean, Onnx, OnnxOptions, Overflow, Preprocessing, Sink};
 pub use shapes::BlobShapes;
 pub use state_dict::{StateTensor, StateValues};
 pub use upgrade::Upgraded;

@@ -207,9 +207,7 @@ impl Net {
 
 /// What the file has otherwise than the net, as Python's warnings.
 fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
-    let overflows = onnx.overflows();
-    let overflow = (overflows > 0)
-        .then(|| format!("{overflows} weights are beyond the range of halves and became infinite"));
+    let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     for text in onnx.warnings().iter().chain(&overflow) {
         let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;

@@ -131,14 +131,10 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
         true => write_two(task, &target, &onnx, interrupt),
     }
     .map_err(writing)?;
-    if onnx.overflows() > 0 {
-        (task.note)(&overflow(&onnx));
+    if let Some(overflow) = onnx.overflow() {
+        (task.note)(&overflow);
     }
     Ok(None)
-}
-
-fn overflow(onnx: &Onnx) -> String {
-    format!("{} weights are beyond the range of halves and became infinite", onnx.overflows())
 }
 
 /// A line for each layer that cannot be converted, then what can be done.

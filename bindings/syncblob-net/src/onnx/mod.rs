@@ -12,7 +12,6 @@ mod write;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use syncblob::Model;
@@ -29,8 +28,8 @@ use self::proto::{
     Dimension, DimensionValue, GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto,
     TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
-pub use self::write::Sink;
-use self::write::{Parts, Plain};
+pub use self::write::{Overflow, Sink};
+use self::write::{Overflows, Parts, Plain};
 use crate::net::Shape;
 use crate::shapes::Inferred;
 use crate::{Error, Net, Result};
@@ -162,7 +161,7 @@ impl Net {
         let mut message = infos.message(&self.name, &graph, &ends)?;
         message.node = std::mem::take(&mut graph.nodes);
         let model = model_proto(self, options, custom);
-        let (half, overflows) = (options.half, AtomicU64::default());
+        let (half, overflows) = (options.half, Overflows::default());
         let parts = Parts { model, message, graph, half, overflows };
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
@@ -219,9 +218,9 @@ impl Onnx {
         &self.warnings
     }
 
-    /// How many weights were finite and became infinite as halves, in all that was written so far.
-    pub fn overflows(&self) -> u64 {
-        self.parts.overflows.load(Ordering::Relaxed)
+    /// Weights that are beyond the range of halves, in all that was written so far.
+    pub fn overflow(&self) -> Option<Overflow> {
+        self.parts.overflows.get()
     }
 
     /// Names and shapes of the inputs.

@@ -311,11 +311,13 @@ fn an_output_that_is_named_twice_is_there_once() {
 
 #[test]
 fn numbers_that_become_infinite_as_halves_are_counted() {
-    let layers = "layer { type: 'Power' bottom: 'data' top: 'b' power_param { shift: 1e6 } }";
-    for (half, wanted) in [(false, 0), (true, 1)] {
+    let layers = "layer { name: 'p' type: 'Power' bottom: 'data' top: 'b'
+        power_param { scale: 2 shift: 1e6 } }";
+    for (half, wanted) in [(false, None), (true, Some(1))] {
         let onnx = net(layers).to_onnx(&OnnxOptions { half, ..OnnxOptions::default() }).unwrap();
         onnx.to_bytes().unwrap();
-        assert_eq!(onnx.overflows(), wanted);
+        let found = onnx.overflow().map(|overflow| (overflow.values, overflow.tensor));
+        assert_eq!(found, wanted.map(|values| (values, "p/constant.1".to_owned())));
     }
 }
 

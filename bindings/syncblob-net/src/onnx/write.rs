@@ -1,8 +1,11 @@
 //! The file: nodes and names as one small message, the tensors behind it, each streamed from where
 //! its values are. So the memory that it takes does not grow with the weights.
 
+use std::cell::Cell;
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 use half::f16;
 use prost::encoding::{encode_key, encode_varint, encoded_len_varint, WireType};
@@ -65,8 +68,49 @@ pub(super) struct Parts {
     pub graph: Graph,
     /// Whether floating-point tensors become halves.
     pub half: bool,
-    /// How many finite values became infinite as halves.
-    pub overflows: AtomicU64,
+    pub overflows: Overflows,
+}
+
+/// The finite values that became infinite as halves, in all that was written so far.
+#[derive(Debug, Default)]
+pub(super) struct Overflows {
+    values: AtomicU64,
+    first: OnceLock<String>,
+}
+
+impl Overflows {
+    fn add(&self, tensor: &str, values: u64) {
+        if values > 0 {
+            self.values.fetch_add(values, Ordering::Relaxed);
+            self.first.get_or_init(|| tensor.to_owned());
+        }
+    }
+
+    pub fn get(&self) -> Option<Overflow> {
+        let tensor = self.first.get()?.clone();
+        Some(Overflow { values: self.values.load(Ordering::Relaxed), tensor })
+    }
+}
+
+/// Weights that are beyond the range of halves; its [`Display`](fmt::Display) is a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overflow {
+    /// How many values were finite and became infinite.
+    pub values: u64,
+    /// The name of the first tensor that has one.
+    pub tensor: String,
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (values, tensor) = (self.values, self.tensor.escape_default());
+        write!(
+            f,
+            "{values} values, the first of them in '{tensor}', are beyond the range of halves and \
+             became infinite"
+        )
+    }
 }
 
 /// Where values are beside the message: the file's name, and the offset of each tensor that is there.
@@ -181,11 +225,12 @@ impl Parts {
         out: &mut dyn Sink,
     ) -> Result<()> {
         let half = self.data_type(tensor) == DataType::Float16;
+        let overflows = Cell::new(0);
         match &tensor.data {
             Data::Bytes(bytes) if half => {
                 let floats =
                     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-                let halves: Vec<u8> = floats.flat_map(|x| self.half(x)).collect();
+                let halves: Vec<u8> = floats.flat_map(|x| as_half(x, &overflows)).collect();
                 out.write_all(&halves)?;
             }
             Data::Bytes(bytes) => out.write_all(bytes)?,
@@ -193,40 +238,41 @@ impl Parts {
                 let model = model.ok_or_else(|| Error::invalid("a net without weights"))?;
                 let blob = model.blob(*at)?;
                 if half || !copy_as_stored(&blob, out)? {
-                    self.copy(&blob, half, out)?;
+                    copy(&blob, half.then_some(&overflows), out)?;
                 }
             }
         }
+        self.overflows.add(self.graph.name(tensor.value), overflows.get());
         Ok(())
     }
+}
 
-    fn half(&self, value: f32) -> [u8; 2] {
-        let half = f16::from_f32(value);
-        if value.is_finite() && !half.is_finite() {
-            self.overflows.fetch_add(1, Ordering::Relaxed);
-        }
-        half.to_le_bytes()
+fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
+    let half = f16::from_f32(value);
+    if value.is_finite() && !half.is_finite() {
+        overflows.set(overflows.get() + 1);
     }
+    half.to_le_bytes()
+}
 
-    /// The blob's values, some at a time.
-    fn copy(&self, blob: &StoredBlob<'_>, half: bool, out: &mut dyn Write) -> Result<()> {
-        let count = blob.info().count();
-        let mut values = vec![0_f32; CHUNK.min(count)];
-        let mut bytes = Vec::with_capacity(4 * values.len());
-        let mut first = 0;
-        while first < count {
-            let values = &mut values[..CHUNK.min(count - first)];
-            blob.read_values(Part::Data, first, values)?;
-            bytes.clear();
-            match half {
-                true => bytes.extend(values.iter().flat_map(|&x| self.half(x))),
-                false => bytes.extend(values.iter().flat_map(|x| x.to_le_bytes())),
-            }
-            out.write_all(&bytes)?;
-            first += values.len();
+/// The blob's values, some at a time; halves, if it counts what they cannot hold.
+fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
+    let count = blob.info().count();
+    let mut values = vec![0_f32; CHUNK.min(count)];
+    let mut bytes = Vec::with_capacity(4 * values.len());
+    let mut first = 0;
+    while first < count {
+        let values = &mut values[..CHUNK.min(count - first)];
+        blob.read_values(Part::Data, first, values)?;
+        bytes.clear();
+        match halves {
+            Some(overflows) => bytes.extend(values.iter().flat_map(|&x| as_half(x, overflows))),
+            None => bytes.extend(values.iter().flat_map(|x| x.to_le_bytes())),
         }
-        Ok(())
+        out.write_all(&bytes)?;
+        first += values.len();
     }
+    Ok(())
 }
 
 /// Whether the sink has copied the values from the model's file.
