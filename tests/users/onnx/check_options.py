@@ -98,9 +98,39 @@ def check_halves(program, row, net, wanted):
 def batches(program):
     for row, case, _ in cases_of_layers((*MAY_BE_REFUSED, *NO_BATCH)):
         yield case.name, lambda row=row, case=case: check_batch(program, case.net, row in FIXED_BATCH)
+    for name, net in multiples():
+        yield name, lambda net=net: check_batch(program, net, False)
     kept = whole.Kept.read()
     for name in NETS if whole.DATA.exists() else ():
         yield name, lambda name=name: check_batch(program, WholeNet(name, kept), False)
+
+
+def multiples():
+    """Nets with axes that are several batches long: a runtime that takes them for one reuses memory
+    that is too small."""
+    for kind, parameters in (("Concat", {"concat_param": {"axis": 0}}), ("Tile", {"tile_param": {"axis": 0, "tiles": 2}})):
+        net = Net()
+        net.input("data", Draw("multiples", 0).numbers([2, 4]))
+        net.layer("ReLU", "data", "a")
+        net.layer(kind, ["a", "a"] if kind == "Concat" else "a", "b", **parameters)
+        net.layer("TanH", "b", "out")
+        yield kind, net
+    yield "heads", heads()
+
+
+def heads():
+    """Scores of two maps, one row a place, as detectors of text have them."""
+    net = Net()
+    net.input("data", Draw("multiples", 1).numbers([1, 2, 8, 8]))
+    net.layer("Pooling", "data", "pool", pooling_param={"kernel_size": 2, "stride": 2})
+    for map_name in ("data", "pool"):
+        rows = net.layer("Permute", map_name, f"{map_name}_p", permute_param={"order": [0, 2, 3, 1]})
+        rows = net.layer("Reshape", rows, f"{map_name}_r", reshape_param={"shape": {"dim": [-1, 2]}})
+        rows = net.layer("Softmax", rows, f"{map_name}_s")
+        rows = net.layer("Power", rows, f"{map_name}_q", power_param={"scale": 2, "shift": 1})
+        net.layer("Slice", rows, [f"{map_name}_0", f"{map_name}_1"], slice_param={"axis": 1})
+    net.layer("Concat", ["data_1", "pool_1"], "out", concat_param={"axis": 0})
+    return net
 
 
 class WholeNet:

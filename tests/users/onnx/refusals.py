@@ -59,3 +59,9 @@ def rows():
     yield "a mean of two channels", rectified(1, 3, 4, 4), ["--mean", "1,2"], ["[2, 1, 1]", "[1, 3, 4, 4]"]
     yield "a batch of none", rectified(1, 3, 4, 4), ["--batch", "0"], ["0"]
     yield "an input that is none", rectified(1, 3, 4, 4), ["--input", "other=1x3x4x4"], ["other"]
+    for option, value in (("--mean", "1,2,3"), ("--scale", "2"), ("--swap-rb", None)):
+        words = [option] if value is None else [option, value]
+        yield f"{option} of no image", rectified(3, 4, 4), words, ["'data'", "[3, 4, 4]"]
+    for option, value in (("--mean", "1,nan,3"), ("--scale", "inf")):
+        yield f"{option} {value}", rectified(1, 3, 4, 4), [option, value], ["not finite"]
+    yield "no elements", rectified(1, 3, 0, 4), [], ["without elements", "[1, 3, 0, 4]"]
