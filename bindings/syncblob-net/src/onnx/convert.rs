@@ -259,7 +259,8 @@ impl Build<'_, '_> {
                 if self.half {
                     places_fit(step.layer, shapes)?;
                 }
-                if let Some(shape) = shapes.tops.iter().find(|shape| shape.contains(&0)) {
+                let mut around = shapes.bottoms.iter().chain(&shapes.tops);
+                if let Some(shape) = around.find(|shape| shape.contains(&0)) {
                     let text = format_args!("a blob without elements, {shape:?}");
                     return Err(Error::unsupported(text));
                 }

@@ -294,11 +294,16 @@ fn blobs_keep_their_names() {
 /// ONNX's operators take an axis of 0 for other things.
 #[test]
 fn blobs_without_elements_are_refused() {
-    let text = "input: 'd' input_shape { dim: 1 dim: 0 dim: 4 }
-                layer { name: 'f' type: 'Flatten' bottom: 'd' top: 'f' }";
-    let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
-    let error = net.to_onnx(&OnnxOptions::default()).err().unwrap();
-    assert_eq!(error.to_string(), "layer 'f' (Flatten): a blob without elements, [1, 0]");
+    for layer_type in ["Flatten", "Reduction"] {
+        let text = format!(
+            "input: 'd' input_shape {{ dim: 1 dim: 0 dim: 4 }}
+             layer {{ name: 'f' type: '{layer_type}' bottom: 'd' top: 'f' }}"
+        );
+        let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+        let error = net.to_onnx(&OnnxOptions::default()).err().unwrap();
+        let wanted = format!("layer 'f' ({layer_type}): a blob without elements, [1, 0, 4]");
+        assert_eq!(error.to_string(), wanted);
+    }
 }
 
 #[test]
