@@ -38,8 +38,7 @@ impl Inputs {
         }
         inputs.replace(layers, &options.inputs)?;
         if let Some(batch) = options.batch {
-            let shapes = inputs.known.iter_mut().map(|input| &mut input.1);
-            shapes.filter_map(|shape| shape.first_mut()).for_each(|first| *first = batch);
+            resize_batch(inputs.known.iter_mut().map(|input| &mut input.1), |_| batch);
         }
         Ok(inputs)
     }
@@ -137,6 +136,18 @@ impl Inputs {
 
 pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
+}
+
+/// Changes the batch: the first axis of the first input, and of each input whose first axis is as
+/// long.
+pub(crate) fn resize_batch<'s>(
+    shapes: impl Iterator<Item = &'s mut Shape>,
+    size: impl Fn(i64) -> i64,
+) {
+    let mut shapes = shapes.peekable();
+    let batch = shapes.peek().and_then(|shape| shape.first().copied());
+    let firsts = shapes.filter_map(|shape| shape.first_mut());
+    firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
 /// Whether the layer only brings data: it reads no blob and has no rule.

@@ -97,7 +97,8 @@ pub struct NetOptions {
     /// Shapes of inputs, by name. They replace those of the net, and are needed where the net gives
     /// none.
     pub inputs: Vec<(String, Shape)>,
-    /// The first dimension of all inputs; `None`: as the net has it.
+    /// The size of the batch: the first axis of the first input, and of each input whose first axis
+    /// is as long; `None`: as the net has it.
     pub batch: Option<i64>,
     /// Whether an input may have no shape: see [`Net::open_inputs`]. Else it is an error.
     pub open_inputs: bool,

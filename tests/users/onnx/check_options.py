@@ -108,11 +108,12 @@ def batches(program):
 def multiples():
     """Nets with axes that are several batches long: a runtime that takes them for one reuses memory
     that is too small."""
-    for kind, parameters in (("Concat", {"concat_param": {"axis": 0}}), ("Tile", {"tile_param": {"axis": 0, "tiles": 2}})):
+    for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
+                                      ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = Net()
         net.input("data", Draw("multiples", 0).numbers([2, 4]))
         net.layer("ReLU", "data", "a")
-        net.layer(kind, ["a", "a"] if kind == "Concat" else "a", "b", **parameters)
+        net.layer(kind, bottoms, "b", **parameters)
         net.layer("TanH", "b", "out")
         yield kind, net
     yield "heads", heads()
@@ -151,16 +152,16 @@ def check_batch(program, net, may_be_refused):
             return
         raise
     check_model(model)
+    batch = next(iter(net.inputs.values())).shape[:1]
     for size in (1, 3):
-        inputs = {name: of_size(array, size) for name, array in net.inputs.items()}
+        inputs = {name: of_size(array, size) if array.ndim and array.shape[:1] == batch else array
+                  for name, array in net.inputs.items()}
         fixed = program.convert(net, "--batch", size)
         compare(run_model(model, inputs), run_model(fixed, inputs), net.detections)
 
 
 def of_size(array, size):
     """As many items, each another."""
-    if array.ndim == 0:
-        return array
     items = [array[at % len(array)] * numpy.float32(1 - at / 8) for at in range(size)]
     return numpy.stack(items)
 

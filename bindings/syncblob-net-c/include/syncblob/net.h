@@ -55,7 +55,8 @@ typedef struct sb_net_options {
     const sb_text *stages;
     /** stages here */
     int64_t num_stages;
-    /** the first dimension of all inputs; 0: as the net has it */
+    /** the size of the batch, which is the first axis of the first input and of each input whose
+     * first axis is as long; 0: as the net has it */
     int64_t batch;
     /** the level that layers' rules are compared with */
     int32_t level;

@@ -118,10 +118,25 @@ fn inputs_come_from_layers_and_options() {
 }
 
 #[test]
-fn a_batch_is_the_first_dimension_of_all_inputs() {
+fn a_batch_is_the_first_axis_of_inputs_that_are_as_long() {
     let options = NetOptions { batch: Some(7), ..NetOptions::default() };
-    let net = Net::from_prototxt(IN.as_bytes(), &options).unwrap();
-    assert_eq!(net.inputs(), [("d".to_owned(), vec![7, 4])]);
+    for (dims, wanted) in [
+        (&["1, 4"][..], "d0 [7, 4]"),
+        (&["1, 4", "300, 5", "1, 3"], "d0 [7, 4] d1 [300, 5] d2 [7, 3]"),
+        (&["2", "1"], "d0 [7] d1 [1]"),
+        (&["", "1"], "d0 [] d1 [1]"),
+    ] {
+        let input = |(at, dims): (usize, &&str)| {
+            format!(
+                "layer {{ name: 'i{at}' type: 'Input' top: 'd{at}'
+                 input_param {{ shape {{ dim: [{dims}] }} }} }}"
+            )
+        };
+        let text: String = dims.iter().enumerate().map(input).collect();
+        let net = Net::from_prototxt(text.as_bytes(), &options).unwrap();
+        let found = net.inputs().iter().map(|(name, shape)| format!("{name} {shape:?}"));
+        assert_eq!(found.collect::<Vec<_>>().join(" "), wanted);
+    }
 }
 
 /// Layers that read an input and labels; the layers that remain; the outputs.

@@ -30,6 +30,7 @@ use self::proto::{
 };
 pub use self::write::{Overflow, Sink};
 use self::write::{Overflows, Parts, Plain};
+use crate::inputs::resize_batch;
 use crate::net::Shape;
 use crate::shapes::Inferred;
 use crate::{Error, Net, Result};
@@ -166,8 +167,7 @@ impl Net {
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
-    /// The shapes where the batch is one larger: the first axis of the first input, and of each
-    /// input whose first axis is as long.
+    /// The shapes where the batch is one larger.
     fn with_larger_batch<'a>(
         &self,
         inputs: &[Shape],
@@ -175,9 +175,7 @@ impl Net {
         name: &'a str,
     ) -> Result<Larger<'a>> {
         let mut inputs = inputs.to_vec();
-        let batch = batch(&inputs);
-        let firsts = inputs.iter_mut().filter_map(|shape| shape.first_mut());
-        firsts.filter(|first| Some(**first) == batch).for_each(|first| *first += 1);
+        resize_batch(inputs.iter_mut(), |size| size + 1);
         let (layers, problems) = self.infer(&inputs, &mut custom.settled());
         match problems.is_empty() {
             true => Ok((inputs, layers, name)),
