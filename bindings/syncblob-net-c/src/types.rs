@@ -35,7 +35,8 @@ pub struct sb_net_options {
     pub stages: *const sb_text,
     /// stages here
     pub num_stages: i64,
-    /// the first dimension of all inputs; 0: as the net has it
+    /// the size of the batch, which is the first axis of the first input and of each input whose
+    /// first axis is as long; 0: as the net has it
     pub batch: i64,
     /// the level that layers' rules are compared with
     pub level: i32,

@@ -30,8 +30,9 @@ use crate::{bytes, plain, tensor};
 /// blobs as they are now.
 ///
 /// `inputs` are shapes of inputs by name. They replace what the net says; a net that a model
-/// carries rarely says any. `batch` is the first dimension of all inputs. `level` and `stages` are
-/// what the layers' rules for inclusion are compared with.
+/// carries rarely says any. `batch` is the size of the first axis of the first input, and of each
+/// input whose first axis is as long. `level` and `stages` are what the layers' rules for inclusion
+/// are compared with.
 ///
 /// >>> net = Net(b'''
 /// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8

@@ -30,6 +30,9 @@ pub struct NetArguments {
     outputs: Vec<String>,
 
     /// The size of the batch; a name for one that has no fixed size
+    ///
+    /// The batch is the first axis of the first input, and of each input whose first axis is as
+    /// long.
     #[arg(long, value_name = "N|NAME", value_parser = batch)]
     batch: Option<Batch>,
 
