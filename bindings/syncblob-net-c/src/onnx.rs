@@ -172,7 +172,7 @@ unsafe fn preprocessing(given: &sb_onnx_options) -> Result<Preprocessing> {
     preprocessing.swap_rb = flag(given.swap_rb, "swap_rb")?;
     preprocessing.scale = Some(given.scale).filter(|&scale| scale != 0.0);
     // SAFETY: as promised.
-    let values = unsafe { list(given.mean, given.num_mean, "mean")? }.to_vec();
+    let values = unsafe { list(given.mean, given.num_mean, "numbers of a mean")? }.to_vec();
     preprocessing.mean = match (given.mean_height, given.mean_width) {
         _ if values.is_empty() => None,
         (0, 0) => Some(Mean::Channels(values)),

@@ -150,9 +150,8 @@ pub unsafe fn object<'a, T>(pointer: *const T, what: &str) -> Result<&'a T> {
 /// `pointer` is NULL or points to `count` elements that live as long as the result.
 pub unsafe fn list<'a, T>(pointer: *const T, count: i64, what: &str) -> Result<&'a [T]> {
     let most = isize::MAX as usize / size_of::<T>().max(1);
-    let count = usize::try_from(count).ok().filter(|&count| count <= most);
-    match count {
-        None => Err(Failure::argument(format!("there are no as many {what}"))),
+    match usize::try_from(count).ok().filter(|&count| count <= most) {
+        None => Err(Failure::argument(format!("{count} {what}"))),
         Some(0) => Ok(&[]),
         Some(_) if pointer.is_null() => Err(Failure::null(what)),
         // SAFETY: as promised.

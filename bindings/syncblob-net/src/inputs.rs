@@ -38,6 +38,9 @@ impl Inputs {
         }
         inputs.replace(layers, &options.inputs)?;
         if let Some(batch) = options.batch {
+            if !is_given(batch) {
+                return Err(Error::argument(format_args!("a batch of {batch}")));
+            }
             resize_batch(inputs.known.iter_mut().map(|input| &mut input.1), |_| batch);
         }
         Ok(inputs)
@@ -66,6 +69,11 @@ impl Inputs {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         for (name, shape) in shapes {
             let shown = name.escape_default();
+            if !shape.iter().all(|&dim| is_given(dim)) {
+                return Err(Error::argument(format_args!(
+                    "the shape {shape:?} for '{shown}': dimensions are from 1 to 2147483647"
+                )));
+            }
             if let Some(input) = self.known.iter_mut().find(|input| input.0 == *name) {
                 input.1.clone_from(shape);
             } else if made.contains(name) {
@@ -132,6 +140,11 @@ impl Inputs {
             )),
         }
     }
+}
+
+/// Whether an option may give it as a dimension.
+fn is_given(dim: i64) -> bool {
+    (1..=i64::from(i32::MAX)).contains(&dim)
 }
 
 pub(crate) fn twice(top: &str) -> String {

@@ -118,6 +118,20 @@ fn inputs_come_from_layers_and_options() {
 }
 
 #[test]
+fn dimensions_that_no_blob_has_are_arguments_errors() {
+    let text = b"input: 'd' input_shape { dim: 1 dim: 3 }
+        layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }";
+    for dim in [-1, 0, 1 << 31] {
+        let batch = NetOptions { batch: Some(dim), ..NetOptions::default() };
+        let inputs = vec![("d".into(), vec![1, dim])];
+        for options in [batch, NetOptions { inputs, ..NetOptions::default() }] {
+            let error = Net::from_prototxt(text, &options).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Argument, "{options:?}: {error}");
+        }
+    }
+}
+
+#[test]
 fn a_batch_is_the_first_axis_of_inputs_that_are_as_long() {
     let options = NetOptions { batch: Some(7), ..NetOptions::default() };
     for (dims, wanted) in [
