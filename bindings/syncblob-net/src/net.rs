@@ -10,7 +10,7 @@ use crate::filter::State;
 use crate::inputs::{twice, Inputs};
 use crate::message::{Message, Value};
 use crate::upgrade::Upgraded;
-use crate::weights::Stored;
+use crate::weights::{check_format, Stored};
 use crate::{training, Error, Limits, Result};
 
 /// The shape of a blob.
@@ -159,6 +159,7 @@ impl Net {
     /// As [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if the
     /// model's file cannot be read.
     pub fn from_model(model: Arc<Model>, options: &NetOptions) -> Result<Self> {
+        check_format(&model)?;
         let upgraded = Upgraded::from_model(&model, &options.limits)?;
         Self::from_message(upgraded, options)?.with_weights(model)
     }

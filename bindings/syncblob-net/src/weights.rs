@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use syncblob::{BlobAt, Model};
+use syncblob::{BlobAt, Format, Model};
 
 use crate::layers::count;
 use crate::message::Message;
@@ -38,8 +38,10 @@ impl Net {
     /// [`to_onnx`](Net::to_onnx) compares the blobs' shapes with those that the layers need.
     ///
     /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that holds no net;
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
+        check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
         for (at, layer) in self.layers.iter().enumerate() {
             first.entry(&layer.name).or_insert(at);
@@ -116,6 +118,18 @@ impl Stored {
         }
         Ok(())
     }
+}
+
+/// Refuses a file that holds no net.
+pub(crate) fn check_format(model: &Model) -> Result<()> {
+    let what = match model.format() {
+        Format::Caffemodel => return Ok(()),
+        Format::Blob => "one blob, such as a mean",
+        Format::BlobVector => "a list of blobs",
+        Format::Solverstate => "the state of a solver",
+        _ => "of another format",
+    };
+    Err(Error::unsupported(format_args!("the model is no net: it is {what}")))
 }
 
 /// Caffe's rule: an old message's four dimensions may be a shape with fewer axes and ones before.

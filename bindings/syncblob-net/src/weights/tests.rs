@@ -4,7 +4,7 @@ use syncblob::{Blob, Format, Model, Payload};
 
 use super::same_shape;
 use crate::onnx::Custom;
-use crate::{Error, Net, NetOptions, Result};
+use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
 /// A model of layers with blobs of these shapes, which hold the layer's number.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
@@ -100,6 +100,22 @@ fn weights_that_do_not_fit_are_refused() {
 fn a_second_layer_of_a_name_has_no_weights() {
     let error = infer(&net(&[("a", ""), ("a", "")], model(&[("a", BLOB)]))).unwrap_err();
     assert_eq!(error.to_string(), "layer 'a' (Convolution): the model has no layer of this name");
+}
+
+#[test]
+fn a_model_that_is_no_net_is_refused() {
+    for (format, reason) in [
+        (Format::Blob, "the model is no net: it is one blob, such as a mean"),
+        (Format::BlobVector, "the model is no net: it is a list of blobs"),
+        (Format::Solverstate, "the model is no net: it is the state of a solver"),
+    ] {
+        let model = Arc::new(Model::create(format).unwrap());
+        for text in [Some(&b"input: 'd' input_shape { dim: 1 }"[..]), None] {
+            let error = Net::open(text, Some(Arc::clone(&model)), &NetOptions::default());
+            let error = error.unwrap_err();
+            assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unsupported, reason.into()));
+        }
+    }
 }
 
 #[test]
