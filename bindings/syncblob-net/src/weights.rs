@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use syncblob::{BlobAt, Format, Model};
 
-use crate::layers::count;
+use crate::layers::{count, fill};
 use crate::message::Message;
 use crate::net::{Layer, Net, Shape};
 use crate::onnx::Weights;
@@ -22,6 +22,8 @@ pub(crate) struct Stored {
     forms: Vec<Form>,
     /// Where the layer's blobs are: its own, and those that it shares.
     blobs: Vec<BlobAt>,
+    /// Whether a layer before it has its name, and with it the model's weights.
+    taken: bool,
 }
 
 /// Properties of a blob of the model.
@@ -55,14 +57,29 @@ impl Net {
                 None => {}
             }
         }
+        share(&self.layers, &mut stored);
+        for (at, stored) in stored.iter_mut().enumerate() {
+            stored.taken = first.get(&*self.layers[at].name).is_some_and(|&first| first != at);
+        }
         for name in unknown {
             let name = name.escape_default();
             self.warn(format!("the net has no layer '{name}': the model's was left out"));
         }
-        share(&self.layers, &mut stored);
-        self.model = Some(model);
         self.stored = stored;
+        self.model = Some(model);
+        self.warn_of_filled();
         Ok(self)
+    }
+
+    /// Reports the layers that the model lacks, and what is there in place of their weights.
+    fn warn_of_filled(&mut self) {
+        for (at, needed) in self.shapes().weights.iter().enumerate() {
+            let (layer, stored) = (&self.layers[at], &self.stored[at]);
+            if stored.lacks(needed.len()) && stored.check_fillers(layer, needed.len()).is_ok() {
+                let why = stored.why();
+                self.warn(format!("{layer}: {why}: it has what its fillers make"));
+            }
+        }
     }
 
     /// The weights of a layer, if the net has any.
@@ -72,8 +89,11 @@ impl Net {
     }
 
     /// Checks the shapes of a layer's blobs in the model.
-    pub(crate) fn check_weights(&self, layer: usize, needed: &[Shape]) -> Result<()> {
-        match self.stored.get(layer) {
+    pub(crate) fn check_weights(&self, at: usize, needed: &[Shape]) -> Result<()> {
+        match self.stored.get(at) {
+            Some(stored) if stored.lacks(needed.len()) => {
+                stored.check_fillers(&self.layers[at], needed.len())
+            }
             Some(stored) => stored.check(needed),
             None => Ok(()),
         }
@@ -94,10 +114,33 @@ impl Stored {
         Ok(stored)
     }
 
-    fn check(&self, needed: &[Shape]) -> Result<()> {
-        if self.layer.is_none() && self.blobs.len() < needed.len() {
-            return Err(Error::invalid("the model has no layer of this name"));
+    /// Whether the model has no layer for it, nor all of its blobs under names that it shares.
+    fn lacks(&self, needed: usize) -> bool {
+        self.layer.is_none() && self.blobs.len() < needed
+    }
+
+    fn why(&self) -> &'static str {
+        match self.taken {
+            true => "the model's weights belong to the first layer of this name",
+            false => "the model has no weights for it",
         }
+    }
+
+    /// Checks that what the model lacks is what fillers make, always the same.
+    fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
+        let (why, lacking) = (self.why(), self.blobs.len()..needed);
+        if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
+            return Err(Error::invalid(format_args!("{why}, nor for those that share its blobs")));
+        }
+        for index in lacking {
+            if let Err(reason) = fill::filler(layer, index, needed) {
+                return Err(Error::invalid(format_args!("{why}, and {reason}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, needed: &[Shape]) -> Result<()> {
         if self.layer.is_some() && self.shapes.len() != needed.len() {
             let (has, needs) = (self.shapes.len(), needed.len());
             return Err(Error::invalid(format_args!(

@@ -42,7 +42,8 @@ def several():
 def rows():
     weights, biases = (2, 3, 3, 3), (2,)
     layer = "layer 'the_layer'"
-    yield "no weights", convolution(), [], [layer, "Convolution", "the model has no layer of this name"]
+    yield "no weights", convolution(weight_filler={"type": "xavier"}), [], [
+        layer, "Convolution", "the model has no weights for it, and its filler is random"]
     yield "no bias", convolution(weights), [], [layer, "1 blobs", "needs 2"]
     yield "a bias too many", convolution(weights, biases, bias_term=False), [], [layer, "2 blobs", "needs 1"]
     yield "weights of another shape", convolution((2, 4, 3, 3), biases), [], [

@@ -16,6 +16,7 @@ mod detection_output;
 mod dropout;
 mod eltwise;
 mod embed;
+pub(crate) mod fill;
 mod im2col;
 mod inner_product;
 mod interp;

@@ -4,7 +4,7 @@ use syncblob::BlobAt;
 
 use super::graph::{Data, Graph, Node, Value};
 use super::proto::DataType;
-use crate::layers::Setup;
+use crate::layers::{fill, Setup};
 use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
@@ -41,6 +41,10 @@ pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));
     &name[..end.unwrap_or_default()]
+}
+
+fn little_endian(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 impl Emit<'_> {
@@ -89,9 +93,12 @@ impl Emit<'_> {
 
     /// The same with another shape of as many elements.
     pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
-        let at = self.place_of(index)?.1;
+        let data = match self.place_of(index)? {
+            Some((_, at)) => Data::Stored(at),
+            None => Data::Bytes(little_endian(&self.filled(index)?)),
+        };
         let wish = format!("{}.{index}", short(&self.layer.name));
-        Ok(self.graph.initializer(wish, DataType::Float, dims, Data::Stored(at)))
+        Ok(self.graph.initializer(wish, DataType::Float, dims, data))
     }
 
     /// All of the layer's own blobs.
@@ -101,22 +108,29 @@ impl Emit<'_> {
 
     /// The values of one of the layer's own blobs, for what is computed of them.
     pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
-        let (model, at) = self.place_of(index)?;
-        Ok(model.load::<f32>(at)?.data()?.to_vec())
+        match self.place_of(index)? {
+            Some((model, at)) => Ok(model.load::<f32>(at)?.data()?.to_vec()),
+            None => self.filled(index),
+        }
     }
 
-    fn place_of(&self, index: usize) -> Result<(&syncblob::Model, BlobAt)> {
+    /// Where the model has a blob, if it has it.
+    fn place_of(&self, index: usize) -> Result<Option<(&syncblob::Model, BlobAt)>> {
         let weights = self.weights.ok_or_else(|| Error::invalid("the layer needs weights"))?;
-        let at = weights.blobs.get(index).ok_or_else(|| {
-            Error::invalid(format_args!("the model has no blob {index} for the layer"))
+        Ok(weights.blobs.get(index).map(|at| (weights.model, *at)))
+    }
+
+    fn filled(&self, index: usize) -> Result<Vec<f32>> {
+        let filler = fill::filler(self.layer, index, self.blob_shapes.len());
+        let filler = filler.map_err(|why| {
+            Error::invalid(format_args!("the model has no blob {index} for the layer, and {why}"))
         })?;
-        Ok((weights.model, *at))
+        fill::values(&filler, &self.blob_shapes[index])
     }
 
     /// A tensor of numbers.
     pub fn floats(&mut self, dims: &[i64], values: &[f32]) -> Value {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.constant(DataType::Float, dims, bytes)
+        self.constant(DataType::Float, dims, little_endian(values))
     }
 
     /// A number without axes.

@@ -24,9 +24,13 @@ fn net(layers: &[(&str, &str)], model: Arc<Model>) -> Net {
         dim: 1 dim: 4 dim: 8 dim: 8 } } }"
         .to_owned();
     for (name, more) in layers {
+        let (filler, param) = match more.starts_with("weight_filler") {
+            true => (*more, ""),
+            false => ("", *more),
+        };
         text += &format!(
-            "layer {{ name: '{name}' type: 'Convolution' bottom: 'd' top: '{name}/{}'
-             convolution_param {{ num_output: 2 kernel_size: 1 bias_term: false }} {more} }}",
+            "layer {{ name: '{name}' type: 'Convolution' bottom: 'd' top: '{name}/{}' {param}
+             convolution_param {{ num_output: 2 kernel_size: 1 bias_term: false {filler} }} }}",
             text.len()
         );
     }
@@ -85,7 +89,6 @@ fn shared_blobs_are_those_that_caffe_copies_last() {
 fn weights_that_do_not_fit_are_refused() {
     let short: &[&[usize]] = &[&[2, 4, 1]];
     let refused = [
-        (model(&[]), "the model has no layer of this name"),
         (model(&[("a", &[])]), "the model has 0 blobs for it, and it needs 1"),
         (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, and it needs 1"),
         (model(&[("a", short)]), "its blob 0 is [2, 4, 1] in the model, and it needs [2, 4, 1, 1]"),
@@ -96,10 +99,44 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
+/// What the first parameters of a second layer "a" say; the problem, if it cannot be converted.
 #[test]
-fn a_second_layer_of_a_name_has_no_weights() {
-    let error = infer(&net(&[("a", ""), ("a", "")], model(&[("a", BLOB)]))).unwrap_err();
-    assert_eq!(error.to_string(), "layer 'a' (Convolution): the model has no layer of this name");
+fn layers_that_the_model_lacks_have_what_their_fillers_make() {
+    let filler = |text: &str| format!("weight_filler {{ {text} }}");
+    for (text, problem) in [
+        ("type: 'constant' value: 2", None),
+        ("", None),
+        ("type: 'bilinear'", None),
+        ("type: 'xavier'", Some("its filler is random")),
+        ("type: 'msra'", Some("its filler is random")),
+    ] {
+        for (name, why) in [
+            ("b", "the model has no weights for it"),
+            ("a", "the model's weights belong to the first layer of this name"),
+        ] {
+            let net = net(&[("a", ""), (name, &filler(text))], model(&[("a", BLOB)]));
+            let layer = format!("layer '{name}' (Convolution)");
+            match (infer(&net), problem) {
+                (Ok(()), None) => {
+                    let warning = format!("{layer}: {why}: it has what its fillers make");
+                    assert_eq!(net.warnings(), [warning], "{text}");
+                }
+                (Err(error), Some(problem)) => {
+                    assert_eq!(error.to_string(), format!("{layer}: {why}, and {problem}"));
+                    assert_eq!(net.warnings(), [""; 0]);
+                }
+                (result, _) => panic!("{text}: {result:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn blobs_that_nobody_in_the_model_has_are_not_shared() {
+    let named = "param { name: 'w' }";
+    let error = infer(&net(&[("a", named), ("b", named)], model(&[]))).unwrap_err();
+    let reason = "the model has no weights for it, nor for those that share its blobs";
+    assert_eq!(error.problems()[0].reason, reason);
 }
 
 #[test]
