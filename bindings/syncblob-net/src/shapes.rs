@@ -21,9 +21,11 @@ pub(crate) struct LayerShapes {
 pub(crate) enum Inferred {
     /// By the layer's rule.
     Rule(LayerShapes),
+    /// Only the tops, of a layer that cannot be converted.
+    Tops(Vec<Shape>),
     /// Of a layer that is written as it is: its tops, as far as they are known.
     Custom(Vec<Option<Shape>>),
-    /// Nothing: the layer, or one before it, cannot be converted.
+    /// Nothing: the layer, or one before it, has no shapes.
     Nothing,
 }
 
@@ -32,6 +34,7 @@ impl Inferred {
     pub fn top(&self, top: usize) -> Option<&Shape> {
         match self {
             Self::Rule(shapes) => shapes.tops.get(top),
+            Self::Tops(tops) => tops.get(top),
             Self::Custom(tops) => tops.get(top)?.as_ref(),
             Self::Nothing => None,
         }
@@ -161,7 +164,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         let rule = rule(&layer.layer_type).ok_or_else(|| unknown_type(layer))?;
         let bottoms = layer.bottoms.iter().map(|name| self.shapes.get(name.as_str()).cloned());
         match bottoms.collect() {
-            Some(bottoms) => self.layer(at, rule, bottoms).map(Inferred::Rule),
+            Some(bottoms) => self.layer(at, rule, bottoms),
             None => self.lacking(layer).map_or(Ok(Inferred::Nothing), Err),
         }
     }
@@ -186,7 +189,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         )))
     }
 
-    fn layer(&mut self, at: usize, rule: &Rule, bottoms: Vec<Shape>) -> Result<LayerShapes> {
+    fn layer(&mut self, at: usize, rule: &Rule, bottoms: Vec<Shape>) -> Result<Inferred> {
         let layer = &self.net.layers[at];
         check_number("bottoms", layer.bottoms.len(), rule.bottoms)?;
         check_number("tops", layer.tops.len(), rule.tops)?;
@@ -199,10 +202,20 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
         tops.iter().chain(&blobs).try_for_each(|shape| check_shape(shape))?;
         self.shared.check(layer, &blobs)?;
-        if self.weights {
-            self.net.check_weights(at, &blobs)?;
+        if let Err(error) = self.check_values(at, &blobs) {
+            // The layers behind it are examined, too.
+            self.problems.push(Problem::new(at, layer, &error));
+            return Ok(Inferred::Tops(tops));
         }
-        Ok(LayerShapes { bottoms, tops, blobs })
+        Ok(Inferred::Rule(LayerShapes { bottoms, tops, blobs }))
+    }
+
+    /// Checks that its weights fit, if they are asked for.
+    fn check_values(&self, at: usize, blobs: &[Shape]) -> Result<()> {
+        match self.weights {
+            true => self.net.check_weights(at, blobs),
+            false => Ok(()),
+        }
     }
 }
 

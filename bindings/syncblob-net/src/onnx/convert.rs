@@ -249,7 +249,7 @@ impl Build<'_, '_> {
 
     fn step(&mut self, step: &Step<'_>) -> Result<()> {
         match &self.plan.shapes[step.index] {
-            Inferred::Nothing => Ok(()),
+            Inferred::Nothing | Inferred::Tops(_) => Ok(()),
             Inferred::Custom(_) => {
                 self.precise(step, true, |build, bottoms, tops| build.custom(step, bottoms, tops))
             }

@@ -156,6 +156,25 @@ fn a_model_that_is_no_net_is_refused() {
 }
 
 #[test]
+fn layers_behind_one_with_wrong_weights_are_named() {
+    let convolution = |name: &str, bottom: &str| {
+        format!(
+            "layer {{ name: '{name}' type: 'Convolution' bottom: '{bottom}' top: '{name}'
+             convolution_param {{ num_output: 2 kernel_size: 1 bias_term: false }} }}"
+        )
+    };
+    let text = "input: 'd' input_shape { dim: 1 dim: 4 dim: 8 dim: 8 }".to_owned()
+        + &convolution("a", "d")
+        + &convolution("b", "a");
+    let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+    let wrong: &[&[usize]] = &[&[7]];
+    let net = net.with_weights(model(&[("a", wrong), ("b", wrong)])).unwrap();
+    let error = net.to_onnx(&crate::OnnxOptions::default()).map(|_| ()).unwrap_err();
+    let names: Vec<&str> = error.problems().iter().map(|problem| &*problem.layer).collect();
+    assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
 fn shared_blobs_have_one_shape() {
     let text = |second: &str| {
         format!(
