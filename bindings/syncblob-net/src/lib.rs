@@ -38,6 +38,7 @@ mod filter;
 mod inputs;
 mod layers;
 mod limits;
+mod memory;
 mod message;
 mod net;
 mod onnx;

@@ -6,7 +6,7 @@ use crate::layers::{rule, Rule, Setup, Shapes};
 use crate::net::{Layer, Net, Shape};
 use crate::onnx::Custom;
 use crate::weights::Shared;
-use crate::{Error, Problem, Result};
+use crate::{memory, Error, Problem, Result};
 
 /// The shapes around a layer.
 #[derive(Debug)]
@@ -86,7 +86,9 @@ impl Net {
     ) -> (Vec<Inferred>, Vec<Problem>) {
         let mut pass = Pass::new(self, inputs, true, custom);
         let layers = (0..self.layers.len()).map(|at| pass.run(at)).collect();
-        (layers, pass.problems)
+        let mut problems = pass.problems;
+        problems.extend(memory::problems(&self.layers, &self.outputs));
+        (layers, problems)
     }
 }
 

@@ -30,9 +30,14 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["stable_prod_grad"]);
+    let operation = e.parameters.enumeration("operation");
+    if operation != "PROD" && e.layer.is_in_place(0) {
+        let text = "it works in place, and Caffe clears the bottom before it reads it";
+        return Err(Error::unsupported(text));
+    }
     let coefficients = e.parameters.floats("coeff");
     let bottoms: Vec<Value> = (0..e.bottom_shapes.len()).map(|index| e.bottom(index)).collect();
-    match e.parameters.enumeration("operation") {
+    match operation {
         "PROD" if !coefficients.is_empty() => {
             return Err(Error::invalid("coefficients of a product"))
         }
@@ -68,6 +73,24 @@ fn fold(e: &mut Emit<'_>, op: &'static str, values: &[Value]) {
 #[cfg(test)]
 mod tests {
     use crate::layers::testing::check;
+    use crate::{Net, NetOptions, OnnxOptions};
+
+    #[test]
+    fn only_products_work_in_place() {
+        for (operation, top, is_converted) in
+            [("PROD", "a", true), ("SUM", "a", false), ("MAX", "a", false), ("SUM", "b", true)]
+        {
+            let text = format!(
+                "input: 'd' input_shape {{ dim: 1 dim: 3 }}
+                 layer {{ name: 'a' type: 'Power' bottom: 'd' top: 'a' }}
+                 layer {{ name: 'e' type: 'Eltwise' bottom: 'a' bottom: 'd' top: '{top}'
+                 eltwise_param {{ operation: {operation} }} }}"
+            );
+            let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+            let onnx = net.to_onnx(&OnnxOptions::default());
+            assert_eq!(onnx.is_ok(), is_converted, "{operation} {top}");
+        }
+    }
 
     #[test]
     fn bottoms_have_one_shape() {

@@ -1,0 +1,147 @@
+//! Memory that blobs share in Caffe: results that depend on who writes it when.
+
+use std::collections::HashMap;
+
+use crate::net::Layer;
+use crate::{Error, Problem, Result};
+
+/// Types whose tops are their first bottom under another name.
+const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
+
+/// Types that have no values of their own to write in phase TEST.
+const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
+
+/// The layers that read, or that make as an output, what another layer overwrites.
+pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
+    let (mut memory, mut problems) = (Memory::default(), Vec::new());
+    for (at, layer) in layers.iter().enumerate() {
+        if let Err(error) = memory.run(layer) {
+            problems.push(Problem::new(at, layer, &error));
+        }
+    }
+    for output in outputs {
+        let maker = layers.iter().rposition(|layer| layer.tops.contains(output));
+        if let (Err(error), Some(at)) = (memory.check(output), maker) {
+            problems.push(Problem::new(at, &layers[at], &error));
+        }
+    }
+    problems
+}
+
+/// What layers before one have done to the memory of blobs.
+#[derive(Default)]
+struct Memory<'n> {
+    /// The memory of each blob; inputs that nobody has written have none.
+    places: HashMap<&'n str, usize>,
+    /// Blobs whose memory a layer overwrote through another name, and that layer.
+    overwritten: HashMap<&'n str, &'n Layer>,
+    next: usize,
+}
+
+impl<'n> Memory<'n> {
+    /// Runs a layer. Fails if it reads what another layer overwrote under another name.
+    fn run(&mut self, layer: &'n Layer) -> Result<()> {
+        let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
+        for (index, top) in layer.tops.iter().enumerate() {
+            match layer.is_in_place(index) {
+                true if PASSING.contains(&layer.layer_type.as_str()) => {}
+                true => self.overwrite(top, layer),
+                false => self.make(top, layer),
+            }
+        }
+        read
+    }
+
+    /// Checks that a blob is what the layer that made it wrote.
+    fn check(&self, blob: &str) -> Result<()> {
+        match self.overwritten.get(blob) {
+            None => Ok(()),
+            Some(by) => Err(Error::unsupported(format_args!(
+                "'{}' is overwritten by {by}, which works in place on the same memory",
+                blob.escape_default()
+            ))),
+        }
+    }
+
+    fn make(&mut self, top: &'n str, layer: &'n Layer) {
+        let place = match layer.bottoms.first() {
+            Some(bottom) if is_alias(layer) => self.place(bottom),
+            _ => self.fresh(),
+        };
+        self.overwritten.remove(top);
+        self.places.insert(top, place);
+    }
+
+    fn overwrite(&mut self, top: &'n str, layer: &'n Layer) {
+        let place = self.place(top);
+        let others = self.places.iter().filter(|(name, at)| **at == place && **name != top);
+        self.overwritten.extend(others.map(|(name, _)| (*name, layer)));
+    }
+
+    fn place(&mut self, blob: &'n str) -> usize {
+        if let Some(place) = self.places.get(blob) {
+            return *place;
+        }
+        let place = self.fresh();
+        self.places.insert(blob, place);
+        place
+    }
+
+    fn fresh(&mut self) -> usize {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// Whether the layer's tops are its first bottom under other names. Concat of one and Slice into
+/// one are.
+fn is_alias(layer: &Layer) -> bool {
+    match layer.layer_type.as_str() {
+        "Concat" => layer.bottoms.len() == 1,
+        "Slice" => layer.tops.len() == 1,
+        other => ALIASES.contains(&other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::problems;
+    use crate::{Net, NetOptions};
+
+    const CASES: &[(&str, &[&str])] = &[
+        // A blob of another name is overwritten, and read afterwards.
+        ("Flatten a f|ReLU f f|Power a z", &["Power"]),
+        ("Reshape a f|ReLU f f|Power a z", &["Power"]),
+        ("Concat a f|ReLU f f|Power a z", &["Power"]),
+        ("Slice a f|ReLU f f|Power a z", &["Power"]),
+        ("Split a f g|ReLU f f|Power g z", &["Power"]),
+        ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
+        // It is an output.
+        ("Split a f g|ReLU f f", &["Split"]),
+        // It is read before, not at all, or is no other memory.
+        ("Flatten a f|Power a z|ReLU f f", &[]),
+        ("Flatten a f|ReLU f f", &[]),
+        ("Power a f|ReLU f f|Power a z", &[]),
+        ("Slice a f g|ReLU f f|Power a z", &[]),
+        ("Flatten a f|Dropout f f|Power a z", &[]),
+        ("Flatten a f|Power f g|ReLU g g|Power a z", &[]),
+    ];
+
+    #[test]
+    fn layers_that_read_overwritten_memory_are_refused() {
+        for (layers, wanted) in CASES {
+            let layers = layers.split('|').map(|layer| {
+                let mut words = layer.split(' ');
+                let (kind, bottom) = (words.next().unwrap(), words.next().unwrap());
+                let tops: String = words.map(|top| format!(" top: '{top}'")).collect();
+                format!("layer {{ name: '{kind}' type: '{kind}' bottom: '{bottom}'{tops} }}")
+            });
+            let text: String = layers.collect();
+            let text = format!("input: 'a' input_shape {{ dim: 1 dim: 4 }} {text}");
+            let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+            let problems = problems(&net.layers, &net.outputs);
+            let names: Vec<&str> = problems.iter().map(|problem| &*problem.layer).collect();
+            assert_eq!(names, *wanted, "{text}");
+        }
+    }
+}
