@@ -151,6 +151,11 @@ pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
 }
 
+/// Caffe copies a blob for each of its readers, so that none of them works in place.
+pub(crate) fn read_twice(top: &str) -> String {
+    format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
+}
+
 /// Changes the batch: the first axis of the first input, and of each input whose first axis is as
 /// long.
 pub(crate) fn resize_batch<'s>(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use syncblob::Model;
 
 use crate::filter::State;
-use crate::inputs::{twice, Inputs};
+use crate::inputs::{read_twice, twice, Inputs};
 use crate::message::{Message, Value};
 use crate::upgrade::Upgraded;
 use crate::weights::{check_format, Stored};
@@ -317,16 +317,21 @@ fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));
     read.extend(open.iter().map(|name| (name.as_str(), true)));
+    let mut readers: HashMap<&str, usize> = HashMap::new();
     for layer in layers {
         for bottom in &layer.bottoms {
             match read.get_mut(bottom.as_str()) {
                 Some(read) => *read = true,
                 None => return Err(inputs.missing(bottom).within(layer)),
             }
+            *readers.entry(bottom).or_default() += 1;
         }
         for (index, top) in layer.tops.iter().enumerate() {
             if read.insert(top, false).is_some() && !layer.is_in_place(index) {
                 return Err(Error::invalid(twice(top)).within(layer));
+            }
+            if readers.remove(top.as_str()).is_some_and(|readers| readers > 1) {
+                return Err(Error::invalid(read_twice(top)).within(layer));
             }
         }
     }

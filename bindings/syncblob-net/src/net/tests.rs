@@ -231,6 +231,12 @@ fn nets_that_caffe_refuses() {
         ),
         (
             "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
+             layer { name: 'b' type: 'Power' bottom: 'a' top: 'b' }
+             layer { name: 'c' type: 'ReLU' bottom: 'a' top: 'a' }",
+            "layer 'c' (ReLU): it works in place on 'a', which is read elsewhere, too",
+        ),
+        (
+            "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
              layer { name: 'b' type: 'Eltwise' bottom: 'd' bottom: 'a' top: 'a' }",
             "layer 'b' (Eltwise): its top 'a' is made by another layer, too",
         ),
