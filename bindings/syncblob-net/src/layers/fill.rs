@@ -60,10 +60,23 @@ fn of_message(filler: &Message) -> Option<Filler> {
 /// The values that a filler gives a blob of this shape.
 pub(crate) fn values(filler: &Filler, shape: &Shape) -> Result<Vec<f32>> {
     constants(shape)?;
+    if let (Filler::Bilinear, Some(width)) = (filler, shape.last()) {
+        check_bilinear(*width)?;
+    }
     let refused = |error: syncblob::Error| Error::invalid(error);
     let mut blob = Blob::<f32>::zeros(shape.as_slice()).map_err(refused)?;
     blob.initialize(filler, 0).map_err(refused)?;
     Ok(blob.data().map_err(refused)?.to_vec())
+}
+
+/// Caffe's older versions have another centre of kernels whose width is neither a multiple of 4 nor one more.
+fn check_bilinear(width: i64) -> Result<()> {
+    match width % 4 {
+        0 | 1 => Ok(()),
+        _ => Err(Error::invalid(format_args!(
+            "Caffe's versions differ in what the filler bilinear makes of a kernel of {width}"
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -118,7 +131,11 @@ mod tests {
     #[test]
     fn values_fill_a_shape() {
         assert_eq!(values(&Filler::Constant { value: 2.0 }, &vec![3]).unwrap(), [2.0; 3]);
-        assert!(values(&Filler::Bilinear, &vec![3]).is_err());
+        assert!(values(&Filler::Bilinear, &vec![4]).is_err());
+        for (width, is_same) in [(1, true), (2, false), (3, false), (4, true), (5, true)] {
+            let made = values(&Filler::Bilinear, &vec![1, 1, width, width]);
+            assert_eq!(made.is_ok(), is_same, "{width}");
+        }
         assert!(values(&Filler::default(), &vec![1 << 30]).is_err());
     }
 }
