@@ -31,15 +31,21 @@ fn upgrade(mut net: Message) -> Result<Upgraded> {
     v1::upgrade(&mut net, &mut notes)?;
     inputs::upgrade(&mut net)?;
     for layer in messages_mut(&mut net, "layer") {
-        forget_batch_norm_parameters(layer);
+        forget_batch_norm_parameters(layer, &mut notes);
     }
     sort(&mut net);
     Ok(Upgraded { net, notes })
 }
 
 /// Three `param` of a BatchNorm layer are of a time when they had to be there.
-fn forget_batch_norm_parameters(layer: &mut Message) {
+fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
     if layer.text("type") == b"BatchNorm" && layer.all("param").count() == 3 {
+        if layer.messages("param").any(|one| !one.text("name").is_empty()) {
+            let name = layer.text("name").escape_ascii();
+            notes.push(format!(
+                "layer '{name}' (BatchNorm): it shares no blobs: Caffe ignores three 'param'"
+            ));
+        }
         layer.fields.retain(|field| field.name() != "param");
     }
 }

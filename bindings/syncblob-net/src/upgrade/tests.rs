@@ -129,6 +129,11 @@ fn what_is_left_out_is_noted() {
     let (net, notes) = upgraded("debug_info: true layers { layer { name: 'r' } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' }")));
     assert_eq!(notes, ["line 1, column 13: a net of generation V0 has no 'debug_info': left out"]);
+    let three = "param { name: 'm' } param { name: 'v' } param { name: 'f' }";
+    let (net, notes) = upgraded(&format!("layer {{ name: 'b' type: 'BatchNorm' {three} }}"));
+    let plain = "layer { name: 'b' type: 'BatchNorm' }";
+    assert_eq!(net, format!("{}", message("NetParameter", plain)));
+    assert_eq!(notes, ["layer 'b' (BatchNorm): it shares no blobs: Caffe ignores three 'param'"]);
 }
 
 #[test]
