@@ -68,11 +68,12 @@ impl<'a> Custom<'a> {
             .flat_map(|&at| net.layers[at].tops.iter().map(String::as_str))
             .collect();
         match options.shapes.iter().find(|(name, _)| !made.contains(name.as_str())) {
-            Some((name, _)) => Err(Error::invalid(format_args!(
-                "a shape for '{}', which no layer makes that is written as it is",
+            Some((name, _)) => Err(Error::argument(format_args!(
+                "a shape for '{}': shapes are given only of blobs that a layer makes which is \
+                 written as it is",
                 name.escape_default()
             ))),
-            None if options.batch.is_some() && !options.shapes.is_empty() => Err(Error::invalid(
+            None if options.batch.is_some() && !options.shapes.is_empty() => Err(Error::argument(
                 "shapes of layers that are written as they are, and a batch that has no fixed size",
             )),
             None => Ok(()),
