@@ -169,6 +169,12 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));
     }
+    if let Ok(text) = value.cast::<PyString>() {
+        if text.to_string_lossy().contains(['\n', '{']) {
+            let text = "a str is a path, and this is the text of a file: pass it as bytes";
+            return Err(refused(value.py(), "ArgumentError", text));
+        }
+    }
     if value.is_instance_of::<PyString>() || value.hasattr("__fspath__")? {
         return path(value).map(Source::Path);
     }

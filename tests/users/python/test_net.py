@@ -191,7 +191,8 @@ class Converting(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         content = files.carrying()
-        without = TEXT.replace(b'name: "third"', b'name: "other"')
+        without = TEXT.replace(b'name: "third"', b'name: "other"').replace(
+            b"bias_term: true }", b'bias_term: true filler { type: "xavier" } }', 1)
         cases = (
             (syncblob.DataError, "^line 1, column 8: ", lambda: Net(b"layer {")),
             (syncblob.DataError, r"inputs=\{'q': SHAPE\}$",

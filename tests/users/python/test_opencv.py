@@ -36,6 +36,20 @@ class OpenCV(unittest.TestCase):
                 self.assertEqual((given.dtype, given.ndim), ("uint8", 1))
                 self.assertTrue((given == wanted).all())
             self.read(prototxt=prototxt.name, caffeModel=model.name)
+        self.assertTrue((self.read(bufferProto=text, bufferModel=content) == wanted).all())
+        self.assertTrue((self.read(text, bufferModel=content) == wanted).all())
+
+    def test_a_net_is_given_once(self):
+        text, content = files.PROTOTXT, files.carrying()
+        for arguments, named, reason in (((), {}, "needs a prototxt"),
+                                         ((text,), {"bufferProto": text}, "not both"),
+                                         ((text, content), {"bufferModel": content}, "not both")):
+            with self.assertRaisesRegex(TypeError, reason):
+                self.read(*arguments, **named)
+
+    def test_a_text_is_no_path(self):
+        with self.assertRaisesRegex(ValueError, "pass it as bytes"):
+            self.read(files.PROTOTXT.decode(), files.carrying())
 
     def test_shapes_of_inputs(self):
         text = files.PROTOTXT.replace(b"dim: 2 dim: 3 dim: 4 dim: 4", b"")
