@@ -268,7 +268,8 @@ const NAMES: &[(&str, &[&str], usize)] = &[
     ("layer { type: 'ReLU' bottom: 'data' top: 'b' }", &["b"], 0),
     ("layer { type: 'ReLU' bottom: 'data' top: 'data' }", &["data.1"], 1),
     (
-        "layer { type: 'AbsVal' bottom: 'data' top: 'data.1' }
+        "layer { type: 'Input' top: 'e' input_param { shape { dim: 1 } } }
+         layer { type: 'AbsVal' bottom: 'e' top: 'data.1' }
          layer { type: 'ReLU' bottom: 'data' top: 'data' }",
         &["data.1", "data.2"],
         1,
