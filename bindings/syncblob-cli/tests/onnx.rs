@@ -263,7 +263,7 @@ fn what_is_refused_is_refused_in_words_and_leaves_nothing() {
         ("deploy.prototxt mean.binaryproto x.onnx", "", &["a blob has no layers"]),
         ("lost.prototxt net.caffemodel x.onnx", "", &["'fc' (InnerProduct)", "--input data=SHAPE"]),
         ("deploy.prototxt other.caffemodel x.onnx", "", &["[3, 3] in the model", "needs [2, 3]"]),
-        ("deploy.prototxt none.caffemodel x.onnx", "", &["no layer of this name"]),
+        ("deploy.prototxt none.caffemodel x.onnx", "", &["is of another net"]),
         (
             "deploy.prototxt net.caffemodel there.onnx",
             "",

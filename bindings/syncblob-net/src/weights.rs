@@ -1,6 +1,7 @@
 //! Which blobs of a model belong to which layer: by the layers' names, and by those that layers
 //! share their blobs under.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ impl Net {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that holds no net;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for the weights of another net, of which no layer has a
+    /// name of this one's;
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
@@ -57,6 +60,7 @@ impl Net {
                 None => {}
             }
         }
+        self.check_any(&stored, unknown.first())?;
         share(&self.layers, &mut stored);
         for (at, stored) in stored.iter_mut().enumerate() {
             stored.taken = first.get(&*self.layers[at].name).is_some_and(|&first| first != at);
@@ -69,6 +73,19 @@ impl Net {
         self.model = Some(model);
         self.warn_of_filled();
         Ok(self)
+    }
+
+    /// Refuses a model of which no weights are for this net, which needs some.
+    fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
+        let Some(unknown) = unknown else { return Ok(()) };
+        let some = stored.iter().any(|stored| !stored.blobs.is_empty());
+        if some || self.shapes().weights.iter().all(Vec::is_empty) {
+            return Ok(());
+        }
+        Err(Error::invalid(format_args!(
+            "the model is of another net: none of its layers with weights is in this one, such as '{}'",
+            unknown.escape_default()
+        )))
     }
 
     /// Reports the layers that the model lacks, and what is there in place of their weights.

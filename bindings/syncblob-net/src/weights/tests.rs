@@ -64,6 +64,17 @@ fn layers_have_the_weights_of_their_names() {
 }
 
 #[test]
+fn the_weights_of_another_net_are_refused() {
+    let layers =
+        "layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: 1 dim: 3 } } }
+        layer { name: 'p' type: 'PReLU' bottom: 'd' top: 'p' }";
+    let net = Net::from_prototxt(layers.as_bytes(), &NetOptions::default()).unwrap();
+    let error = net.clone().with_weights(model(&[("x", BLOB)])).unwrap_err();
+    assert!(error.to_string().contains("is of another net"), "{error}");
+    assert!(net.with_weights(model(&[("x", &[])])).is_ok());
+}
+
+#[test]
 fn of_two_layers_of_one_name_the_last_of_the_model_counts() {
     let net = net(&[("a", "")], model(&[("a", BLOB), ("a", BLOB)]));
     assert_eq!(layers_of(&net), [1]);
