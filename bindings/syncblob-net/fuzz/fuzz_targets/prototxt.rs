@@ -10,7 +10,7 @@ fuzz_target!(|text: &[u8]| prototxt(text));
 
 // One time in four libFuzzer mutates alone.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    if seed.is_multiple_of(4) {
+    if seed % 4 == 0 {
         return fuzzer_mutate(data, size, max_size);
     }
     let mut random = Random::new(seed.into());
