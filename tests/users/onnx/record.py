@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 import cases
-from answers import Answers
+from answers import Answers, write_or_compare
 from comparing import array_problem, detections_problem
 from nets import read_answers, write_inputs
 
@@ -52,8 +52,9 @@ def answer(forward, row):
     return Answers(row, [(case.digest(), output) for case, output in zip(of_row, outputs)])
 
 
-def problems(row, found, kept):
+def problems(found, kept):
     """Why the answers that are kept are not those of this Caffe."""
+    row = found.row
     if [digest for digest, _ in found.cases] != [digest for digest, _ in kept.cases]:
         yield f"{row}: the answers that are kept are those of other cases"
         return
@@ -75,18 +76,9 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("rows", nargs="*", metavar="ROW")
     arguments = parser.parse_intermixed_args()
-    failed = passed = 0
-    for row in arguments.rows or cases.OF_CAFFE:
-        found = answer(arguments.forward.resolve(), row)
-        if arguments.write:
-            found.write()
-            continue
-        why = list(problems(row, found, Answers.read(row)))
-        print("".join(f"{line}\n" for line in why), end="")
-        failed += len(why)
-        passed += len(found.cases) - len(why)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    forward = arguments.forward.resolve()
+    found = (answer(forward, row) for row in arguments.rows or cases.OF_CAFFE)
+    sys.exit(write_or_compare(found, problems, arguments.write))
 
 
 if __name__ == "__main__":

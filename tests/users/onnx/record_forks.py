@@ -14,7 +14,7 @@ import numpy
 
 import cases
 import references
-from answers import Answers
+from answers import Answers, write_or_compare
 from cases import forks
 from comparing import array_problem
 from nets import Net
@@ -58,18 +58,8 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("rows", nargs="*", metavar="ROW")
     arguments = parser.parse_args()
-    failed = passed = 0
-    for row in arguments.rows or forks.TABLE:
-        found = answer(row)
-        if arguments.write:
-            found.write()
-            continue
-        why = list(problems(found, Answers.read(row)))
-        print("".join(f"{line}\n" for line in why), end="")
-        failed += len(why)
-        passed += len(found.cases) - len(why)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    found = (answer(row) for row in arguments.rows or forks.TABLE)
+    sys.exit(write_or_compare(found, problems, arguments.write))
 
 
 if __name__ == "__main__":
