@@ -88,7 +88,7 @@ impl Target {
         other.place(others)?;
         if let Err(failure) = self.place(own) {
             if other.old.is_none() {
-                let _ = fs::remove_file(&other.path); // the failure is told
+                let _ = fs::remove_file(&other.path); // the first failure is reported
             }
             return Err(failure);
         }

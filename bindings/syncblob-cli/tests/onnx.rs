@@ -402,7 +402,7 @@ fn info_lists_nets_with_the_shapes_that_are_known() {
     }
 }
 
-/// Models without connections have none; what is wrong with a prototxt is told.
+/// Models without connections have none; what is wrong with a prototxt is reported.
 #[test]
 fn info_lists_no_net_where_there_is_none() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What names alone tell of tensors.
+//! What the names of tensors mean where nothing else is known of them.
 
 /// A tensor's layer, and what the tensor is to it.
 pub struct Parsed<'a> {

@@ -120,7 +120,7 @@ impl Window {
     }
 }
 
-/// A node of its own for the pads, which then are 0: OpenCV 5 forgets those of a convolution whose
+/// A separate node for the pads, which then are 0: OpenCV 5 forgets those of a convolution whose
 /// kernel is a point.
 fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     if pads.iter().all(|&pad| pad == 0) {
