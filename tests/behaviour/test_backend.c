@@ -142,7 +142,6 @@ struct device {
 };
 
 static void device_open(struct device *d, const struct row *row) {
-    sb_error err;
     *d = (struct device){.row = row};
     assert_ok(row->table->open(row->table->user, 0, &d->handle, &err));
     if (row->tune)
@@ -152,7 +151,6 @@ static void device_open(struct device *d, const struct row *row) {
 }
 
 static void *device_alloc(struct device *d, size_t bytes) {
-    sb_error err;
     void *ptr = NULL;
     assert_ok(d->row->table->alloc(d->handle, bytes, d->stream, &ptr, &err));
     assert_non_null(ptr);
@@ -165,18 +163,15 @@ static void device_free(struct device *d, void *ptr, size_t bytes) {
 }
 
 static void device_wait(struct device *d) {
-    sb_error err;
     if (d->row->table->stream_synchronize)
         assert_ok(d->row->table->stream_synchronize(d->handle, d->stream, &err));
 }
 
 static void upload(struct device *d, void *dst, const void *src, size_t bytes) {
-    sb_error err;
     assert_ok(d->row->table->upload(d->handle, dst, src, bytes, d->stream, &err));
 }
 
 static void download(struct device *d, void *dst, const void *src, size_t bytes) {
-    sb_error err;
     assert_ok(d->row->table->download(d->handle, dst, src, bytes, d->stream, &err));
     device_wait(d);
 }
@@ -303,7 +298,6 @@ TEST(uploaded_bytes_return) {
 }
 
 static void bytes_are_zero(struct device *d, int32_t dtype, int64_t count) {
-    sb_error err;
     struct array a = array_make(d, dtype, count, 2);
     assert_ok(d->row->table->zero(d->handle, first(&a), value_bytes(&a), d->stream, &err));
     assert_unchanged(&a, "zero", false);
@@ -320,7 +314,6 @@ TEST(zero_clears_its_range_alone) {
 }
 
 static void bytes_are_copied(struct device *d, int32_t dtype, int64_t count) {
-    sb_error err;
     struct array from = array_make(d, dtype, count, 3);
     struct array to = array_make(d, dtype, count, 4);
     assert_ok(d->row->table->copy(d->handle, first(&to), first(&from), value_bytes(&to), d->stream,
@@ -361,7 +354,6 @@ static void check_axpy(const struct array *x, const struct array *y, double alph
 
 static void axpy_holds(struct device *d, int32_t dtype, int64_t count) {
     static const double alphas[] = {-1.0, 1.0, 0.3, 0.0};
-    sb_error err;
     for (size_t k = 0; k < COUNT_OF(alphas); k++) {
         struct array x = array_make(d, dtype, count, 5);
         struct array y = array_make(d, dtype, count, 6);
@@ -381,7 +373,6 @@ TEST(axpy_adds_a_multiple) {
 
 static void axpy_in_place_holds(struct device *d, int32_t dtype, int64_t count) {
     static const double alphas[] = {-1.0, 0.3};
-    sb_error err;
     for (size_t k = 0; k < COUNT_OF(alphas); k++) {
         struct array y = array_make(d, dtype, count, 7);
         assert_ok(d->row->table->axpy(d->handle, dtype, count, alphas[k], first(&y), first(&y),
@@ -398,7 +389,6 @@ TEST(axpy_may_add_an_array_to_itself) {
 
 static void scale_holds(struct device *d, int32_t dtype, int64_t count) {
     static const double alphas[] = {-1.0, 0.3, 1.0, 0.0};
-    sb_error err;
     for (size_t k = 0; k < COUNT_OF(alphas); k++) {
         struct array x = array_make(d, dtype, count, 8);
         double alpha = dtype == SB_DTYPE_F32 ? (double)(float)alphas[k] : alphas[k];
@@ -428,7 +418,6 @@ static void check_sum(const struct array *x, const char *slot, double found, lon
 }
 
 static void sums_hold(struct device *d, int32_t dtype, int64_t count) {
-    sb_error err;
     struct array x = array_make(d, dtype, count, 9);
     long double asum = 0;
     long double sumsq = 0;
@@ -452,7 +441,6 @@ TEST(sums_are_close_to_exact) {
 TEST(sums_wait_for_work_before_them) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
-        sb_error err;
         double found = -1;
         const float value = 3;
         device_open(&d, &backends[r]);
@@ -470,7 +458,6 @@ TEST(sums_wait_for_work_before_them) {
 TEST(events_order_streams) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
-        sb_error err;
         const sb_backend *table = backends[r].table;
         const double values[2] = {1.5, -2.5};
         double result[2] = {0};
@@ -505,7 +492,6 @@ TEST(events_order_streams) {
 TEST(pinned_memory_takes_part_in_copies) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
-        sb_error err;
         enum { BYTES = 100003 };
         const sb_backend *table = backends[r].table;
         void *pinned = NULL;
@@ -530,7 +516,6 @@ TEST(pinned_memory_takes_part_in_copies) {
 TEST(foreign_pointers_are_refused) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
-        sb_error err;
         int local = 0;
         const sb_backend *table = backends[r].table;
         if (!table->check_pointer)
@@ -558,7 +543,6 @@ TEST(counts_past_2_31_are_right) {
     skip_without_memory(bytes, 2 * bytes);
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
-        sb_error err;
         const sb_backend *table = backends[r].table;
         double sum = 0;
         void *memory;

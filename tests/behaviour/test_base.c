@@ -41,7 +41,6 @@ TEST(a_figure_grows_up_to_its_limit) {
 }
 
 TEST(structs_have_from_their_first_size_to_4096_bytes) {
-    sb_error err;
     assert_ok(sb__check_struct(16, 16, "it", &err));
     assert_ok(sb__check_struct(4096, 16, "it", &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4097, 16, "it", &err));
@@ -51,7 +50,6 @@ TEST(structs_have_from_their_first_size_to_4096_bytes) {
 
 TEST(no_struct_ends_within_a_member) {
     const size_t first = 2 * sizeof(size_t);
-    sb_error err;
     for (size_t given = first; given <= 8 * first; given++)
         assert_status(given % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
                       sb__check_struct(given, first, "it", &err));
@@ -74,7 +72,6 @@ TEST(a_struct_is_given_as_far_as_it_goes) {
 }
 
 TEST(a_failure_of_the_system_ends_with_its_reason) {
-    sb_error err;
     char expected[240];
     (void)snprintf(expected, sizeof expected, "cannot open it: %s", strerror(ENOENT));
     assert_status(SB_ERR_IO, sb__fail_io(&err, ENOENT, "cannot open %s", "it"));

@@ -29,24 +29,21 @@ static bool on_device(int32_t head) {
 
 /* --- sums ------------------------------------------------------------------- */
 
-TEST(sums_are_taken_where_the_head_is) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, sums_are_taken_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
             for (int diff = 0; diff < 2; diff++) {
                 struct values v = values_of(dtypes[d]);
-                sb_blob *blob = blob_of_count(rig.context, dtypes[d], COUNT);
+                sb_blob *blob = blob_of_count(f->context, dtypes[d], COUNT);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
                 double asum = -1, sumsq = -1;
                 mem_place(mem, head, v.data, v.bytes);
-                struct tally before = rig_tally(&rig);
+                struct tally before = rig_tally(f);
                 assert_ok(diff ? sb_blob_asum(blob, SB_DIFF, &asum, &err)
                                : sb_blob_asum(blob, SB_DATA, &asum, &err));
                 assert_ok(diff ? sb_blob_sumsq(blob, SB_DIFF, &sumsq, &err)
                                : sb_blob_sumsq(blob, SB_DATA, &sumsq, &err));
-                struct tally t = rig_since(&rig, &before);
+                struct tally t = rig_since(f, &before);
                 assert_true(asum == (head ? 25 : 0));
                 assert_true(sumsq == (head ? 85 : 0));
                 assert_int_equal(sb_mem_head(mem), head);
@@ -56,16 +53,12 @@ TEST(sums_are_taken_where_the_head_is) {
                 assert_int_equal(t.calls[SB_SIM_SUMSQ], on_device(head));
                 sb_blob_destroy(blob);
             }
-    rig_close(&rig);
 }
 
-TEST(sums_use_the_count_not_the_capacity) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, sums_use_the_count_not_the_capacity) {
     for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++) {
         struct values v = values_of(SB_DTYPE_F32);
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
         double sum = -1;
         mem_place(data_of(blob), head, v.data, v.bytes);
         assert_ok(sb_blob_reshape(blob, (int64_t[]){3}, 1, NULL, &err));
@@ -77,27 +70,23 @@ TEST(sums_use_the_count_not_the_capacity) {
         assert_true(sum == 25 + 9);
         sb_blob_destroy(blob);
     }
-    rig_close(&rig);
 }
 
 /* --- scale ------------------------------------------------------------------------ */
 
-TEST(scaling_runs_where_the_head_is) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, scaling_runs_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
             for (int diff = 0; diff < 2; diff++) {
                 struct values v = values_of(dtypes[d]), scaled = v;
-                sb_blob *blob = blob_of_count(rig.context, dtypes[d], COUNT);
+                sb_blob *blob = blob_of_count(f->context, dtypes[d], COUNT);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
                 fill_values(dtypes[d], COUNT, -10, 2.5, scaled.data);
                 mem_place(mem, head, v.data, v.bytes);
-                struct tally before = rig_tally(&rig);
+                struct tally before = rig_tally(f);
                 assert_ok(diff ? sb_blob_scale(blob, SB_DIFF, 2.5, &err)
                                : sb_blob_scale(blob, SB_DATA, 2.5, &err));
-                struct tally t = rig_since(&rig, &before);
+                struct tally t = rig_since(f, &before);
                 assert_int_equal(t.uploads + t.downloads, 0);
                 assert_int_equal(t.calls[SB_SIM_SCALE], on_device(head));
                 assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
@@ -105,16 +94,14 @@ TEST(scaling_runs_where_the_head_is) {
                     assert_true(mem_holds(mem, scaled.data, v.bytes));
                 sb_blob_destroy(blob);
             }
-    rig_close(&rig);
 }
 
 /* --- update ------------------------------------------------------------------------- */
 
 static void update_cell(int32_t dtype, int32_t data_head, int32_t diff_head) {
     struct rig rig;
-    sb_error err;
     struct values v = values_of(dtype), expected = v;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     sb_blob *blob = blob_of_count(rig.context, dtype, COUNT);
     sb_mem *data = data_of(blob), *diff = diff_of(blob);
     mem_place(data, data_head, v.data, v.bytes);
@@ -150,16 +137,13 @@ TEST(update_subtracts_diff_where_data_is) {
                 update_cell(dtypes[d], a, b);
 }
 
-TEST(update_of_a_memory_with_itself_gives_zero) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
     for (int device = 0; device < 2; device++) {
         struct values v = values_of(SB_DTYPE_F32);
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-        struct lent lent = device ? lend_device(rig.context, v.bytes, 0) : lend_host(v.bytes, 0);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        struct lent lent = device ? lend_device(f->context, v.bytes, 0) : lend_host(v.bytes, 0);
         if (device) {
-            assert_ok(sb_sim_poke(rig.context, lent.ptr, v.data, v.bytes, &err));
+            assert_ok(sb_sim_poke(f->context, lent.ptr, v.data, v.bytes, &err));
             assert_ok(sb_mem_set_gpu(data_of(blob), lent.ptr, v.bytes, 0, NULL, NULL, &err));
             assert_ok(sb_mem_set_gpu(diff_of(blob), lent.ptr, v.bytes, 0, NULL, NULL, &err));
         } else {
@@ -172,7 +156,6 @@ TEST(update_of_a_memory_with_itself_gives_zero) {
         sb_blob_destroy(blob);
         lent_free(&lent);
     }
-    rig_close(&rig);
 }
 
 /* --- what is refused ------------------------------------------------------------------ */
@@ -180,7 +163,6 @@ TEST(update_of_a_memory_with_itself_gives_zero) {
 TEST(integers_and_halves_have_no_arithmetic) {
     static const sb_dtype storage_only[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )
                                                 SB_DTYPE_HALF_LIST(DTYPE_ITEM, )};
-    sb_error err;
     for (size_t d = 0; d < sizeof storage_only / sizeof *storage_only; d++)
         for (int64_t count = 0; count < 8; count += 4)
             for (int touched = 0; touched < 2; touched++) {
@@ -203,7 +185,6 @@ TEST(integers_and_halves_have_no_arithmetic) {
 }
 
 TEST(arguments_are_checked_before_the_type) {
-    sb_error err;
     double sum;
     sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const sb_status bad = SB_ERR_INVALID_ARGUMENT;
@@ -216,7 +197,6 @@ TEST(arguments_are_checked_before_the_type) {
 }
 
 TEST(count_zero_comes_before_the_head) {
-    sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
     double sum = -1;
     assert_ok(sb_blob_update(blob, &err)); /* though data was never written */
@@ -230,16 +210,13 @@ TEST(count_zero_comes_before_the_head) {
 
 /* --- schedules ------------------------------------------------------------------------- */
 
-TEST(results_do_not_depend_on_the_schedule) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, results_do_not_depend_on_the_schedule) {
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct values v = values_of(SB_DTYPE_F32);
         double sum = -1;
         void *out;
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_sim_set_schedule(rig.context, (int32_t)(seed % 3), seed, &err));
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        assert_ok(sb_sim_set_schedule(f->context, (int32_t)(seed % 3), seed, &err));
         assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
         memcpy(out, v.data, v.bytes);
         assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &out, &err));
@@ -255,16 +232,14 @@ TEST(results_do_not_depend_on_the_schedule) {
         assert_true(sum == 85);
         sb_blob_destroy(blob);
     }
-    rig_close(&rig);
 }
 
 /* Update makes the diff that was never needed; without memory for it nothing has changed. */
 TEST(an_update_without_memory_for_the_diff_fails) {
     struct rig rig;
-    sb_error err;
     sb_blob *blob;
     void *data;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     rig.counting.fail_nth = 1;
@@ -323,14 +298,12 @@ static void check_all(const char *name, const float *x, float value) {
 
 static float *values_on_host(sb_blob *blob, bool diff) {
     void *values;
-    sb_error err;
     assert_ok(diff ? sb_blob_mutable_cpu(blob, SB_DIFF, &values, &err)
                    : sb_blob_mutable_cpu(blob, SB_DATA, &values, &err));
     return values;
 }
 
 static void check_writer(sb_context *context, size_t which, uint32_t flags) {
-    sb_error err;
     float lent[COUNT];
     const void *now;
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
@@ -355,12 +328,9 @@ static void check_writer(sb_context *context, size_t which, uint32_t flags) {
     sb_blob_destroy(blob);
 }
 
-TEST(lent_bytes_are_written_unless_they_are_read_only) {
-    struct rig rig;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, lent_bytes_are_written_unless_they_are_read_only) {
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
-        check_writer(rig.context, i, 0);
-        check_writer(rig.context, i, SB_READ_ONLY);
+        check_writer(f->context, i, 0);
+        check_writer(f->context, i, SB_READ_ONLY);
     }
-    rig_close(&rig);
 }

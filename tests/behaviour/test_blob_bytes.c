@@ -17,14 +17,12 @@ static const int64_t *dims(int64_t count) {
 
 static uint32_t reshape(sb_blob *blob, int64_t count) {
     uint32_t reallocated = 99;
-    sb_error err;
     assert_ok(sb_blob_reshape(blob, dims(count), 1, &reallocated, &err));
     return reallocated;
 }
 
 /* data = 1, 2, 3...; diff = -1, -2, ... */
 static void fill_both(sb_blob *blob) {
-    sb_error err;
     float *data, *diff;
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
@@ -35,7 +33,6 @@ static void fill_both(sb_blob *blob) {
 }
 
 static void expect_data(const sb_blob *blob, int64_t count) {
-    sb_error err;
     const float *data;
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     for (int64_t i = 0; i < count; i++)
@@ -43,7 +40,6 @@ static void expect_data(const sb_blob *blob, int64_t count) {
 }
 
 static void expect_diff(const sb_blob *blob, int64_t count) {
-    sb_error err;
     const float *diff;
     assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
     for (int64_t i = 0; i < count; i++)
@@ -61,7 +57,6 @@ static sb_status clear(sb_blob *blob, int diff, sb_error *err) {
 }
 
 TEST(a_blob_to_read_gives_a_memory_to_read) {
-    sb_error err;
     const sb_mem *data, *diff;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
     assert_ok(sb_blob_mem(blob, SB_DATA, &data, &err));
@@ -72,7 +67,7 @@ TEST(a_blob_to_read_gives_a_memory_to_read) {
     sb_blob_destroy(blob);
 }
 
-TEST(accessors_are_those_of_the_right_memory) {
+TEST_ON(rig, accessors_are_those_of_the_right_memory) {
     static const struct {
         enum call call;
         int32_t head; /* afterwards */
@@ -84,11 +79,8 @@ TEST(accessors_are_those_of_the_right_memory) {
         {OVERWRITE_GPU_ON, SB_HEAD_AT_GPU}, {OVERWRITE_CPU, SB_HEAD_AT_CPU},
     };
     const struct call_arguments nothing = {.stream = NULL};
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
     for (int k = 0; k < 2; k++) {
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 8);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 8);
         sb_mem *mem = memory_of(blob, k), *other = memory_of(blob, !k);
         void *out = NULL, *again;
         assert_ptr_not_equal(mem, other);
@@ -105,35 +97,29 @@ TEST(accessors_are_those_of_the_right_memory) {
         assert_int_equal(sb_mem_head(other), SB_HEAD_UNINITIALIZED);
         sb_blob_destroy(blob);
     }
-    rig_close(&rig);
 }
 
-TEST(clearing_zeroes_where_the_head_is) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, clearing_zeroes_where_the_head_is) {
     unsigned char image[64];
-    rig_open(&rig, "sim:0", 0);
     memset(image, 0x5a, sizeof image);
     for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
         for (int k = 0; k < 2; k++) {
-            sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_I32, 16);
+            sb_blob *blob = blob_of_count(f->context, SB_DTYPE_I32, 16);
             sb_mem *mem = memory_of(blob, k);
             mem_place(mem, head, image, sizeof image);
-            struct tally before = rig_tally(&rig);
+            struct tally before = rig_tally(f);
             assert_ok(clear(blob, k, &err));
-            struct tally t = rig_since(&rig, &before);
+            struct tally t = rig_since(f, &before);
             assert_int_equal(t.uploads + t.downloads, 0);
             assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
             assert_true(mem_holds(mem, (unsigned char[64]){0}, 64));
             sb_blob_destroy(blob);
         }
-    rig_close(&rig);
 }
 
 /* Capacity behind the count is nobody's business: clearing leaves it. */
 TEST(clearing_a_blob_smaller_than_its_memory) {
     for (int64_t count = 0; count <= 4; count += 4) {
-        sb_error err;
         const float *x;
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
         fill_both(blob);
@@ -148,14 +134,11 @@ TEST(clearing_a_blob_smaller_than_its_memory) {
     }
 }
 
-TEST(elements_are_read_in_every_dtype) {
+TEST_ON(rig, elements_are_read_in_every_dtype) {
     static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         size_t size = sb_dtype_size(dtypes[d]);
-        sb_blob *blob = blob_of(rig.context, dtypes[d], 2, (int64_t[]){3, 4});
+        sb_blob *blob = blob_of(f->context, dtypes[d], 2, (int64_t[]){3, 4});
         unsigned char image[2][12 * 8], element[8];
         for (size_t i = 0; i < sizeof image[0]; i++) {
             image[0][i] = (unsigned char)(i + 1);
@@ -181,11 +164,9 @@ TEST(elements_are_read_in_every_dtype) {
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
         sb_blob_destroy(blob);
     }
-    rig_close(&rig);
 }
 
 TEST(typed_wrappers_check_and_cast) {
-    sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3), *ints;
     float *x = NULL, value = 0;
     const float *rx = NULL;
@@ -256,20 +237,16 @@ TEST(every_type_has_its_wrappers) {
     static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
     const size_t DTYPES = sizeof dtypes / sizeof *dtypes;
     const int64_t at = 2;
-    sb_error err;
     SB_DTYPE_FLOAT_LIST(CHECK_TYPE, )
     SB_DTYPE_INTEGER_LIST(CHECK_TYPE, )
 }
 
 /* --- making --------------------------------------------------------------------- */
 
-TEST(memories_are_made_lazily) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, memories_are_made_lazily) {
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    struct tally before = rig_tally(&rig);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 1000);
+    struct tally before = rig_tally(f);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 1000);
     reshape(blob, 5000);
     reshape(blob, 100);
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);
@@ -277,26 +254,22 @@ TEST(memories_are_made_lazily) {
     (void)data_of(blob);
     (void)diff_of(blob);
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 100); /* without a buffer on either side */
-    struct tally t = rig_since(&rig, &before);
+    struct tally t = rig_since(f, &before);
     assert_int_equal(t.host_allocs + t.device_allocs, 0);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    t = rig_since(&rig, &before);
+    t = rig_since(f, &before);
     assert_int_equal(t.host_allocs, 1); /* diff is still not there */
-    assert_ptr_equal(sb_blob_context(blob), rig.context);
+    assert_ptr_equal(sb_blob_context(blob), f->context);
     sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
-TEST(count_zero_is_legal_everywhere) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, count_zero_is_legal_everywhere) {
     for (int never = 0; never < 2; never++) {
-        sb_blob *blob, *other = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+        sb_blob *blob, *other = blob_of_count(f->context, SB_DTYPE_F32, 0);
         if (never)
-            assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
+            assert_ok(sb_blob_create(f->context, SB_DTYPE_F32, &blob, &err));
         else
-            blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){0, 5});
+            blob = blob_of(f->context, SB_DTYPE_F32, 2, (int64_t[]){0, 5});
         double sum = -1;
         for (int k = 0; k < 2; k++) {
             for (enum call call = 0; call < POINTER_CALLS; call++) {
@@ -320,14 +293,12 @@ TEST(count_zero_is_legal_everywhere) {
         sb_blob_destroy(blob);
         sb_blob_destroy(other);
     }
-    assert_int_equal(rig_stats(&rig).uploads + rig_stats(&rig).downloads, 0);
-    rig_close(&rig);
+    assert_int_equal(rig_stats(f).uploads + rig_stats(f).downloads, 0);
 }
 
 /* --- capacity ------------------------------------------------------------------------ */
 
 TEST(storage_is_replaced_only_when_outgrown) {
-    sb_error err;
     const void *before, *after;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
     fill_both(blob);
@@ -350,7 +321,6 @@ TEST(storage_is_replaced_only_when_outgrown) {
 }
 
 TEST(capacity_is_per_side) {
-    sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
     struct lent lent = lend_host(200 * sizeof(float), 0);
     fill_both(blob);
@@ -372,7 +342,6 @@ TEST(capacity_is_per_side) {
 }
 
 TEST(a_retained_memory_outlives_the_reshape) {
-    sb_error err;
     const void *in;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
     fill_both(blob);
@@ -391,7 +360,6 @@ TEST(a_retained_memory_outlives_the_reshape) {
 /* --- sharing ---------------------------------------------------------------------------- */
 
 TEST(shares_see_each_others_writes) {
-    sb_error err;
     sb_blob *a = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     sb_blob *b = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
     float *x;
@@ -416,18 +384,15 @@ TEST(shares_see_each_others_writes) {
     sb_blob_destroy(b);
 }
 
-TEST(sharing_needs_equal_counts_types_and_contexts) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6), *never;
+TEST_ON(rig, sharing_needs_equal_counts_types_and_contexts) {
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 6), *never;
     const struct {
         sb_blob *other;
         sb_status status;
     } cases[] = {
-        {blob_of_count(rig.context, SB_DTYPE_F32, 7), SB_ERR_SHAPE_MISMATCH},
-        {blob_of_count(rig.context, SB_DTYPE_F32, 5), SB_ERR_SHAPE_MISMATCH},
-        {blob_of_count(rig.context, SB_DTYPE_I32, 6), SB_ERR_DTYPE_MISMATCH},
+        {blob_of_count(f->context, SB_DTYPE_F32, 7), SB_ERR_SHAPE_MISMATCH},
+        {blob_of_count(f->context, SB_DTYPE_F32, 5), SB_ERR_SHAPE_MISMATCH},
+        {blob_of_count(f->context, SB_DTYPE_I32, 6), SB_ERR_DTYPE_MISMATCH},
         {blob_of_count(NULL, SB_DTYPE_F32, 6), SB_ERR_WRONG_DEVICE},
     };
     fill_both(blob);
@@ -439,12 +404,11 @@ TEST(sharing_needs_equal_counts_types_and_contexts) {
         assert_ptr_equal(diff_of(blob), diff);
         sb_blob_destroy(cases[i].other);
     }
-    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
+    assert_ok(sb_blob_create(f->context, SB_DTYPE_F32, &never, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_share(never, SB_DATA, blob, &err));
     expect_data(blob, 6);
     sb_blob_destroy(never);
     sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
 /* Whoever outgrows a shared memory lets go of it; Caffe's frees it under the other. */
@@ -453,7 +417,6 @@ TEST(a_reshape_of_either_never_harms_the_other) {
         sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 6),
                             blob_of_count(NULL, SB_DTYPE_F32, 6)};
         sb_blob *grown = blobs[grower], *other = blobs[1 - grower];
-        sb_error err;
         float *x;
         const void *before, *after;
         fill_both(blobs[0]);
@@ -479,7 +442,6 @@ TEST(a_reshape_of_either_never_harms_the_other) {
 
 /* After a share, a blob's capacity is the shared memory's. */
 TEST(a_share_brings_the_others_capacity) {
-    sb_error err;
     sb_blob *big = blob_of_count(NULL, SB_DTYPE_F32, 100);
     sb_blob *small = blob_of_count(NULL, SB_DTYPE_F32, 10);
     fill_both(big);
@@ -494,16 +456,13 @@ TEST(a_share_brings_the_others_capacity) {
 /* --- lending ------------------------------------------------------------------------------ */
 
 /* A shared blob lets go of its data before: the other keeps what it has. */
-TEST(lending_touches_data_alone) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, lending_touches_data_alone) {
     const void *in;
-    rig_open(&rig, "sim:0", 0);
     for (int way = 0; way < 4; way++) {
         const bool device = way & 1, shared = way & 2;
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
-        sb_blob *other = blob_of_count(rig.context, SB_DTYPE_F32, 6);
-        struct lent lent = device ? lend_device(rig.context, 24, 0x10) : lend_host(24, 0x10);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 6);
+        sb_blob *other = blob_of_count(f->context, SB_DTYPE_F32, 6);
+        struct lent lent = device ? lend_device(f->context, 24, 0x10) : lend_host(24, 0x10);
         fill_both(blob);
         if (shared) {
             assert_ok(sb_blob_share(other, SB_DATA, blob, &err));
@@ -532,11 +491,9 @@ TEST(lending_touches_data_alone) {
         sb_blob_destroy(other);
         lent_free(&lent);
     }
-    rig_close(&rig);
 }
 
 TEST(lent_memory_brings_its_capacity) {
-    sb_error err;
     const void *in;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
     struct lent lent = lend_host(10 * sizeof(float) + 3, 0x10);
@@ -553,9 +510,8 @@ TEST(lent_memory_brings_its_capacity) {
 
 TEST(a_refused_loan_stays_with_the_caller) {
     struct rig rig, other;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
-    rig_open(&other, "sim:0", 0);
+    rig_open(&rig);
+    rig_open(&other);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6), *sharer;
     sb_blob *host_blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
     sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
@@ -615,11 +571,8 @@ static void deleter_unmaps(void *user, void *ptr) {
 }
 
 /* The page is write-protected: a write would be a crash. */
-TEST(read_only_loans_are_never_written) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, read_only_loans_are_never_written) {
     size_t page = 4096;
-    rig_open(&rig, "sim:0", 0);
     enum { MUTABLES, OVERWRITES, CLEARS, SCALES, UPDATES, COPIES, FROM_DEVICE, WAYS };
     for (int way = 0; way < WAYS; way++) {
         float *x = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -627,8 +580,8 @@ TEST(read_only_loans_are_never_written) {
         for (int i = 0; i < 6; i++)
             x[i] = (float)(i + 1);
         assert_int_equal(mprotect(x, page, PROT_READ), 0);
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
-        sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 6);
+        sb_blob *source = blob_of_count(f->context, SB_DTYPE_F32, 6);
         fill_both(source);
         assert_ok(
             sb_blob_set_cpu(blob, SB_DATA, x, page, SB_READ_ONLY, deleter_unmaps, &page, &err));
@@ -658,7 +611,7 @@ TEST(read_only_loans_are_never_written) {
             break;
         default:
             assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-            device_fill(rig.context, out, 24, 0);
+            device_fill(f->context, out, 24, 0);
             break;
         }
         assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
@@ -666,11 +619,9 @@ TEST(read_only_loans_are_never_written) {
         sb_blob_destroy(blob);
         sb_blob_destroy(source);
     }
-    rig_close(&rig);
 }
 
 TEST(set_in_place_is_seen_by_sharers) {
-    sb_error err;
     const void *in;
     sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 6), *b = blob_of_count(NULL, SB_DTYPE_F32, 6);
     struct lent lent = lend_host(24, 0x10);
@@ -689,9 +640,8 @@ TEST(set_in_place_is_seen_by_sharers) {
 
 TEST(shrinking_keeps_contents_and_heads) {
     struct rig rig;
-    sb_error err;
     float values[100];
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     fill_values(SB_DTYPE_F32, 100, 1, 1, values);
     for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 100);
@@ -723,7 +673,6 @@ TEST(shrinking_keeps_contents_and_heads) {
 }
 
 TEST(shared_and_lent_memories_are_not_shrunk) {
-    sb_error err;
     uint32_t reallocated = 99;
     sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 100), *b = blob_of_count(NULL, SB_DTYPE_F32, 10);
     struct lent lent = lend_host(400, 0);

@@ -24,9 +24,8 @@ static uint64_t copied_bytes(struct rig *rig) {
 
 static void copy_within(int32_t source_head, int32_t target_head, sb_part part) {
     struct rig rig;
-    sb_error err;
     float values[COUNT], old[COUNT], zeros[COUNT] = {0};
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_mem *from = part_of(source, part), *to = part_of(target, part);
@@ -75,7 +74,6 @@ TEST(a_copy_of_what_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)
         for (int touched = 0; touched < 2; touched++) {
-            sb_error err;
             double sum = -1;
             float *diff;
             sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -97,11 +95,10 @@ TEST(a_copy_of_what_was_never_written_can_be_updated) {
 static void copy_across(const char *from_device, const char *to_device, int32_t source_head,
                         int32_t target_head) {
     struct rig a, b;
-    sb_error err;
     float values[COUNT], old[COUNT], zeros[COUNT] = {0}, found[COUNT];
     const float *x;
-    rig_open(&a, from_device, 0);
-    rig_open(&b, to_device, 0);
+    rig_open_on(&a, from_device, 0);
+    rig_open_on(&b, to_device, 0);
     sb_blob *source = blob_of_count(a.context, SB_DTYPE_F32, COUNT);
     sb_blob *target = blob_of_count(b.context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
@@ -139,9 +136,8 @@ TEST(every_pair_of_heads_across_contexts) {
 /* Though both were written, at the host. */
 TEST(a_copy_of_no_elements_is_none) {
     struct rig rig;
-    sb_error err;
     void *out;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     sb_blob *from = blob_of_count(rig.context, SB_DTYPE_F32, 0);
     sb_blob *to = blob_of_count(rig.context, SB_DTYPE_F32, 0);
     assert_ok(sb_blob_mutable_cpu(from, SB_DATA, &out, &err));
@@ -153,22 +149,19 @@ TEST(a_copy_of_no_elements_is_none) {
     rig_close(&rig);
 }
 
-TEST(a_copy_to_itself_does_nothing) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_copy_to_itself_does_nothing) {
     float values[COUNT];
-    rig_open(&rig, "sim:0", 0);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-        sb_blob *twin = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *twin = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
         mem_place(data_of(blob), head, values, SIZE);
         assert_ok(sb_blob_share(twin, SB_DATA, blob, &err));
-        struct tally before = rig_tally(&rig);
+        struct tally before = rig_tally(f);
         assert_ok(sb_blob_copy_from(blob, SB_DATA, blob, 0, &err));
         assert_ok(sb_blob_copy_from(blob, SB_DATA, blob, SB_COPY_RESHAPE, &err));
         assert_ok(sb_blob_copy_from(twin, SB_DATA, blob, 0, &err)); /* the same memory */
-        struct tally t = rig_since(&rig, &before);
+        struct tally t = rig_since(f, &before);
         assert_int_equal(t.uploads + t.downloads + t.host_copies + t.device_copies, 0);
         assert_int_equal(sb_mem_head(data_of(blob)), head);
         assert_ptr_equal(data_of(twin), data_of(blob));
@@ -177,11 +170,9 @@ TEST(a_copy_to_itself_does_nothing) {
         sb_blob_destroy(blob);
         sb_blob_destroy(twin);
     }
-    rig_close(&rig);
 }
 
 TEST(mismatches_are_refused_and_change_nothing) {
-    sb_error err;
     float old[COUNT];
     sb_blob *target = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), *never;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
@@ -219,18 +210,15 @@ TEST(mismatches_are_refused_and_change_nothing) {
     sb_blob_destroy(target);
 }
 
-TEST(reshape_takes_the_sources_shape_first) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, reshape_takes_the_sources_shape_first) {
     float values[COUNT];
-    rig_open(&rig, "sim:0", 0);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     static const int64_t targets[] = {0, 3, COUNT, 50};
     for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++)
         for (size_t i = 0; i < 4; i++)
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-                sb_blob *source = blob_of(rig.context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
-                sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, targets[i]);
+                sb_blob *source = blob_of(f->context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
+                sb_blob *target = blob_of_count(f->context, SB_DTYPE_F32, targets[i]);
                 mem_place(part_of(source, part), head, values, SIZE);
                 assert_ok(sb_blob_copy_from(target, part, source, SB_COPY_RESHAPE, &err));
                 assert_int_equal(sb_blob_shape_equals(target, source), 1);
@@ -238,11 +226,9 @@ TEST(reshape_takes_the_sources_shape_first) {
                 sb_blob_destroy(source);
                 sb_blob_destroy(target);
             }
-    rig_close(&rig);
 }
 
 TEST(a_never_shaped_source_makes_the_target_empty) {
-    sb_error err;
     sb_blob *never, *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
     assert_ok(sb_blob_copy_from(target, SB_DATA, never, SB_COPY_RESHAPE, &err));
@@ -252,7 +238,6 @@ TEST(a_never_shaped_source_makes_the_target_empty) {
 }
 
 TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
-    sb_error err;
     float values[COUNT], small[3] = {7, 8, 9};
     sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
@@ -271,7 +256,6 @@ TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
 
 /* A smaller source fits: the sharer sees the copy, bytes past the count stay. */
 TEST(a_copy_into_a_share_is_seen_by_it) {
-    sb_error err;
     float values[COUNT], few[2] = {-1, -2};
     sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, 2);
     sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -289,17 +273,14 @@ TEST(a_copy_into_a_share_is_seen_by_it) {
     sb_blob_destroy(sharer);
 }
 
-TEST(copies_are_right_under_every_schedule) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, copies_are_right_under_every_schedule) {
     float values[COUNT];
     const float *x;
-    rig_open(&rig, "sim:0", 0);
     for (uint64_t seed = 0; seed < 60; seed++) {
-        assert_ok(sb_sim_set_schedule(rig.context, (int32_t)(seed % 3), seed, &err));
+        assert_ok(sb_sim_set_schedule(f->context, (int32_t)(seed % 3), seed, &err));
         fill_values(SB_DTYPE_F32, COUNT, (double)seed, 1, values);
-        sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-        sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *source = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *target = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
         float *w;
         assert_ok(sb_blob_overwrite_cpu_f32(source, SB_DATA, &w, &err));
         memcpy(w, values, SIZE);
@@ -316,27 +297,22 @@ TEST(copies_are_right_under_every_schedule) {
         assert_memory_equal(x, values, SIZE);
         sb_blob_destroy(target);
     }
-    rig_close(&rig);
 }
 
-TEST(every_dtype_is_copied) {
+TEST_ON(rig, every_dtype_is_copied) {
     static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
-    struct rig rig;
-    sb_error err;
     unsigned char image[COUNT * 8];
-    rig_open(&rig, "sim:0", 0);
     for (size_t i = 0; i < sizeof image; i++)
         image[i] = (unsigned char)(i * 7);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++) {
             size_t bytes = COUNT * sb_dtype_size(dtypes[d]);
-            sb_blob *source = blob_of_count(rig.context, dtypes[d], COUNT);
-            sb_blob *target = blob_of_count(rig.context, dtypes[d], COUNT);
+            sb_blob *source = blob_of_count(f->context, dtypes[d], COUNT);
+            sb_blob *target = blob_of_count(f->context, dtypes[d], COUNT);
             mem_place(data_of(source), head, image, bytes);
             assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
             assert_true(mem_holds(data_of(target), image, bytes));
             sb_blob_destroy(source);
             sb_blob_destroy(target);
         }
-    rig_close(&rig);
 }

@@ -52,7 +52,6 @@ struct large {
 };
 
 static void large_open(struct large *large, float *x) {
-    sb_error err;
     *large = (struct large){.x = x};
     assert_true(COUNT > INT64_C(1) << 31);
     large->blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -74,7 +73,6 @@ TEST(sums_reach_past_two_to_the_31) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
-    sb_error err;
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
@@ -95,7 +93,6 @@ TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
-    sb_error err;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, 1);
     assert_ok(sb_blob_scale(large.blob, SB_DATA, -1, &err));
@@ -109,7 +106,6 @@ TEST(update_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
-    sb_error err;
     int unmapped = 0;
     float *x = map_over_and_over(), *diff = map_over_and_over();
     large_open(&large, x);
@@ -129,7 +125,6 @@ TEST(elements_past_two_to_the_31_are_read) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
-    sb_error err;
     float value = 0;
     large_open(&large, map_over_and_over());
     large.x[PART - 1] = 42;
@@ -147,7 +142,6 @@ TEST(clearing_reaches_past_two_to_the_31) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
-    sb_error err;
     double sum = -1;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, 7);
@@ -163,7 +157,6 @@ TEST(copying_reaches_past_two_to_the_31) {
     skip_when_quick();
     skip_without_memory(3 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
     struct large from, to;
-    sb_error err;
     float *x = map_over_and_over(), *y = map_over_and_over();
     large_open(&from, x);
     large_open(&to, y);

@@ -19,9 +19,8 @@ struct wreck {
 };
 
 static void wreck_open(struct wreck *w) {
-    sb_error err;
     void *out;
-    rig_open(&w->rig, "sim:0", 0);
+    rig_open(&w->rig);
     w->lost = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
     w->whole = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, w->values);
@@ -40,27 +39,23 @@ static void wreck_close(struct wreck *w) {
     rig_close(&w->rig);
 }
 
-TEST(lost_bytes_are_not_read) {
-    struct wreck w;
-    sb_error err;
+TEST_ON(wreck, lost_bytes_are_not_read) {
     double sum = -1;
     float value = -1;
     const void *in = NULL;
-    wreck_open(&w);
-    assert_status(LOST, sb_blob_cpu(w.lost, SB_DATA, &in, &err));
-    assert_status(LOST, sb_blob_asum(w.lost, SB_DATA, &sum, &err));
-    assert_status(LOST, sb_blob_sumsq(w.lost, SB_DATA, &sum, &err));
-    assert_status(LOST, sb_blob_scale(w.lost, SB_DATA, 2, &err));
-    assert_status(LOST, sb_blob_update(w.lost, &err));
-    assert_status(LOST, sb_blob_clear(w.lost, SB_DATA, &err));
-    assert_status(LOST, sb_blob_at(w.lost, SB_DATA, (int64_t[]){0}, 1, &value, &err));
-    assert_status(LOST, sb_blob_copy_from(w.whole, SB_DATA, w.lost, 0, &err));
-    assert_ok(sb_blob_reshape(w.lost, (int64_t[]){2}, 1, NULL, &err));
-    assert_status(LOST, sb_blob_shrink_to_fit(w.lost, NULL, &err));
-    assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_LOST);
-    assert_true(mem_holds(data_of(w.whole), w.values, BYTES));
+    assert_status(LOST, sb_blob_cpu(f->lost, SB_DATA, &in, &err));
+    assert_status(LOST, sb_blob_asum(f->lost, SB_DATA, &sum, &err));
+    assert_status(LOST, sb_blob_sumsq(f->lost, SB_DATA, &sum, &err));
+    assert_status(LOST, sb_blob_scale(f->lost, SB_DATA, 2, &err));
+    assert_status(LOST, sb_blob_update(f->lost, &err));
+    assert_status(LOST, sb_blob_clear(f->lost, SB_DATA, &err));
+    assert_status(LOST, sb_blob_at(f->lost, SB_DATA, (int64_t[]){0}, 1, &value, &err));
+    assert_status(LOST, sb_blob_copy_from(f->whole, SB_DATA, f->lost, 0, &err));
+    assert_ok(sb_blob_reshape(f->lost, (int64_t[]){2}, 1, NULL, &err));
+    assert_status(LOST, sb_blob_shrink_to_fit(f->lost, NULL, &err));
+    assert_int_equal(sb_mem_head(data_of(f->lost)), SB_HEAD_LOST);
+    assert_true(mem_holds(data_of(f->whole), f->values, BYTES));
     assert_true(sum == -1 && value == -1 && in == NULL);
-    wreck_close(&w);
 }
 
 /* There is nothing to bring to the host, so that no limit hides it. */
@@ -68,7 +63,6 @@ TEST(lost_bytes_are_not_added_to_by_a_message) {
     static const int64_t two[] = {2};
     struct wreck w;
     struct wire wire = {0};
-    sb_error err;
     sb_limits limits = SB_LIMITS_INIT;
     wire_blob(&wire, two, 1, 1);
     wreck_open(&w);
@@ -80,15 +74,11 @@ TEST(lost_bytes_are_not_added_to_by_a_message) {
     wire_free(&wire);
 }
 
-TEST(the_other_memory_is_not_concerned) {
-    struct wreck w;
-    sb_error err;
+TEST_ON(wreck, the_other_memory_is_not_concerned) {
     double sum = -1;
-    wreck_open(&w);
-    assert_ok(sb_blob_asum(w.lost, SB_DIFF, &sum, &err));
+    assert_ok(sb_blob_asum(f->lost, SB_DIFF, &sum, &err));
     assert_true(sum == 21);
-    assert_ok(sb_blob_update(w.whole, &err));
-    wreck_close(&w);
+    assert_ok(sb_blob_update(f->whole, &err));
 }
 
 TEST(overwriting_brings_a_lost_blob_back) {
@@ -96,7 +86,6 @@ TEST(overwriting_brings_a_lost_blob_back) {
     for (int way = 0; way < WAYS; way++) {
         struct wreck w;
         struct lent lent = lend_host(BYTES, 0);
-        sb_error err;
         void *out;
         double sum = -1;
         wreck_open(&w);
@@ -128,7 +117,6 @@ TEST(overwriting_brings_a_lost_blob_back) {
 
 TEST(host_bytes_that_were_current_become_the_head) {
     struct rig rig;
-    sb_error err;
     float values[COUNT];
     double sum = -1;
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
@@ -136,7 +124,7 @@ TEST(host_bytes_that_were_current_become_the_head) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_STICKY};
     for (int op = 0; op < 2; op++)
         for (int mode = 0; mode < 2; mode++) {
-            rig_open(&rig, "sim:0", 0);
+            rig_open(&rig);
             sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
             mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
             mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
@@ -177,11 +165,10 @@ static sb_status need_bytes(enum need need, sb_context *context, sb_blob *blob, 
 
 static void queue_and_need(int op, enum need need) {
     struct rig rig;
-    sb_error err;
     void *out;
     float values[COUNT];
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
     mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
@@ -207,44 +194,37 @@ TEST(queued_arithmetic_that_fails_is_told_to_whoever_waits) {
 }
 
 /* Queued, the copy had begun when it failed. */
-TEST(a_copy_that_fails_on_its_way_is_told) {
+TEST_ON(rig, a_copy_that_fails_on_its_way_is_told) {
     float values[COUNT];
-    sb_error err;
-    struct rig rig;
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *source = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
     mem_place(data_of(source), SB_HEAD_AT_GPU, values, BYTES);
-    device_fail(rig.context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
+    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
     assert_status(GONE, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
-    assert_int_equal(sb_context_device_status(rig.context), GONE);
+    assert_int_equal(sb_context_device_status(f->context), GONE);
     assert_true(mem_holds(data_of(blob), values, BYTES));
     sb_blob_destroy(blob);
     sb_blob_destroy(source);
-    rig_close(&rig);
 }
 
 /* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
-TEST(bytes_left_on_the_device_are_out_of_reach) {
+TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
     float values[COUNT];
-    sb_error err;
     double sum = -1;
     float value = -1;
     const void *in = NULL;
     void *out = NULL;
-    struct rig rig;
-    rig_open(&rig, "sim:0", 0);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *left = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *host = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *left = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *host = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     mem_place(data_of(left), SB_HEAD_AT_GPU, values, BYTES);
     mem_place(diff_of(left), SB_HEAD_AT_GPU, values, BYTES);
     mem_place(data_of(host), SB_HEAD_AT_CPU, values, BYTES);
     mem_place(diff_of(host), SB_HEAD_AT_CPU, values, BYTES);
-    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_int_not_equal(sb_context_synchronize(rig.context, NULL), SB_OK);
+    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_int_not_equal(sb_context_synchronize(f->context, NULL), SB_OK);
     assert_status(GONE, sb_blob_cpu(left, SB_DATA, &in, &err));
     assert_status(GONE, sb_blob_gpu(left, SB_DATA, &in, &err));
     assert_status(GONE, sb_blob_mutable_gpu(left, SB_DATA, &out, &err));
@@ -261,27 +241,23 @@ TEST(bytes_left_on_the_device_are_out_of_reach) {
     assert_ok(sb_blob_update(host, &err)); /* the host goes on */
     sb_blob_destroy(left);
     sb_blob_destroy(host);
-    rig_close(&rig);
 }
 
 /* A write on a stream was let out while the copy before it was pending: what it wrote went down
    with the device, and the host's bytes from before are not taken for it. */
-TEST(what_a_stream_wrote_is_not_replaced_by_older_bytes) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, what_a_stream_wrote_is_not_replaced_by_older_bytes) {
     sb_stream stream;
     sb_mem *mem, *other;
     void *out;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_sim_stream_create(rig.context, &stream, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
+    assert_ok(sb_sim_stream_create(f->context, &stream, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &other, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     memset(out, 0x11, BYTES);
     assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
-    device_fill(rig.context, out, BYTES, 0x22);
-    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    device_fill(f->context, out, BYTES, 0x22);
+    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_status(GONE, sb_mem_gpu(other, &in, &err));
     for (int i = 0; i < 2; i++) {
         assert_status(GONE, sb_mem_cpu(mem, &in, &err));
@@ -289,5 +265,4 @@ TEST(what_a_stream_wrote_is_not_replaced_by_older_bytes) {
     }
     sb_mem_release(mem);
     sb_mem_release(other);
-    rig_close(&rig);
 }

@@ -27,9 +27,8 @@ static int64_t capacity_of(const sb_blob *blob, int diff) {
 TEST(a_memory_becomes_data_or_diff) {
     for (int k = 0; k < 2; k++) {
         struct rig rig;
-        sb_error err;
         void *bytes;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
         sb_mem *before = sb_mem_retain(memory_of(blob, k)), *other = memory_of(blob, !k);
         sb_mem *mem = mem_filled(rig.context, BYTES, 0x3F);
@@ -54,7 +53,6 @@ TEST(a_memory_becomes_data_or_diff) {
 
 TEST(a_larger_memory_brings_its_capacity) {
     for (int k = 0; k < 2; k++) {
-        sb_error err;
         uint32_t replaced = 99;
         sb_mem *mem = mem_filled(NULL, 10 * sizeof(float) + 3, 0x3F);
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -73,7 +71,6 @@ TEST(a_larger_memory_brings_its_capacity) {
 
 /* A scratch that several blobs of other shapes and types use in turn. */
 TEST(one_memory_serves_blobs_of_any_type) {
-    sb_error err;
     const void *first, *second;
     sb_mem *mem = mem_filled(NULL, BYTES, 0x3F);
     sb_blob *floats = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -91,7 +88,6 @@ TEST(one_memory_serves_blobs_of_any_type) {
 }
 
 TEST(a_blob_takes_its_own_memory_again) {
-    sb_error err;
     const float *x;
     float *written;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -108,7 +104,6 @@ TEST(a_blob_takes_its_own_memory_again) {
 }
 
 TEST(nothing_needs_no_bytes) {
-    sb_error err;
     sb_blob *never;
     sb_mem *empty, *some = mem_filled(NULL, BYTES, 0);
     assert_ok(sb_mem_create(NULL, 0, &empty, &err));
@@ -126,7 +121,6 @@ TEST(nothing_needs_no_bytes) {
 /* --- what is refused ------------------------------------------------------------------ */
 
 static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
-    sb_error err;
     for (int k = 0; k < 2; k++) {
         sb_mem *before = memory_of(blob, k);
         assert_status(status, set_memory(blob, k, mem, &err));
@@ -137,9 +131,8 @@ static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
 
 TEST(too_small_and_strange_memories_are_refused) {
     struct rig rig, other;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
-    rig_open(&other, "sim:0", 0);
+    rig_open(&rig);
+    rig_open(&other);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_mem *small = mem_filled(rig.context, BYTES - 1, 0);
     sb_mem *strange = mem_filled(other.context, BYTES, 0);
@@ -163,9 +156,8 @@ TEST(too_small_and_strange_memories_are_refused) {
 TEST(lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         struct rig rig;
-        sb_error err;
         sb_mem *mem;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         struct lent lent =
             on_device ? lend_device(rig.context, 2 * BYTES, 0x3F) : lend_host(2 * BYTES, 0x3F);
         sb_blob *floats = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
@@ -189,9 +181,8 @@ TEST(lent_bytes_must_suit_the_elements) {
 TEST(a_dropped_diff_gives_its_memory_back) {
     const size_t count = 1 << 16;
     struct rig rig;
-    sb_error err;
     const float *x;
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)count);
     float *data, *diff;
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
@@ -216,7 +207,6 @@ TEST(a_dropped_diff_gives_its_memory_back) {
 }
 
 TEST(sharers_keep_a_diff_that_one_drops) {
-    sb_error err;
     float *diff;
     const float *x;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -233,7 +223,6 @@ TEST(sharers_keep_a_diff_that_one_drops) {
 }
 
 TEST(a_lent_diff_goes_back_when_it_is_dropped) {
-    sb_error err;
     struct lent lent = lend_host(BYTES, 0x3F);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     sb_mem *mem = diff_of(blob);
@@ -261,14 +250,12 @@ static void nothing_more(struct loan *l) {
     (void)l;
 }
 static void a_share(struct loan *l) {
-    sb_error err;
     assert_ok(sb_blob_share(l->other, SB_DATA, l->blob, &err));
 }
 static void an_owner(struct loan *l) {
     l->owner = sb_mem_retain(data_of(l->blob));
 }
 static void a_tensor(struct loan *l) {
-    sb_error err;
     assert_ok(sb_blob_to_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
 }
 static void a_tensor_that_ends(struct loan *l) {
@@ -277,19 +264,16 @@ static void a_tensor_that_ends(struct loan *l) {
     l->tensor = NULL;
 }
 static void a_blob_of_a_tensor(struct loan *l) {
-    sb_error err;
     a_tensor(l);
     assert_ok(sb_blob_from_dlpack(l->other, SB_DATA, l->tensor, 0, &err));
     l->tensor = NULL;
 }
 static void a_round_trip(struct loan *l) {
-    sb_error err;
     assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
     assert_ok(sb_blob_from_dlpack(l->blob, SB_DATA, l->tensor, 0, &err));
     l->tensor = NULL;
 }
 static void a_blob_on_a_part(struct loan *l) {
-    sb_error err;
     assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_DATA, SB_SIDE_CPU, &l->tensor, &err));
     l->tensor->dl_tensor.byte_offset = 4;
     l->tensor->dl_tensor.shape[0] = 3;
@@ -297,25 +281,20 @@ static void a_blob_on_a_part(struct loan *l) {
     l->tensor = NULL;
 }
 static void a_device_that_has_them_too(struct loan *l) {
-    sb_error err;
     const void *in;
     assert_ok(sb_blob_gpu(l->blob, SB_DATA, &in, &err));
 }
 static void a_newer_device(struct loan *l) {
-    sb_error err;
     void *out;
     assert_ok(sb_blob_mutable_gpu(l->blob, SB_DATA, &out, &err));
 }
 static void a_push_under_way(struct loan *l) {
-    sb_error err;
     assert_ok(sb_mem_async_gpu_push(data_of(l->blob), NULL, &err));
 }
 static void a_smaller_shape(struct loan *l) {
-    sb_error err;
     assert_ok(sb_blob_reshape(l->blob, (int64_t[]){2}, 1, NULL, &err));
 }
 static void a_larger_shape(struct loan *l) {
-    sb_error err;
     assert_ok(sb_blob_reshape(l->blob, (int64_t[]){40}, 1, NULL, &err));
     assert_int_equal(l->lent.deleted, 1);
 }
@@ -336,9 +315,8 @@ TEST(lent_memory_goes_back_to_the_only_other_user) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint32_t flags = 0; flags <= SB_READ_ONLY; flags += SB_READ_ONLY) {
             struct loan l = {.owner = NULL};
-            sb_error err;
             void *user = &l;
-            rig_open(&l.rig, "sim:0", 0);
+            rig_open(&l.rig);
             l.lent = lend_host(16, 0x31);
             l.blob = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
             l.other = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
@@ -367,13 +345,10 @@ static void another_deleter(void *user, void *ptr) {
     lent_deleter(user, ptr);
 }
 
-TEST(what_was_not_lent_is_not_given_back) {
-    struct rig rig;
-    sb_error err;
-    void *user = &rig, *out;
-    rig_open(&rig, "sim:0", 0);
-    struct lent lent = lend_host(16, 0), device = lend_device(rig.context, 16, 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+TEST_ON(rig, what_was_not_lent_is_not_given_back) {
+    void *user = f, *out;
+    struct lent lent = lend_host(16, 0), device = lend_device(f->context, 16, 0);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
@@ -381,12 +356,11 @@ TEST(what_was_not_lent_is_not_given_back) {
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, another_deleter, &user, &err));
-    assert_ptr_equal(user, &rig);
+    assert_ptr_equal(user, f);
     assert_int_equal(lent.deleted, 0);
     sb_blob_destroy(blob);
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(device.deleted, 1);
     lent_free(&lent);
     lent_free(&device);
-    rig_close(&rig);
 }

@@ -11,7 +11,6 @@
 static void expect_shape(const sb_blob *blob, int32_t num_axes, const int64_t *shape, int64_t count,
                          const char *text) {
     char found[800];
-    sb_error err;
     assert_int_equal(sb_blob_num_axes(blob), num_axes);
     for (int32_t i = 0; i < num_axes; i++)
         assert_int_equal(sb_blob_shape(blob)[i], shape[i]);
@@ -45,7 +44,6 @@ static const struct {
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 
 TEST(shapes_give_counts_and_texts) {
-    sb_error err;
     for (size_t i = 0; i < SHAPES; i++) {
         sb_blob *created = blob_of(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
         sb_blob *reshaped;
@@ -65,7 +63,6 @@ TEST(shapes_give_counts_and_texts) {
 }
 
 TEST(a_never_shaped_blob_is_a_state_of_its_own) {
-    sb_error err;
     sb_blob *empty, *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &empty, &err));
     assert_int_equal(sb_blob_is_shaped(empty), 0);
@@ -109,7 +106,6 @@ TEST(bad_shapes_are_refused_and_change_nothing) {
         {SB_DTYPE_F16, 1, (int64_t[]){I64(1) << 62}, SB_ERR_SIZE_OVERFLOW},
         {SB_DTYPE_F32, 2, (int64_t[]){70000, I64(70000) << 40}, SB_ERR_SIZE_OVERFLOW},
     };
-    sb_error err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sb_blob *blob = blob_of(NULL, cases[i].dtype, 2, kept), *none = NULL;
         uint32_t reallocated = 99;
@@ -142,7 +138,6 @@ TEST(dtypes_are_checked) {
     static const sb_dtype good[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
     static const sb_dtype bad[] = {0, -1, 1000, INT32_MAX, INT32_MIN};
     const size_t count = sizeof good / sizeof *good;
-    sb_error err;
     sb_blob *blob = NULL;
     for (size_t i = 0; i < count; i++) {
         assert_ok(sb_blob_create(NULL, good[i], &blob, &err));
@@ -160,7 +155,6 @@ TEST(dtypes_are_checked) {
 }
 
 TEST(legacy_dimensions_make_four_axes) {
-    sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, &err));
     expect_shape(blob, 4, (int64_t[]){2, 3, 4, 5}, 120, "2 3 4 5 (120)");
@@ -177,7 +171,6 @@ TEST(axes_are_counted_from_both_ends) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
     static const int32_t outside[] = {4, -5, INT32_MAX, INT32_MIN};
-    sb_error err;
     for (int32_t axis = -4; axis < 4; axis++) {
         int32_t canonical = 99, expected = axis < 0 ? axis + 4 : axis;
         int64_t dim = 99;
@@ -229,7 +222,6 @@ TEST(counts_of_ranges_are_exact) {
         {0, {0}, 0, 0, SB_OK, 1},
         {0, {0}, 0, 1, RANGE, 0},
     };
-    sb_error err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
         int64_t count = -7;
@@ -255,7 +247,6 @@ TEST(legacy_accessors_follow_caffe) {
         {1, {7}, {7, 1, 1, 1}, {7, 1, 1, 1}},          {0, {0}, {1, 1, 1, 1}, {1, 1, 1, 1}},
         {3, {4, 0, 6}, {4, 0, 6, 1}, {6, 0, 4, 1}},
     };
-    sb_error err;
     int64_t out;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
@@ -284,7 +275,6 @@ TEST(legacy_accessors_follow_caffe) {
 
 TEST(legacy_accessors_want_at_most_four_axes) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
-    sb_error err;
     int64_t out = 99;
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_legacy_shape(blob, 0, &out, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_num(blob, &out, &err));
@@ -297,7 +287,6 @@ TEST(legacy_accessors_want_at_most_four_axes) {
 
 TEST(offsets_past_two_to_the_31_are_exact) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
-    sb_error err;
     int64_t out;
     assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));
     assert_int_equal(out, I64(4899999999));
@@ -310,7 +299,6 @@ TEST(offsets_past_two_to_the_31_are_exact) {
 TEST(a_legacy_offset_may_be_one_past_each_axis) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
     sb_blob *hollow = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){0, INT64_MAX, INT64_MAX, 1});
-    sb_error err;
     int64_t out;
     float value;
     assert_ok(sb_blob_offset_legacy(blob, 0, 1, 0, 0, &out, &err));
@@ -334,7 +322,6 @@ TEST(indices_out_of_range_are_errors) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *flat = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
     sb_blob *zero = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 0});
-    sb_error err;
     int64_t out = 99;
     float value = -3;
     for (int axis = 0; axis < 4; axis++) {
@@ -374,7 +361,6 @@ TEST(indices_out_of_range_are_errors) {
 }
 
 TEST(an_element_of_a_never_shaped_blob_is_an_error) {
-    sb_error err;
     sb_blob *blob;
     float value = -3;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
@@ -418,7 +404,6 @@ TEST(shapes_are_compared_axis_by_axis) {
 }
 
 TEST(a_shape_is_compared_with_dimensions_alone) {
-    sb_error err;
     sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL), *never;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
     assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, 0), 1);
@@ -436,7 +421,6 @@ TEST(shape_texts_are_cut_to_fit) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     char text[32];
     size_t length = 0;
-    sb_error err;
     assert_ok(sb_blob_shape_string(blob, NULL, 0, &length, &err));
     assert_int_equal(length, sizeof whole - 1);
     for (size_t capacity = 1; capacity <= sizeof whole; capacity++) {
@@ -455,7 +439,6 @@ TEST(the_longest_shape_text_is_whole) {
     int64_t shape[SB_MAX_AXES];
     char text[1024], expected[1024];
     size_t length = 0, used = 0;
-    sb_error err;
     for (int i = 0; i < SB_MAX_AXES; i++)
         shape[i] = i ? INT64_MAX : 0;
     for (int i = 0; i < SB_MAX_AXES; i++)
@@ -470,7 +453,6 @@ TEST(the_longest_shape_text_is_whole) {
 }
 
 TEST(reshape_like_takes_the_whole_shape) {
-    sb_error err;
     sb_blob *model = blob_of(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));
@@ -484,7 +466,6 @@ TEST(reshape_like_takes_the_whole_shape) {
 
 /* As in Caffe: no dimensions are those of a scalar, and what has a shape keeps one. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
-    sb_error err;
     sb_blob *never, *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &never, &err));
@@ -502,7 +483,6 @@ TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
 }
 
 TEST(a_count_that_fits_a_small_type_may_not_fit_a_large_one) {
-    sb_error err;
     sb_blob *small = blob_of_count(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
     sb_blob *large = blob_of_count(NULL, SB_DTYPE_F64, 3);
     uint32_t reallocated = 77;
@@ -514,7 +494,6 @@ TEST(a_count_that_fits_a_small_type_may_not_fit_a_large_one) {
 }
 
 TEST(a_blob_may_be_reshaped_to_its_own_shape) {
-    sb_error err;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 4});
     assert_ok(sb_blob_reshape(blob, sb_blob_shape(blob), 3, NULL, &err));
     expect_shape(blob, 3, (int64_t[]){2, 3, 4}, 24, "2 3 4 (24)");
@@ -523,29 +502,26 @@ TEST(a_blob_may_be_reshaped_to_its_own_shape) {
     sb_blob_destroy(blob);
 }
 
-TEST(the_device_sees_the_shape) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, the_device_sees_the_shape) {
     const int64_t *shape = NULL;
     int64_t seen[4];
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 4, (int64_t[]){2, 3, I64(1) << 33, 0});
+    sb_blob *blob = blob_of(f->context, SB_DTYPE_F32, 4, (int64_t[]){2, 3, I64(1) << 33, 0});
     for (int round = 0; round < 2; round++) {
         assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
-        assert_ok(sb_sim_peek(rig.context, seen, shape, sizeof seen, &err));
+        assert_ok(sb_sim_peek(f->context, seen, shape, sizeof seen, &err));
         assert_memory_equal(seen, sb_blob_shape(blob), sizeof seen);
     }
-    struct tally before = rig_tally(&rig);
+    struct tally before = rig_tally(f);
     assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
-    struct tally since = rig_since(&rig, &before);
+    struct tally since = rig_since(f, &before);
     assert_no_work(&since);
     assert_ok(sb_blob_reshape_legacy(blob, 9, 8, 7, 6, NULL, &err));
     assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
-    assert_ok(sb_sim_peek(rig.context, seen, shape, sizeof seen, &err));
+    assert_ok(sb_sim_peek(f->context, seen, shape, sizeof seen, &err));
     assert_memory_equal(seen, ((int64_t[]){9, 8, 7, 6}), sizeof seen);
     assert_ok(sb_blob_reshape(blob, (int64_t[]){5}, 1, NULL, &err));
     assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
-    assert_ok(sb_sim_peek(rig.context, seen, shape, sizeof(int64_t), &err));
+    assert_ok(sb_sim_peek(f->context, seen, shape, sizeof(int64_t), &err));
     assert_int_equal(seen[0], 5);
     assert_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
     assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
@@ -553,11 +529,9 @@ TEST(the_device_sees_the_shape) {
     blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
     assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_shape(blob, &shape, &err));
     sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
 TEST(null_arguments_are_refused) {
-    sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
     int64_t out, at = 0;
     int32_t axis;

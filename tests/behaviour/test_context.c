@@ -46,7 +46,6 @@ TEST(init_function_and_macro_agree) {
 }
 
 TEST(defaults_make_a_host_context) {
-    sb_error err;
     sb_context *context = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     const sb_context_options *both[] = {NULL, &options};
@@ -81,7 +80,6 @@ static sb_status create_with_size(size_t size, size_t dirty_at, sb_error *err) {
 
 TEST(sizes_of_options_follow_the_rule) {
     const size_t size = sizeof(sb_context_options);
-    sb_error err;
     assert_status(SB_ERR_ABI_MISMATCH, create_with_size(0, 0, &err));
     assert_status(SB_ERR_ABI_MISMATCH, create_with_size(sizeof(size_t), 0, &err));
     assert_ok(create_with_size(size, 0, &err));
@@ -95,7 +93,6 @@ TEST(sizes_of_options_follow_the_rule) {
 }
 
 TEST(what_is_reserved_is_zero) {
-    sb_error err;
     sb_context *context = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.reserved = 1;
@@ -105,7 +102,6 @@ TEST(what_is_reserved_is_zero) {
 
 TEST(half_an_allocator_is_refused) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_error err;
     sb_context *context = NULL;
     for (int half = 0; half < 2; half++) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -127,7 +123,6 @@ TEST(limits_follow_the_size_rule_too) {
     } wide = {SB_LIMITS_INIT, 0};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context = NULL;
-    sb_error err;
     options.limits = &wide.limits;
     assert_ok(sb_context_create(&options, &context, &err));
     sb_context_release(context);
@@ -143,7 +138,6 @@ TEST(limits_follow_the_size_rule_too) {
 }
 
 TEST(limits_are_checked) {
-    sb_error err;
     sb_context *context = NULL;
     for (int i = 0; i < 4; i++) {
         sb_limits limits = SB_LIMITS_INIT;
@@ -158,7 +152,6 @@ TEST(limits_are_checked) {
 }
 
 TEST(a_reads_limits_lie_over_the_contexts) {
-    sb_error err;
     sb_context *context;
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT, found;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -212,7 +205,6 @@ TEST(device_names_are_understood) {
                                             "\x1b[2J",
                                             "sim:1\n"};
     static const char *const unknown[] = {"tpu:0", "SIM:0", "simx:0"};
-    sb_error err;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_ok(try_device(good[i], &err));
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
@@ -223,7 +215,6 @@ TEST(device_names_are_understood) {
 }
 
 TEST(messages_show_strange_device_names_escaped) {
-    sb_error err;
     assert_status(INVALID, try_device("\x1b[2J\n", &err));
     assert_string_equal(err.message, "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N");
     assert_status(SB_ERR_UNSUPPORTED, try_device("tpu:0", &err));
@@ -240,9 +231,8 @@ TEST(cuda_is_absent_or_works) {
 
 TEST(a_simulated_device_is_there) {
     struct rig rig;
-    sb_error err;
     sb_stream stream = NULL;
-    rig_open(&rig, "sim:2", 0);
+    rig_open_on(&rig, "sim:2", 0);
     assert_string_equal(sb_context_device(rig.context), "sim:2");
     assert_int_equal(sb_context_has_device(rig.context), 1);
     assert_int_equal(sb_context_device_status(rig.context), SB_OK);
@@ -255,30 +245,25 @@ TEST(a_simulated_device_is_there) {
     rig_close(&rig);
 }
 
-TEST(a_sticky_failure_loses_the_device_for_good) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_sticky_failure_loses_the_device_for_good) {
     sb_mem *mem;
     const void *out = NULL;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, 64, &mem, &err));
+    assert_ok(sb_mem_create(f->context, 64, &mem, &err));
     assert_ok(sb_mem_cpu(mem, &out, &err));
-    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
-    assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
+    assert_int_equal(sb_context_device_status(f->context), SB_ERR_DEVICE_LOST);
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(rig.context, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_ok(sb_mem_cpu(mem, &out, &err));
     assert_true(bytes_are(out, 64, 0));
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* --- the built-in context --------------------------------------------------------- */
 
 TEST(null_means_the_built_in_context) {
-    sb_error err;
     sb_stream stream = NULL;
     sb_stats stats = SB_STATS_INIT;
     assert_null(sb_context_retain(NULL));
@@ -295,9 +280,8 @@ TEST(null_means_the_built_in_context) {
 
 TEST(host_contexts_have_nothing_to_wait_for) {
     struct rig rig;
-    sb_error err;
     sb_stream stream = NULL;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_context_synchronize(rig.context, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_context_stream(rig.context, &stream, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(rig.context, NULL, &err));
@@ -306,7 +290,7 @@ TEST(host_contexts_have_nothing_to_wait_for) {
 
 TEST(contexts_are_counted) {
     struct rig rig;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     assert_ptr_equal(sb_context_retain(rig.context), rig.context);
     sb_context_release(rig.context);
     assert_true(rig.counting.live_blocks > 0);
@@ -318,11 +302,10 @@ TEST(contexts_are_counted) {
 
 TEST(stats_write_no_more_than_was_asked) {
     struct rig rig;
-    sb_error err;
     unsigned char image[sizeof(sb_stats) + 32];
     sb_stats *stats = (sb_stats *)(void *)malloc(sizeof image);
     assert_non_null(stats);
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
 
     memset(stats, 0xEE, sizeof image);
     stats->struct_size = sizeof(sb_stats);
@@ -352,10 +335,9 @@ TEST(stats_write_no_more_than_was_asked) {
 
 TEST(live_and_peak_bytes_follow_the_allocator) {
     struct rig rig;
-    sb_error err;
     sb_mem *a, *b;
     const void *in;
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
     sb_stats start = rig_stats(&rig);
     assert_int_equal(start.host_bytes, rig.counting.live_bytes);
     assert_ok(sb_mem_create(rig.context, 4096, &a, &err));
@@ -381,12 +363,11 @@ TEST(live_and_peak_bytes_follow_the_allocator) {
 TEST(no_host_cache_gives_buffers_back_at_once) {
     static const uint32_t flags[] = {SB_CONTEXT_NO_HOST_CACHE,
                                      SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED};
-    sb_error err;
     for (int i = 0; i < 2; i++) {
         struct rig rig;
         sb_mem *mem;
         const void *in;
-        rig_open(&rig, "sim:0", flags[i]);
+        rig_open_on(&rig, "sim:0", flags[i]);
         assert_ok(sb_mem_create(rig.context, (size_t)4 << 20, &mem, &err));
         assert_ok(sb_mem_cpu(mem, &in, &err));
         sb_mem_release(mem);
@@ -397,31 +378,26 @@ TEST(no_host_cache_gives_buffers_back_at_once) {
     }
 }
 
-TEST(trimming_leaves_pointers_in_use) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, trimming_leaves_pointers_in_use) {
     sb_mem *kept, *gone;
     void *ptr, *other;
     const size_t size = (size_t)4 << 20;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, size, &kept, &err));
-    assert_ok(sb_mem_create(rig.context, size, &gone, &err));
+    assert_ok(sb_mem_create(f->context, size, &kept, &err));
+    assert_ok(sb_mem_create(f->context, size, &gone, &err));
     assert_ok(sb_mem_mutable_cpu(kept, &ptr, &err));
     memset(ptr, 0x5c, size);
     assert_ok(sb_mem_mutable_cpu(gone, &other, &err));
     sb_mem_release(gone);
-    sb_context_trim(rig.context);
-    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+    sb_context_trim(f->context);
+    assert_int_equal(rig_stats(f).cached_bytes, 0);
     assert_true(bytes_are(ptr, size, 0x5c));
     sb_mem_release(kept);
-    rig_close(&rig);
 }
 
 TEST(a_cap_counts_handles_too) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context = NULL;
-    sb_error err;
     options.allocator = counting_allocator_table(&counting);
     options.max_host_bytes = 1;
     assert_status(SB_ERR_CAP_REACHED, sb_context_create(&options, &context, &err));
@@ -432,7 +408,6 @@ TEST(a_cap_counts_handles_too) {
 TEST(the_cap_holds_over_many_objects) {
     enum { CAP = 256 * 1024, MEMS = 4096 };
     struct rig rig;
-    sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_host_bytes = CAP;
     rig_open_options(&rig, options);
@@ -485,7 +460,6 @@ TEST(a_callers_table_is_a_device) {
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
     sb_mem *mem;
-    sb_error err;
     void *ptr;
     const void *in;
     assert_ok(create_with_backend(&table, "plain:3", &context, &err));
@@ -515,7 +489,6 @@ TEST(without_streams_asynchronous_calls_are_done_on_return) {
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
     sb_mem *mem;
-    sb_error err;
     sb_stream stream = NULL;
     void *ptr;
     const void *in = NULL;
@@ -550,7 +523,6 @@ TEST(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
     sb_blob *blob;
-    sb_error err;
     float *x;
     double sum = -1;
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
@@ -579,7 +551,6 @@ TEST(without_a_check_any_pointer_is_taken) {
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
     sb_mem *mem;
-    sb_error err;
     const void *in;
     struct lent lent = lend_host(64, 0x51); /* what this device's memory is made of, too */
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
@@ -608,7 +579,6 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
     sb_mem *mem;
-    sb_error err;
     void *out;
     const void *in;
     table.trim = plain_trim;
@@ -637,7 +607,6 @@ TEST(a_device_offers_tables_by_name) {
     const void *found = NULL;
     void *device = NULL;
     sb_mem *mem;
-    sb_error err;
     void *out;
     const void *in;
     table.upload = plain_fail;
@@ -696,7 +665,6 @@ TEST(arithmetic_that_is_refused_has_done_nothing) {
     sb_context *context = NULL;
     sb_blob *blob;
     sb_mem *data;
-    sb_error err;
     float *x, lent[4] = {1, 2, 3, 4};
     const float *now;
     table.prepare_arithmetic = plain_ready;
@@ -758,7 +726,6 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             sb_context *context = NULL;
             sb_blob *blob;
             sb_mem *data;
-            sb_error err;
             void *out;
             table.prepare_arithmetic = plain_ready;
             table.axpy = plain_axpy;
@@ -790,7 +757,6 @@ TEST(a_tensor_ends_after_users_of_its_pointer) {
     sb_context *context = NULL;
     sb_blob *blob;
     sb_dl_managed_versioned *tensor;
-    sb_error err;
     table.after_default = plain_after_default;
     table.dlpack_device = SB_DL_DEVICE_EXTENSION;
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
@@ -816,7 +782,6 @@ TEST(a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
-    sb_error err;
     table.open = silent_open;
     assert_status(SB_ERR_DEVICE_FAILURE, create_with_backend(&table, "plain:0", &context, &err));
     assert_string_equal(err.message, "plain:0 failed and did not say why");
@@ -824,7 +789,6 @@ TEST(a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
 }
 
 TEST(a_slot_without_words_gets_the_status_own) {
-    sb_error err;
     assert_status(SB_ERR_NO_DEVICE, sb_error_fill(&err, SB_ERR_NO_DEVICE, 3, NULL));
     assert_string_equal(err.message, sb_status_text(SB_ERR_NO_DEVICE));
     assert_int_equal(err.device_code, 3);
@@ -837,7 +801,6 @@ TEST(a_table_serves_its_own_name_alone) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
-    sb_error err;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, others[i], &context, &err));
     table.name = NULL;
@@ -858,7 +821,6 @@ TEST(a_device_has_a_number_of_31_bits_without_leading_zeros) {
     sb_backend table = plain_backend(&plain);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_context *context = NULL;
-        sb_error err;
         assert_status(rows[i].ordinal < 0 ? INVALID : SB_OK,
                       create_with_backend(&table, rows[i].device, &context, &err));
         if (context)
@@ -871,7 +833,6 @@ TEST(a_device_has_up_to_31_characters) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
-    sb_error err;
     table.name = "abcdefghijklmnopqrstuvwxyz0123";
     assert_status(INVALID,
                   create_with_backend(&table, "abcdefghijklmnopqrstuvwxyz0123:1", &context, &err));
@@ -887,7 +848,6 @@ TEST(a_device_that_does_not_open_tells_why) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
-    sb_error err;
     for (int i = 0; i < 4; i++) {
         plain.open_status = reasons[i];
         assert_status(reasons[i], create_with_backend(&table, "plain:0", &context, &err));
@@ -908,7 +868,6 @@ TEST(a_device_that_does_not_open_tells_why) {
 TEST(tables_of_another_version_are_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
-    sb_error err;
     sb_backend table = plain_backend(&plain);
     table.abi_version = SB_BACKEND_ABI_VERSION + 1;
     assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
@@ -931,7 +890,6 @@ TEST(tables_of_another_version_are_refused) {
 /* From the smallest table that is taken: a slot is there whole or not at all. */
 TEST(half_a_slot_is_no_backend) {
     struct plain plain = {0};
-    sb_error err;
     sb_backend table = plain_backend(&plain);
     for (size_t size = offsetof(sb_backend, dlpack_device); size <= sizeof table; size++) {
         sb_context *context = NULL;
@@ -974,7 +932,6 @@ TEST(page_locked_buffers_go_back_to_their_device) {
     sb_backend table = plain_backend(&plain);
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     const void *in;
     table.alloc_pinned = plain_pinned_alloc;
     table.free_pinned = plain_pinned_free_counted;
@@ -1016,7 +973,6 @@ TEST(tables_with_holes_are_refused) {
     for (int hole = 0; hole < 12; hole++) {
         sb_backend table = plain_backend(&plain);
         dig_hole(&table, hole);
-        sb_error err;
         support_poison_error(&err);
         sb_status status = create_with_backend(&table, "plain:0", &context, &err);
         if (status == SB_OK)
@@ -1034,7 +990,6 @@ TEST(impossible_sizes_are_out_of_memory) {
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)1 << 20), SIZE_MAX / 2};
     char largest[32];
     void *bytes = NULL;
-    sb_error err;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         assert_null(a->alloc(a->user, sizes[i], 64, 0));
     assert_null(a->alloc(a->user, SIZE_MAX, (size_t)4 << 20, 0));

@@ -12,7 +12,7 @@
 
 TEST(freed_buffers_are_kept_and_used_again) {
     struct rig rig;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     sb_mem_release(mem_filled(rig.context, 8 * MIB, 1));
     assert_true(rig_stats(&rig).cached_bytes >= 8 * MIB);
     int64_t buffers = rig.counting.buffer_calls;
@@ -46,7 +46,7 @@ TEST(no_more_is_kept_than_was_in_use) {
     static const char *const devices[] = {"cpu", "sim:0"};
     for (int d = 0; d < 2; d++) {
         struct rig rig;
-        rig_open(&rig, devices[d], 0);
+        rig_open_on(&rig, devices[d], 0);
         for (size_t size = 1; size <= 8; size++) {
             sb_mem_release(mem_filled(rig.context, size * MIB, 1));
             const sb_stats now = rig_stats(&rig);
@@ -62,7 +62,7 @@ TEST(no_more_is_kept_than_was_in_use) {
 TEST(what_was_in_use_together_is_kept_together) {
     struct rig rig;
     sb_mem *mems[6];
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     for (size_t i = 0; i < 6; i++)
         mems[i] = mem_filled(rig.context, (i + 1) * MIB, 1);
     for (int i = 0; i < 6; i++)
@@ -80,7 +80,7 @@ TEST(what_was_in_use_together_is_kept_together) {
 /* What is in use counts: a new buffer beside it has the place of what is kept. */
 TEST(a_new_buffer_comes_in_the_place_of_what_is_kept) {
     struct rig rig;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     sb_mem *used = mem_filled(rig.context, 4 * MIB, 1);
     sb_mem_release(mem_filled(rig.context, 4 * MIB, 1));
     sb_mem *mem = mem_filled(rig.context, 3 * MIB, 1);
@@ -92,9 +92,8 @@ TEST(a_new_buffer_comes_in_the_place_of_what_is_kept) {
 
 TEST(what_is_kept_may_not_be_enough) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem = NULL;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     sb_mem_release(mem_filled(rig.context, 2 * MIB, 1));
     assert_true(rig_stats(&rig).cached_bytes > 0);
     rig.counting.byte_cap = 1;
@@ -109,7 +108,6 @@ TEST(a_refused_request_leaves_the_bound) {
         struct rig rig;
         sb_mem *mem;
         void *p;
-        sb_error err;
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         options.max_host_bytes = by_cap ? 100 * MIB : 0;
         rig_open_options(&rig, options);
@@ -126,18 +124,14 @@ TEST(a_refused_request_leaves_the_bound) {
     }
 }
 
-TEST(a_refused_device_allocation_is_no_peak) {
-    struct rig rig;
+TEST_ON(rig, a_refused_device_allocation_is_no_peak) {
     sb_mem *mem;
     void *p;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, MIB, &mem, &err));
-    device_fail(rig.context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW);
+    assert_ok(sb_mem_create(f->context, MIB, &mem, &err));
+    device_fail(f->context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW);
     assert_int_not_equal(sb_mem_overwrite_gpu(mem, &p, &err), SB_OK);
-    assert_int_equal(rig_stats(&rig).device_peak, 0);
+    assert_int_equal(rig_stats(f).device_peak, 0);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* What is kept counts as live, but is given up before a cap refuses. */
@@ -156,25 +150,22 @@ TEST(the_cap_comes_before_the_cache) {
 /* An allocator that has nothing left gets the kept memory back first. */
 TEST(memory_that_is_kept_is_not_missing) {
     struct rig rig;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     sb_mem_release(mem_filled(rig.context, 7 * MIB, 1));
     rig.counting.byte_cap = 12 * MIB;
     sb_mem_release(mem_filled(rig.context, 10 * MIB, 2));
     rig_close(&rig);
 }
 
-TEST(pinned_memory_is_kept_apart) {
-    struct rig rig;
-    rig_open(&rig, "sim:0", 0);
-    sb_mem *mem = mem_filled(rig.context, 8 * MIB, 1);
+TEST_ON(rig, pinned_memory_is_kept_apart) {
+    sb_mem *mem = mem_filled(f->context, 8 * MIB, 1);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     sb_mem_release(mem);
-    struct tally before = rig_tally(&rig);
-    mem = mem_filled(rig.context, 8 * MIB, 2);
+    struct tally before = rig_tally(f);
+    mem = mem_filled(f->context, 8 * MIB, 2);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    assert_int_equal(rig_since(&rig, &before).host_allocs, 0);
+    assert_int_equal(rig_since(f, &before).host_allocs, 0);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* By classes: eight from each power of two to the next. Ordinary memory is exact. */
@@ -225,8 +216,7 @@ TEST(pinned_memory_of_near_sizes_is_one_class) {
 TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     for (int writes = 0; writes < 2; writes++) {
         struct rig rig;
-        sb_error err;
-        rig_open(&rig, "cpu", 0);
+        rig_open_on(&rig, "cpu", 0);
         sb_mem_release(mem_filled(rig.context, 8 * MIB, 0xff));
         sb_mem *mem;
         const void *in;
@@ -242,46 +232,38 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
 }
 
 /* Page-locked memory comes from the device with bytes that nobody knows. */
-TEST(what_is_overwritten_shows_no_bytes_of_others) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
     sb_mem *mem;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, 4096, &mem, &err));
+    assert_ok(sb_mem_create(f->context, 4096, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_true(bytes_are(out, 4096, 0));
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* A buffer of the same class is longer than the one that was there before, which a read filled. */
-TEST(what_is_behind_a_buffer_is_zero_for_the_next) {
+TEST_ON(rig, what_is_behind_a_buffer_is_zero_for_the_next) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
-    struct rig rig;
-    sb_error err;
     void *bytes, *out;
     size_t size;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0, COUNT * sizeof(float));
     assert_ok(blob_message(blob, 0, &bytes, &size, &err));
     sb_blob_destroy(blob);
-    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_blob_create(f->context, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     sb_blob_destroy(blob);
     free(bytes);
     sb_mem *mem;
-    assert_ok(sb_mem_create(rig.context, CLASS, &mem, &err));
+    assert_ok(sb_mem_create(f->context, CLASS, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     assert_ptr_equal(out, in);
     assert_true(bytes_are(out, CLASS, 0));
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
@@ -296,7 +278,6 @@ static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
 TEST(no_bytes_of_one_context_show_in_another) {
     static const char secret[] = "0123456789abcdef";
     static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
-    sb_error err;
     for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
         const size_t bytes = sizes[i / 2];
         if (test_is_quick() && bytes > MIB)
@@ -328,7 +309,6 @@ TEST(no_bytes_of_one_context_show_in_another) {
 }
 
 static void *net_of_layers(int layers, size_t *size) {
-    sb_error err;
     sb_model *model;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
     for (int i = 0; i < layers; i++)
@@ -349,7 +329,6 @@ TEST(handles_and_indices_get_what_the_cache_holds) {
     static sb_mem *handles[HANDLES];
     for (int what = 0; what < 2; what++) {
         struct rig rig;
-        sb_error err;
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         options.max_host_bytes = 4 * MIB;
         rig_open_options(&rig, options);

@@ -14,14 +14,12 @@ static void end(sb_dl_managed_versioned *tensor) {
 
 static sb_dl_managed_versioned *exported(const sb_blob *blob, sb_part part, int32_t side) {
     sb_dl_managed_versioned *tensor = NULL;
-    sb_error err;
     assert_ok(sb_blob_to_dlpack(blob, part, side, &tensor, &err));
     return tensor;
 }
 
 static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, sb_part part, int32_t side) {
     sb_dl_managed_versioned *tensor = NULL;
-    sb_error err;
     assert_ok(sb_blob_to_mutable_dlpack(blob, part, side, &tensor, &err));
     return tensor;
 }
@@ -37,12 +35,11 @@ TEST(a_tensor_says_what_the_blob_is) {
 #undef ROW
     };
     struct rig rig;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         sb_blob *blob = blob_of(rig.context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
         sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
         const void *data;
-        sb_error err;
         assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
         assert_int_equal(t->version.major, 1);
         assert_int_equal(t->flags, SB_DL_READ_ONLY);
@@ -62,7 +59,7 @@ TEST(a_tensor_says_what_the_blob_is) {
 
 TEST(shapes_without_axes_or_elements) {
     struct rig rig;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     sb_blob *scalar = blob_of(rig.context, SB_DTYPE_F32, 0, NULL);
     sb_dl_managed_versioned *t = exported(scalar, SB_DATA, SB_SIDE_CPU);
     assert_int_equal(t->dl_tensor.ndim, 0);
@@ -88,8 +85,7 @@ TEST(an_export_is_an_access_of_its_side) {
             for (int how = 0; how < 4; how++) {
                 bool writes = how & 1, diff = how & 2;
                 struct rig rig;
-                sb_error err;
-                rig_open(&rig, "sim:3", 0);
+                rig_open_on(&rig, "sim:3", 0);
                 sb_blob *twin = blob_of_count(rig.context, SB_DTYPE_F32, 6);
                 sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob), *same = data_of(twin);
@@ -130,37 +126,33 @@ TEST(an_export_is_an_access_of_its_side) {
 
 /* What an outsider writes is seen by the blob, and goes along to the device, until the next call
    for the other side; from then on a mutable call comes first. */
-TEST(what_is_written_through_a_tensor_is_the_blobs) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
     const float *data;
     const void *in;
     float seen[4];
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     float *elements = t->dl_tensor.data;
     elements[2] = 5;
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     assert_true(data[2] == 5);
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_sim_peek(rig.context, seen, in, sizeof seen, &err));
+    assert_ok(sb_sim_peek(f->context, seen, in, sizeof seen, &err));
     assert_true(seen[2] == 5);
     void *again;
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &again, &err));
     assert_ptr_equal(again, elements);
     elements[2] = 6;
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_sim_peek(rig.context, seen, in, sizeof seen, &err));
+    assert_ok(sb_sim_peek(f->context, seen, in, sizeof seen, &err));
     assert_true(seen[2] == 6);
     end(t);
     sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
 TEST(a_tensor_is_a_sharer_until_it_ends) {
     struct rig rig;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_true(sb_mem_is_unique(data_of(blob)));
     sb_dl_managed_versioned *first = exported(blob, SB_DATA, SB_SIDE_CPU);
@@ -177,9 +169,8 @@ TEST(a_tensor_is_a_sharer_until_it_ends) {
 
 TEST(a_tensor_outlives_blob_and_context) {
     struct rig rig;
-    sb_error err;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *host = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     sb_dl_managed_versioned *device = exported(blob, SB_DATA, SB_SIDE_GPU);
@@ -205,7 +196,7 @@ TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
     for (int i = 0; i < RETIRINGS; i++)
         for (uint32_t flags = 0; flags <= SB_CONTEXT_NO_PINNED; flags += SB_CONTEXT_NO_PINNED) {
             struct rig rig;
-            rig_open(&rig, "sim:0", flags | SB_CONTEXT_NO_HOST_CACHE);
+            rig_open_on(&rig, "sim:0", flags | SB_CONTEXT_NO_HOST_CACHE);
             sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
             sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
             sb_dl_managed_versioned *u = exported(blob, SB_DATA, SB_SIDE_CPU);
@@ -222,35 +213,28 @@ TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
         }
 }
 
-TEST(device_bytes_stay_too) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, device_bytes_stay_too) {
     void *out;
     float seen[4];
     static const float values[4] = {1, 2, 3, 4};
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, sizeof values);
     sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_GPU);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
-    assert_int_equal(rig_stats(&rig).device_bytes, 16);
+    assert_int_equal(rig_stats(f).device_bytes, 16);
     sb_blob_destroy(blob);
-    assert_ok(sb_sim_peek(rig.context, seen, t->dl_tensor.data, sizeof seen, &err));
+    assert_ok(sb_sim_peek(f->context, seen, t->dl_tensor.data, sizeof seen, &err));
     assert_memory_equal(seen, values, sizeof values);
     end(t);
-    assert_int_equal(rig_stats(&rig).device_bytes, 0);
-    rig_close(&rig);
+    assert_int_equal(rig_stats(f).device_bytes, 0);
 }
 
 /* The memory moves out of read-only storage; the lender gets it back when the tensor has ended. */
-TEST(a_lenders_deleter_waits_for_the_tensor) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    struct lent lent = lend_host(16, 0x21), on_device = lend_device(rig.context, 16, 0x22);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    struct lent lent = lend_host(16, 0x21), on_device = lend_device(f->context, 16, 0x22);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
     assert_ok(
         sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
     sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
@@ -260,10 +244,10 @@ TEST(a_lenders_deleter_waits_for_the_tensor) {
     memset(out, 0, 16);
     assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
     assert_int_equal(lent.deleted, 0);
-    assert_int_equal(rig_stats(&rig).borrowed_bytes, 16);
-    struct tally before = rig_tally(&rig);
+    assert_int_equal(rig_stats(f).borrowed_bytes, 16);
+    struct tally before = rig_tally(f);
     end(t);
-    struct tally since = rig_since(&rig, &before);
+    struct tally since = rig_since(f, &before);
     assert_no_work(&since); /* no stream used it */
     assert_int_equal(lent.deleted, 1);
     assert_ok(sb_blob_set_gpu(blob, SB_DATA, on_device.ptr, 16, 0, lent_deleter, &on_device, &err));
@@ -274,14 +258,12 @@ TEST(a_lenders_deleter_waits_for_the_tensor) {
     assert_int_equal(on_device.deleted, 1);
     lent_free(&lent);
     lent_free(&on_device);
-    rig_close(&rig);
 }
 
 /* A tensor for writing is never the lender's read-only storage. */
 TEST(a_mutable_tensor_moves_out_of_read_only_storage) {
     struct rig rig;
-    sb_error err;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     struct lent lent = lend_host(16, 0x21);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_ok(
@@ -301,7 +283,6 @@ TEST(a_mutable_tensor_moves_out_of_read_only_storage) {
 static sb_context *context_on(const sb_backend *backend) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     options.device = "mine:5";
     options.backend = backend;
     assert_ok(sb_context_create(&options, &context, &err));
@@ -309,7 +290,6 @@ static sb_context *context_on(const sb_backend *backend) {
 }
 
 TEST(a_backends_table_says_its_device_types) {
-    sb_error err;
     sb_blob *again;
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";
@@ -330,7 +310,6 @@ TEST(a_backends_table_says_its_device_types) {
 }
 
 TEST(a_device_without_a_number_is_not_exported) {
-    sb_error err;
     sb_dl_managed_versioned *t = NULL;
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";
@@ -350,11 +329,10 @@ TEST(a_device_without_a_number_is_not_exported) {
 
 TEST(exports_that_are_refused) {
     struct rig rig;
-    sb_error err;
     sb_dl_managed_versioned *t = NULL;
     sb_dl_managed *legacy = NULL;
     sb_blob *never;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
     assert_names_null("blob", sb_blob_to_dlpack(NULL, SB_DATA, 0, &t, &err));

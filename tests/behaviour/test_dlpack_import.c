@@ -10,9 +10,8 @@
 static void import_in_place(bool legacy, bool diff) {
     struct rig rig;
     struct tensor t;
-    sb_error err;
     const float *data;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     tensor_make(&t);
     sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 1, (int64_t[]){1});
     const sb_part part = diff ? SB_DIFF : SB_DATA;
@@ -54,10 +53,9 @@ TEST(a_blob_is_created_from_a_tensor_of_any_element_type) {
         for (int legacy = 0; legacy < 2; legacy++) {
             struct rig rig;
             struct tensor t;
-            sb_error err;
             sb_blob *blob;
             const void *data;
-            rig_open(&rig, NULL, 0);
+            rig_open_on(&rig, NULL, 0);
             tensor_make(&t);
             t.versioned.dl_tensor.dtype = types[i].type;
             t.versioned.dl_tensor.byte_offset = 8;
@@ -77,16 +75,13 @@ TEST(a_blob_is_created_from_a_tensor_of_any_element_type) {
         }
 }
 
-TEST(a_read_only_tensor_is_never_written) {
-    struct rig rig;
+TEST_ON(rig, a_read_only_tensor_is_never_written) {
     struct tensor t;
-    sb_error err;
     sb_blob *blob;
     void *data;
-    rig_open(&rig, "sim:0", 0);
     tensor_make(&t);
     t.versioned.flags = SB_DL_READ_ONLY | SB_DL_IS_COPIED | SB_DL_SUBBYTE_PADDED;
-    assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+    assert_ok(sb_blob_create_from_dlpack(f->context, &t.versioned, &blob, &err));
     assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     assert_ptr_not_equal(data, t.lent.ptr);
@@ -95,17 +90,15 @@ TEST(a_read_only_tensor_is_never_written) {
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);
-    rig_close(&rig);
 }
 
 TEST(device_memory_is_imported_by_its_own_context) {
     struct rig rig, other;
     struct tensor t;
-    sb_error err;
     sb_blob *blob = NULL;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    rig_open(&other, "sim:0", 0);
+    rig_open(&rig);
+    rig_open(&other);
     tensor_make_on(&t, rig.context, SB_DL_DEVICE_EXTENSION, 0x3F);
     assert_status(SB_ERR_WRONG_DEVICE,
                   sb_blob_create_from_dlpack(other.context, &t.versioned, &blob, &err));
@@ -128,9 +121,8 @@ TEST(device_memory_is_imported_by_its_own_context) {
 TEST(sharers_keep_what_they_had) {
     struct rig rig;
     struct tensor t;
-    sb_error err;
     const void *before, *after;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     tensor_make(&t);
     sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
@@ -150,7 +142,6 @@ TEST(sharers_keep_what_they_had) {
 
 TEST(a_tensor_without_a_deleter_is_fine) {
     struct tensor t;
-    sb_error err;
     sb_blob *blob;
     tensor_make(&t);
     t.versioned.deleter = NULL;
@@ -165,9 +156,8 @@ TEST(a_tensor_without_a_deleter_is_fine) {
 TEST(a_blob_goes_round_through_a_tensor) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     struct rig rig;
-    sb_error err;
     sb_blob *again;
-    rig_open(&rig, "sim:2", 0);
+    rig_open_on(&rig, "sim:2", 0);
     for (int32_t side = 0; side < 2; side++) {
         sb_dl_managed_versioned *t;
         sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
@@ -207,7 +197,6 @@ TEST(row_major_is_asked_only_where_it_matters) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct tensor t;
-        sb_error err;
         sb_blob *blob = NULL;
         tensor_make(&t);
         memcpy(t.shape, cases[i].shape, sizeof cases[i].shape);
@@ -224,14 +213,11 @@ TEST(row_major_is_asked_only_where_it_matters) {
 }
 
 /* No elements: no data is needed, and the tensor is kept like any other. */
-TEST(tensors_without_elements) {
-    struct rig rig;
+TEST_ON(rig, tensors_without_elements) {
     struct tensor t;
-    sb_error err;
     const void *data;
-    rig_open(&rig, "sim:0", 0);
     for (int device = 0; device < 2; device++) {
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 5);
+        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 5);
         tensor_make(&t);
         t.shape[0] = 0;
         t.shape[1] = INT64_MAX;
@@ -249,7 +235,6 @@ TEST(tensors_without_elements) {
         sb_blob_destroy(blob);
         tensor_free(&t);
     }
-    rig_close(&rig);
 }
 
 /* --- refused --------------------------------------------------------------------------------- */
@@ -404,9 +389,8 @@ static const struct {
 static void refuse(const struct refusal *refusal, bool legacy) {
     struct rig rig;
     struct tensor t, before;
-    sb_error err;
     const void *data, *now;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     tensor_make(&t);
@@ -439,7 +423,6 @@ TEST(what_a_blob_cannot_be_is_refused_and_left_alone) {
 
 TEST(calls_that_are_refused) {
     struct tensor t;
-    sb_error err;
     sb_blob *out = NULL;
     tensor_make(&t);
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});

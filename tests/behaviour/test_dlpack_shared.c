@@ -13,7 +13,6 @@ enum form { READ, WRITE, LEGACY, FORMS };
 /* Brings a part of `from` into a part of `to` through a tensor. */
 static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t flags,
                  enum form form, int32_t side) {
-    sb_error err;
     sb_dl_managed_versioned *t;
     sb_dl_managed *legacy;
     if (form == LEGACY) {
@@ -72,11 +71,10 @@ static void trip(void (*go)(struct trips *, int64_t), enum form form) {
     static const float values[4] = {1, 2, 3, 4};
     struct trips t = {.form = form};
     struct lent lent = lend_host(16, 0);
-    sb_error err;
     int64_t blocks = 0;
     size_t bytes = 0;
     for (int i = 0; i < 2; i++)
-        rig_open(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     t.a = blob_of_count(t.rig[0].context, SB_DTYPE_F32, 4);
     t.b = ramp(t.rig[1].context);
     memcpy(lent.ptr, values, sizeof values);
@@ -117,7 +115,6 @@ static sb_blob *empty(sb_context *context) {
 
 static const float *host_of(sb_blob *blob) {
     const float *data;
-    sb_error err;
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     return data;
 }
@@ -125,9 +122,8 @@ static const float *host_of(sb_blob *blob) {
 TEST(what_either_writes_the_other_sees) {
     for (enum form form = WRITE; form < FORMS; form++) {
         struct rig rig;
-        sb_error err;
         float *data;
-        rig_open(&rig, NULL, 0);
+        rig_open_on(&rig, NULL, 0);
         sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
         pass(a, SB_DATA, b, SB_DATA, 0, form, SB_SIDE_CPU);
         pass(b, SB_DATA, c, SB_DATA, 0, form, SB_SIDE_CPU);
@@ -153,9 +149,8 @@ TEST(what_is_for_reading_is_left_before_it_is_written) {
     static const float values[4] = {1, 2, 3, 4};
     for (int32_t side = 0; side < 2; side++) {
         struct rig rig;
-        sb_error err;
         void *data;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
         pass(a, SB_DATA, b, SB_DATA, 0, READ, side);
         pass(b, SB_DATA, c, SB_DATA, 0, READ, side);
@@ -180,12 +175,9 @@ TEST(what_is_for_reading_is_left_before_it_is_written) {
     }
 }
 
-TEST(a_memory_that_others_may_see_written_is_not_unique) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_memory_that_others_may_see_written_is_not_unique) {
     void *data;
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *a = ramp(rig.context), *b = empty(rig.context);
+    sb_blob *a = ramp(f->context), *b = empty(f->context);
     pass(a, SB_DATA, b, SB_DATA, 0, READ, SB_SIDE_CPU);
     assert_false(sb_mem_is_unique(data_of(a))); /* b would see it */
     assert_true(sb_mem_is_unique(data_of(b)));  /* writes elsewhere */
@@ -202,7 +194,6 @@ TEST(a_memory_that_others_may_see_written_is_not_unique) {
     sb_blob_destroy(a);
     assert_true(sb_mem_is_unique(diff_of(b)));
     sb_blob_destroy(b);
-    rig_close(&rig);
 }
 
 /* --- one memory lets go of it ---------------------------------------------------------------- */
@@ -212,8 +203,7 @@ TEST(the_others_keep_it) {
     for (int i = 0; i < RETIRINGS; i++)
         for (int how = 0; how < 4; how++) {
             struct rig rig;
-            sb_error err;
-            rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+            rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
             struct lent lent = lend_host(16, 0);
             memcpy(lent.ptr, values, sizeof values);
             sb_blob *a = empty(rig.context), *b = empty(rig.context);
@@ -235,23 +225,19 @@ TEST(the_others_keep_it) {
 
 /* The work of a blob that ends is over, or its storage in quarantine, before the others may take
    what it left for granted. */
-TEST(queued_work_ends_before_its_place_is_given_up) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, queued_work_ends_before_its_place_is_given_up) {
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    rig_schedule(&rig, SB_SIM_LAZY, 3);
-    sb_stream stream = rig_stream(&rig);
-    sb_blob *a = ramp(rig.context), *b = empty(rig.context);
+    rig_schedule(f, SB_SIM_LAZY, 3);
+    sb_stream stream = rig_stream(f);
+    sb_blob *a = ramp(f->context), *b = empty(f->context);
     pass(a, SB_DATA, b, SB_DATA, 0, WRITE, SB_SIDE_GPU);
     assert_ok(sb_blob_mutable_gpu_on(b, SB_DATA, stream, &out, &err));
     struct look look;
-    rig_look(&look, &rig, stream, out, 16);
+    rig_look(&look, f, stream, out, 16);
     sb_blob_destroy(b);
     assert_true(look.ran && look.reached);
     sb_blob_destroy(a);
-    rig_end_stream(&rig, stream);
-    rig_close(&rig);
+    rig_end_stream(f, stream);
 }
 
 /* --- parts, types, contexts ----------------------------------------------------------------- */
@@ -259,10 +245,9 @@ TEST(queued_work_ends_before_its_place_is_given_up) {
 /* What a consumer makes of a tensor before it passes it on. */
 TEST(a_part_keeps_the_whole) {
     struct rig rig;
-    sb_error err;
     sb_dl_managed_versioned *t, *again;
     sb_blob *part;
-    rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(16, 0x11);
     sb_blob *blob = empty(rig.context);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
@@ -285,15 +270,12 @@ TEST(a_part_keeps_the_whole) {
     rig_close(&rig);
 }
 
-TEST(without_elements_too) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, without_elements_too) {
     for (enum form form = READ; form < FORMS; form++)
         for (int32_t side = 0; side < 2; side++) {
             const void *data;
-            sb_blob *a = blob_of_count(rig.context, SB_DTYPE_F32, 0);
-            sb_blob *b = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+            sb_blob *a = blob_of_count(f->context, SB_DTYPE_F32, 0);
+            sb_blob *b = blob_of_count(f->context, SB_DTYPE_F32, 0);
             for (int i = 0; i < 3; i++)
                 pass(i % 2 ? b : a, SB_DATA, i % 2 ? a : b, SB_DATA, 0, form, side);
             sb_blob_destroy(a);
@@ -301,16 +283,14 @@ TEST(without_elements_too) {
             assert_non_null(data);
             sb_blob_destroy(b);
         }
-    rig_close(&rig);
 }
 
 TEST(another_context_keeps_the_one_that_made_it) {
     for (enum form form = READ; form < FORMS; form++) {
         struct rig rig, other;
-        sb_error err;
         sb_dl_managed_versioned *t;
-        rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-        rig_open(&other, NULL, SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&other, NULL, SB_CONTEXT_NO_HOST_CACHE);
         sb_blob *a = ramp(rig.context), *b = empty(other.context);
         pass(a, SB_DATA, b, SB_DATA, 0, form, SB_SIDE_CPU);
         assert_int_equal(rig_stats(&other).borrowed_bytes, 16);

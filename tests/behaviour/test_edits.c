@@ -9,7 +9,6 @@
 #define DEPTH 64 /* about 40 are expected of so many; one that grows with their number has more */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
-    sb_error err;
     const struct sb__edit edit = {.layer = layer, .index = index, .size = (size_t)(layer + index)};
     assert_ok(sb__edits_reserve(edits, sb__context(NULL), &err));
     sb__edits_add(edits, &edit);

@@ -96,7 +96,6 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
     char values[sizeof specials];
     void *bytes = NULL;
     size_t size = 0;
-    sb_error err;
     for (int64_t i = 0; i < count; i++) {
         if (from == SB_DTYPE_F64)
             memcpy(values + i * 8, &specials[i], 8);
@@ -206,7 +205,6 @@ static void compare(const char *name) {
 static void check_environment(const char *name, int rounding, uint32_t flags) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *sim = NULL;
-    sb_error err;
     options.device = "sim:0";
     assert_ok(sb_context_create(&options, &sim, &err));
     make_all_calls(&in_default, sim);

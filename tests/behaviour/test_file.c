@@ -44,7 +44,6 @@ static int teardown(void **state) {
 /* `count` elements that count up. */
 static sb_blob *new_blob(int64_t count) {
     sb_blob *blob;
-    sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
@@ -77,7 +76,6 @@ TEST_WITH(setup, teardown, test_a_mean_file_is_read) {
     char buffer[1024];
     const char *path = test_data_path("mean_cifar10_skywang666.binaryproto", buffer, sizeof buffer);
     sb_blob *blob;
-    sb_error err;
     const void *p;
     const int64_t dims[] = {3072};
     if (!path) {
@@ -102,7 +100,6 @@ TEST_WITH(setup, teardown, test_a_mean_file_is_read) {
 
 TEST_WITH(setup, teardown, test_a_file_that_is_not_there_is_named) {
     const struct folder *folder = *state;
-    sb_error err;
     assert_status(SB_ERR_IO, read_file(folder->file, &err));
     assert_int_equal(err.device_code, ENOENT);
     assert_non_null(strstr(err.message, folder->file));
@@ -111,7 +108,6 @@ TEST_WITH(setup, teardown, test_a_file_that_is_not_there_is_named) {
 }
 
 TEST_WITH(setup, teardown, test_odd_paths_are_escaped_in_messages) {
-    sb_error err;
     assert_status(SB_ERR_IO, read_file("/nowhere/\n\x1b[31m", &err));
     assert_non_null(strstr(err.message, "\\x0a\\x1b[31m"));
 }
@@ -136,7 +132,6 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_a_model_is_open) {
             struct wire wire = {0};
             sb_model *model;
             sb_blob *blob = new_blob(3);
-            sb_error err;
             wire_blob(&wire, two_by_three, 2, 1);
             file_write(folder->file, wire.bytes, wire.size);
             if (change >= 3)
@@ -175,7 +170,6 @@ TEST_WITH(setup, teardown, test_a_writer_who_sets_the_time_back_is_seen) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct stat before;
         sb_model *model;
-        sb_error err;
         sb_blob *blob = new_blob(3);
         assert_ok(write_file(folder->file, &err));
         assert_int_equal(stat(folder->file, &before), 0);
@@ -200,7 +194,6 @@ TEST_WITH(setup, teardown, test_another_name_is_no_change) {
     const struct folder *folder = *state;
     for (int change = 0; change < 3; change++) {
         sb_model *model;
-        sb_error err;
         sb_blob *blob = new_blob(3);
         assert_ok(write_file(folder->file, &err));
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, 0, NULL, &model, &err));
@@ -222,7 +215,6 @@ TEST_WITH(setup, teardown, test_another_name_is_no_change) {
 TEST_WITH(setup, teardown, test_the_old_bytes_stay_when_a_file_is_bad) {
     const struct folder *folder = *state;
     sb_blob *blob = new_blob(6);
-    sb_error err;
     const void *before, *after;
     file_write(folder->file,
                "\x3a\x03\x0a\x01\x06\x2a\x18"
@@ -245,7 +237,6 @@ TEST_WITH(setup, teardown, test_a_file_holds_what_to_proto_gives) {
     static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         sb_blob *blob = new_blob(counts[i]), *again = new_blob(1);
-        sb_error err;
         void *bytes;
         size_t size;
         assert_ok(sb_blob_save_file(blob, folder->file, SB_PROTO_WRITE_DIFF, &err));
@@ -272,7 +263,6 @@ static mode_t mode_of(const char *path) {
 TEST_WITH(setup, teardown, test_permissions_of_the_old_file_are_kept) {
     const struct folder *folder = *state;
     static const mode_t modes[] = {0600, 0644, 0666, 0640, 0400};
-    sb_error err;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         file_write(folder->file, "old", 3);
         assert_int_equal(chmod(folder->file, modes[i]), 0);
@@ -285,7 +275,6 @@ TEST_WITH(setup, teardown, test_permissions_of_the_old_file_are_kept) {
 TEST_WITH(setup, teardown, test_a_new_file_gets_the_permissions_of_the_mask) {
     const struct folder *folder = *state;
     static const mode_t masks[] = {0, 022, 027};
-    sb_error err;
     for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
         mode_t old = umask(masks[i]);
         assert_ok(write_file(folder->file, &err));
@@ -298,7 +287,6 @@ TEST_WITH(setup, teardown, test_a_new_file_gets_the_permissions_of_the_mask) {
 TEST_WITH(setup, teardown, test_a_link_stays_a_link) {
     const struct folder *folder = *state;
     struct stat info;
-    sb_error err;
     file_write(folder->other, "old", 3);
     assert_int_equal(symlink("other", folder->file), 0);
     assert_ok(write_file(folder->file, &err));
@@ -317,7 +305,6 @@ static void assert_is_link(const char *path, bool expected) {
 TEST_WITH(setup, teardown, test_a_link_to_nothing_names_the_new_file) {
     const struct folder *folder = *state;
     char inside[128], first[160];
-    sb_error err;
     (void)snprintf(inside, sizeof inside, "%s/inside", folder->path);
     (void)snprintf(first, sizeof first, "%s/first", inside);
     assert_int_equal(mkdir(inside, 0700), 0);
@@ -340,7 +327,6 @@ TEST_WITH(setup, teardown, test_a_link_to_nothing_names_the_new_file) {
 
 TEST_WITH(setup, teardown, test_a_link_in_the_current_folder) {
     const struct folder *folder = *state;
-    sb_error err;
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(here >= 0);
     assert_int_equal(chdir(folder->path), 0);
@@ -367,7 +353,6 @@ TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
         {"/dev/null", EINVAL, "it is not a regular file"},
         {"x/", ENOENT, "is in a directory that cannot be opened"},
     };
-    sb_error err;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(symlink(rows[i].says, folder->file), 0);
         assert_status(SB_ERR_IO, write_file(folder->file, &err));
@@ -398,7 +383,6 @@ TEST_WITH(setup, teardown, test_the_last_of_many_links_names_the_new_file) {
     const struct folder *folder = *state;
     static const int counts[] = {39, 41};
     char link[96], says[16];
-    sb_error err;
     for (int i = 0; i < 2; i++) {
         for (int n = 0; n < counts[i]; n++) {
             (void)snprintf(link, sizeof link, "%s/%d", folder->path, n);
@@ -420,7 +404,6 @@ TEST_WITH(setup, teardown, test_the_last_of_many_links_names_the_new_file) {
 /* A second name of the file keeps the old bytes, as the header says. */
 TEST_WITH(setup, teardown, test_another_name_of_the_file_keeps_the_old_bytes) {
     const struct folder *folder = *state;
-    sb_error err;
     file_write(folder->file, "old", 3);
     assert_int_equal(link(folder->file, folder->other), 0);
     assert_ok(write_file(folder->file, &err));
@@ -454,7 +437,6 @@ static sb_status write_as_another(const char *path) {
     assert_true(child >= 0);
     if (child == 0) {
         const gid_t groups[] = {OURS};
-        sb_error err;
         if (setgroups(1, groups) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
             _exit(100);
         _exit(-write_file(path, &err));
@@ -477,7 +459,6 @@ static bool may_give_away(const struct folder *folder) {
 TEST_WITH(setup, teardown, test_root_keeps_owner_and_group) {
     const struct folder *folder = *state;
     static const mode_t modes[] = {0600, 0644, 0660, 0604, 0400};
-    sb_error err;
     if (!may_give_away(folder))
         skip();
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -491,7 +472,6 @@ TEST_WITH(setup, teardown, test_root_keeps_owner_and_group) {
 /* Nobody may run what is written now as another user. */
 TEST_WITH(setup, teardown, test_the_bits_to_run_as_another_are_not_kept) {
     const struct folder *folder = *state;
-    sb_error err;
     file_write(folder->file, "old", 3);
     assert_int_equal(chmod(folder->file, 06755), 0);
     assert_ok(write_file(folder->file, &err));
@@ -546,7 +526,6 @@ TEST_WITH(setup, teardown, test_a_folder_that_may_not_be_written) {
 TEST_WITH(setup, teardown, test_descriptor_0_is_one_as_any) {
     const struct folder *folder = *state;
     struct stat file;
-    sb_error err;
     int kept = dup(0), closed = close(0);
     sb_status written = write_file(folder->file, &err);
     sb_status read = read_file(folder->file, &err);
@@ -565,7 +544,6 @@ TEST_WITH(setup, teardown, test_no_other_program_inherits_an_open_file) {
     const struct folder *folder = *state;
     struct stat file, there;
     sb_model *model;
-    sb_error err;
     int found = 0;
     assert_ok(write_file(folder->file, &err));
     assert_int_equal(stat(folder->file, &file), 0);
@@ -582,7 +560,6 @@ TEST_WITH(setup, teardown, test_no_other_program_inherits_an_open_file) {
 TEST_WITH(setup, teardown, test_a_mapped_file_is_unmapped) {
     const struct folder *folder = *state;
     sb_model *model;
-    sb_error err;
     assert_ok(write_file(folder->file, &err)); /* 200 kB */
     const size_t before = process_memory_now().mapped;
     for (int i = 0; i < 500; i++) {
@@ -597,7 +574,6 @@ TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {
     const struct folder *folder = *state;
     static const char *const names[] = {"blob", "b", "./b"};
     char here[1024];
-    sb_error err;
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(folder->path), 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -611,7 +587,6 @@ TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {
 TEST_WITH(setup, teardown, test_what_cannot_be_replaced) {
     const struct folder *folder = *state;
     char path[256];
-    sb_error err;
     assert_status(SB_ERR_IO, write_file("/", &err));
     assert_status(SB_ERR_IO, write_file("", &err));
     assert_int_equal(err.device_code, ENOENT);

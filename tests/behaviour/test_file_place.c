@@ -89,7 +89,6 @@ static bool is_root(void) {
 /* --- links to open files -------------------------------------------------------------------- */
 
 static void assert_refused(const char *path) {
-    sb_error err;
     assert_status(SB_ERR_IO, write_file(path, &err));
     assert_int_equal(err.device_code, EINVAL);
     assert_non_null(strstr(err.message, "leads to an open file"));
@@ -132,7 +131,6 @@ TEST_WITH(setup, teardown, standard_output_is_not_a_place) {
     const int kept = dup(1), file = open(p->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(kept >= 0 && file >= 0);
     assert_int_equal(dup2(file, 1), 1);
-    sb_error err;
     const sb_status st = write_file("/dev/stdout", &err);
     assert_int_equal(dup2(kept, 1), 1);
     (void)close(kept);
@@ -146,7 +144,6 @@ TEST_WITH(setup, teardown, standard_output_is_not_a_place) {
 TEST_WITH(setup, teardown, a_folder_may_be_named_by_its_descriptor) {
     const struct place *p = *state;
     char path[64];
-    sb_error err;
     const int folder = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d/blob", folder);
     assert_ok(write_file(path, &err));
@@ -189,7 +186,6 @@ static bool go_deep(int levels, bool down) {
 TEST_WITH(setup, teardown, a_folder_deeper_than_a_path) {
     enum { LEVELS = 30 };
     const struct place *p = *state;
-    sb_error err;
     assert_int_equal(chdir(p->path), 0);
     assert_true(go_deep(LEVELS, true));
     assert_ok(write_file("blob", &err));
@@ -261,7 +257,6 @@ static mode_t mode_of(const char *path) {
 TEST_WITH(setup, teardown, an_access_list_is_kept) {
     const struct place *p = *state;
     static const char *const digits[] = {"660060", "644064", "670770", "600000"};
-    sb_error err;
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
         const struct list list = list_of(digits[i], 1);
         file_write(p->file, "old", 3);
@@ -279,7 +274,6 @@ TEST_WITH(setup, teardown, an_access_list_is_kept) {
 TEST_WITH(setup, teardown, the_list_of_a_folder_is_for_new_files) {
     const struct place *p = *state;
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
-    sb_error err;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         file_write(p->file, "old", 3);
         assert_int_equal(chmod(p->file, modes[i]), 0);
@@ -323,7 +317,6 @@ TEST_WITH(setup, teardown, without_the_group_a_list_is_not_kept) {
 /* More entries than the library reads. */
 TEST_WITH(setup, teardown, a_list_that_is_too_long_leaves_the_owner_alone) {
     const struct place *p = *state;
-    sb_error err;
     file_write(p->file, "old", 3);
     if (!set_list(p->file, ACCESS, list_of("664464", 290)))
         skip();
@@ -361,7 +354,6 @@ TEST_WITH(setup, teardown, a_file_under_a_lease_is_waited_for) {
     int said[2], status = -1;
     char has = 'n';
     sigset_t io, before;
-    sb_error err;
     assert_ok(write_file(p->file, &err));
     assert_int_equal(pipe2(said, O_CLOEXEC), 0);
     (void)sigemptyset(&io);

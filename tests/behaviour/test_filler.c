@@ -89,7 +89,6 @@ static const struct {
 #pragma GCC diagnostic pop
 
 static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
-    sb_error err;
     float *data;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, num_axes, shape);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
@@ -99,7 +98,6 @@ static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
 
 static void assert_counting_up(const sb_blob *blob, const char *what) {
     const float *data;
-    sb_error err;
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         if (data[i] != (float)(i + 1))
@@ -109,7 +107,6 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
 TEST(wrong_parameters_change_nothing) {
     const int64_t shape[] = {2, 3, 4, 4};
     sb_blob *blob = counting_up(4, shape);
-    sb_error err;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         assert_status(INVALID, sb_blob_fill(blob, &refusals[i].filler, 1, &err));
         if (!strstr(err.message, refusals[i].says))
@@ -121,7 +118,6 @@ TEST(wrong_parameters_change_nothing) {
 
 TEST(what_the_type_does_not_use_is_ignored) {
     const int64_t shape[] = {2, 3, 4, 4};
-    sb_error err;
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         sb_blob *plain = counting_up(4, shape), *odd = counting_up(4, shape);
         const float *expected, *found;
@@ -138,7 +134,6 @@ TEST(what_the_type_does_not_use_is_ignored) {
 TEST(what_no_type_may_have_is_refused_where_it_is_not_used_too) {
     const int64_t shape[] = {2, 3, 4, 4};
     sb_blob *blob = counting_up(4, shape);
-    sb_error err;
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         sb_filler below = filler_of(type), above = below, reserved = below;
         below.variance_norm = SB_VARIANCE_FAN_IN - 1;
@@ -155,7 +150,6 @@ TEST(what_no_type_may_have_is_refused_where_it_is_not_used_too) {
 TEST(null_arguments) {
     const sb_filler filler = SB_FILLER_INIT;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
-    sb_error err;
     assert_names_null("blob", sb_blob_fill(NULL, &filler, 1, &err));
     assert_names_null("filler", sb_blob_fill(blob, NULL, 1, &err));
     assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
@@ -171,7 +165,6 @@ TEST(structs_of_other_versions) {
         unsigned char tail[8];
     } newer = {.filler = SB_FILLER_INIT};
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
-    sb_error err;
     newer.filler.struct_size = sizeof newer;
     assert_ok(sb_blob_fill(blob, &newer.filler, 1, &err));
     newer.tail[3] = 1;
@@ -232,7 +225,6 @@ static const struct fit fits[] = {
 };
 
 TEST(a_type_wants_its_axes) {
-    sb_error err;
     for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
         const sb_filler filler = filler_of(fits[i].type);
         sb_blob *blob = counting_up(fits[i].num_axes, fits[i].shape);
@@ -249,7 +241,6 @@ TEST(a_type_wants_its_axes) {
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
-    sb_error err;
     const float *data;
     filler.mean = 3;
     filler.std = 0;
@@ -262,7 +253,6 @@ TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
 
 TEST(count_0_does_nothing) {
     const int64_t shape[] = {3, 0, 2};
-    sb_error err;
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         const sb_filler filler = filler_of(type);
         sb_blob *empty = blob_of(NULL, SB_DTYPE_F32, 3, shape), *unshaped;
@@ -279,7 +269,6 @@ TEST(storage_types_are_refused) {
     const sb_filler filler = SB_FILLER_INIT;
     const sb_dtype dtypes[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )
                                    SB_DTYPE_HALF_LIST(DTYPE_ITEM, )};
-    sb_error err;
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         sb_blob *blob = blob_of_count(NULL, dtypes[i], 4);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &filler, 1, &err));
@@ -292,12 +281,11 @@ TEST(storage_types_are_refused) {
 
 TEST(fills_on_the_host_without_a_transfer) {
     sb_filler filler = SB_FILLER_INIT;
-    sb_error err;
     filler.value = 2.5;
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++) {
         const float before[] = {1, 2, 3, 4}, after[] = {2.5F, 2.5F, 2.5F, 2.5F};
         struct rig rig;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
         mem_place(data_of(blob), head, before, sizeof before);
         const struct tally tally = rig_tally(&rig);
@@ -332,7 +320,6 @@ static void check_cut(size_t cut, int32_t type, sb_context *context, const int64
     sb_blob *blob = blob_of(context, SB_DTYPE_F64, 2, shape);
     const bool balls = type == SB_FILLER_POSITIVE_UNITBALL;
     double *x;
-    sb_error err;
     assert_ok(sb_blob_mutable_cpu_f64(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         x[i] = NAN;
@@ -355,7 +342,6 @@ TEST(every_element_is_filled_however_the_work_is_cut) {
     int64_t tasks = 0;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     options.parallel_for = last_first;
     options.parallel_for_user = &tasks;
     assert_ok(sb_context_create(&options, &context, &err));
@@ -370,7 +356,6 @@ TEST(what_lies_beyond_the_count_stays) {
     float bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     sb_filler filler = SB_FILLER_INIT;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 8);
-    sb_error err;
     filler.value = -INFINITY;
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, bytes, sizeof bytes, 0, NULL, NULL, &err));
     assert_ok(sb_blob_reshape(blob, smaller, 1, NULL, &err));
@@ -383,7 +368,6 @@ TEST(what_lies_beyond_the_count_stays) {
 TEST(diff_is_left_alone) {
     const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F64, 4);
-    sb_error err;
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
     sb_blob_destroy(blob);
@@ -409,7 +393,6 @@ static const struct fan fans[] = {
 static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_filler *a,
                              const sb_filler *b) {
     const void *x, *y;
-    sb_error err;
     sb_blob *left = blob_of(NULL, dtype, fan->num_axes, fan->shape);
     sb_blob *right = blob_of(NULL, dtype, fan->num_axes, fan->shape);
     assert_ok(sb_blob_fill(left, a, 3, &err));
@@ -451,7 +434,6 @@ static void put_type(struct wire *w, const char *type) {
 
 static void assert_parses(struct wire *w, const sb_filler *expected) {
     sb_filler out = SB_FILLER_INIT;
-    sb_error err;
     out.value = out.min = out.std = 99;
     assert_ok(sb_filler_parse(w->bytes, w->size, &out, &err));
     assert_memory_equal(&out, expected, sizeof out);
@@ -518,7 +500,6 @@ TEST(unknown_fields_are_skipped) {
 static void assert_malformed(struct wire *w, const char *says, int64_t offset) {
     sb_filler out = filler_of(SB_FILLER_MSRA);
     const sb_filler before = out;
-    sb_error err;
     assert_status(SB_ERR_MALFORMED, sb_filler_parse(w->bytes, w->size, &out, &err));
     if (!strstr(err.message, says) || err.offset != offset)
         fail_with("not \"%s\" at %lld: %s", says, (long long)offset, err.message);

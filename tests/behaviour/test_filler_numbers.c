@@ -27,7 +27,6 @@ static sb_filler filler_of(int32_t type) {
 static sb_context *context_with(sb_parallel_for run, void *user) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     options.parallel_for = run;
     options.parallel_for_user = user;
     assert_ok(sb_context_create(&options, &context, &err));
@@ -37,7 +36,6 @@ static sb_context *context_with(sb_parallel_for run, void *user) {
 /* The bytes until the blob is destroyed. */
 static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
     const void *data;
-    sb_error err;
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     return data;

@@ -18,7 +18,6 @@ struct sample {
 static struct sample sample_of(const sb_filler *filler, int32_t dtype, int32_t num_axes,
                                const int64_t *shape, uint64_t seed) {
     const void *data;
-    sb_error err;
     sb_blob *blob = blob_of(NULL, dtype, num_axes, shape);
     struct sample s = {.count = sb_blob_count(blob)};
     assert_ok(sb_blob_fill(blob, filler, seed, &err));

@@ -136,11 +136,10 @@ static sb_blob *made(struct world *w, double first) {
 }
 
 static void world_open(struct world *w) {
-    sb_error err;
     memset(w, 0, sizeof *w);
     strcpy(w->path, "/tmp/syncblob-flags-XXXXXX");
     close(mkstemp(w->path));
-    rig_open(&w->rig, "sim:0", 0);
+    rig_open(&w->rig);
     w->blob = made(w, 100);
     w->source = made(w, 200);
     assert_ok(sb_mem_create(w->rig.context, 24, &w->mem, &err));
@@ -182,7 +181,6 @@ static bool blob_holds(sb_blob *blob, double first) {
 }
 
 static void assert_nothing_changed(const struct world *w, const unsigned char *message) {
-    sb_error err;
     size_t size;
     assert_true(blob_holds(w->blob, 100) && blob_holds(w->source, 200));
     assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
@@ -199,7 +197,6 @@ static void assert_nothing_changed(const struct world *w, const unsigned char *m
 }
 
 static void refuses(const struct row *row, struct world *w, uint32_t flags) {
-    sb_error err;
     support_poison_error(&err);
     sb_status status = row->call(w, flags, &err);
     if (status != SB_ERR_INVALID_ARGUMENT)
@@ -229,7 +226,6 @@ TEST(every_call_takes_its_own) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int all = 0; all < 2; all++) {
             struct world w;
-            sb_error err;
             world_open(&w);
             assert_ok(rows[i].call(&w, all ? rows[i].known : 0, &err));
             world_close(&w);
@@ -295,7 +291,7 @@ PART(sb_blob_to_legacy_dlpack, w->blob, part, SB_SIDE_CPU, &w->legacy)
 PART(sb_blob_from_dlpack, w->blob, part, &w->tensor.versioned, 0)
 PART(sb_blob_from_legacy_dlpack, w->blob, part, &w->tensor.legacy, 0)
 
-TEST(a_part_is_data_or_diff) {
+TEST_ON(world, a_part_is_data_or_diff) {
     static part_call *const calls[] = {
         part_sb_blob_mem,
         part_sb_blob_mutable_mem,
@@ -327,17 +323,13 @@ TEST(a_part_is_data_or_diff) {
         part_sb_blob_from_legacy_dlpack,
     };
     static const sb_part parts[] = {-1, 2, INT32_MIN, INT32_MAX};
-    struct world w;
-    sb_error err;
-    world_open(&w);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (size_t k = 0; k < 4; k++) {
-            assert_status(SB_ERR_INVALID_ARGUMENT, calls[i](&w, parts[k], &err));
+            assert_status(SB_ERR_INVALID_ARGUMENT, calls[i](f, parts[k], &err));
             assert_non_null(strstr(err.message, "neither SB_DATA nor SB_DIFF"));
         }
     for (size_t k = 0; k < 4; k++) {
-        sb_blob_drop(w.blob, parts[k]);
-        assert_int_equal(sb_blob_capacity(w.blob, parts[k]), 0);
+        sb_blob_drop(f->blob, parts[k]);
+        assert_int_equal(sb_blob_capacity(f->blob, parts[k]), 0);
     }
-    world_close(&w);
 }

@@ -179,7 +179,6 @@ TEST_WITH(read_kinds, free_kinds, every_reader_says_what_the_bytes_are) {
         file_write(path, given.bytes, given.size);
         (void)snprintf(end, sizeof end, BEFORE "%s", kinds.rows[k].words);
         for (size_t r = 0; r < NUM_READERS; r++) {
-            sb_error err;
             support_poison_error(&err);
             if (readers[r](&given, &err) == SB_OK)
                 fail_with("reader %zu takes \"%s\"", r, kinds.rows[k].words);
@@ -221,7 +220,6 @@ TEST_WITH(read_kinds, free_kinds, beginnings_are_called_nothing_else) {
     for (size_t k = 0; k < kinds.count; k++)
         for (size_t size = 0; size <= kinds.rows[k].size; size++)
             for (size_t r = 0; r < FIRST_FILE; r++) {
-                sb_error err;
                 const char *words = words_of(readers[r], kinds.rows[k].bytes, size, &err);
                 if (!fits_beginning(&kinds.rows[k], words))
                     fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kinds.rows[k].size,
@@ -233,7 +231,6 @@ TEST_WITH(read_kinds, free_kinds, near_misses_are_not_the_kind) {
     for (size_t k = 0; k < kinds.count; k++)
         for (size_t i = kinds.rows[k].from; i < kinds.rows[k].to; i++) {
             struct wire near = {0};
-            sb_error err;
             wire_raw(&near, kinds.rows[k].bytes, kinds.rows[k].size);
             near.bytes[i] ^= 5;
             const char *words = words_of(blob_bytes, near.bytes, near.size, &err);
@@ -314,7 +311,6 @@ static const struct {
 TEST_WITH(read_kinds, free_kinds, so_much_of_a_kind_is_called_that) {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         for (size_t size = bounds[i].size + 1; size--;) {
-            sb_error err;
             const char *words = words_of(model_bytes, bounds[i].bytes, size, &err);
             const bool is_named = words && strcmp(words, bounds[i].words) == 0;
             if (is_named != (size >= bounds[i].least))
@@ -328,7 +324,6 @@ TEST_WITH(read_kinds, free_kinds, a_pickle_begins_with_its_version_and_an_opcode
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
             const char bytes[] = {'\x80', (char)version, (char)c, '\xff', '\xff'};
-            sb_error err;
             const char *words = words_of(model_bytes, bytes, sizeof bytes, &err);
             const bool is_one =
                 (version == 2 || version == 3) && (strchr("}])(cX", c) || c == 0x8a);
@@ -341,7 +336,6 @@ TEST_WITH(read_kinds, free_kinds, an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
             char graph[] = "\x0a\x09\x0a\2in\x12\3AbC";
-            sb_error err;
             graph[8 + at] = (char)c;
             const char *words = words_of(model_bytes, graph, sizeof graph - 1, &err);
             const bool is_large = c >= 'A' && c <= 'Z';
@@ -375,7 +369,6 @@ static struct wire tar_header(unsigned char other) {
 }
 
 TEST_WITH(read_kinds, free_kinds, a_tar_is_known_by_its_sum) {
-    sb_error err;
     for (int other = 0; other < 64; other++) { /* all values of two digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
@@ -391,7 +384,6 @@ TEST_WITH(read_kinds, free_kinds, a_tar_is_known_by_its_sum) {
 }
 
 TEST_WITH(read_kinds, free_kinds, zeros_are_counted_as_far_as_they_were_seen) {
-    sb_error err;
     unsigned char zeros[5000] = {0};
     assert_null(words_of(model_bytes, zeros, 7, &err));
     assert_string_equal(words_of(model_bytes, zeros, 1024, &err),
@@ -404,7 +396,6 @@ TEST_WITH(read_kinds, free_kinds, zeros_are_counted_as_far_as_they_were_seen) {
 }
 
 TEST_WITH(read_kinds, free_kinds, nothing_is_called_empty) {
-    sb_error err;
     assert_string_equal(words_of(model_bytes, NULL, 0, &err), "empty: there are no bytes");
     assert_string_equal(words_of(blob_bytes, NULL, 0, &err), "empty: there are no bytes");
 }
@@ -456,7 +447,6 @@ TEST_WITH(read_kinds, free_kinds, files_of_every_size_are_named) {
                 continue;
             }
             for (size_t r = 0; r < sizeof of_files / sizeof *of_files; r++) {
-                sb_error err;
                 support_poison_error(&err);
                 sb_status st = of_files[r](&given, &err);
                 check_large(kind, st, &err);
@@ -478,7 +468,6 @@ TEST_WITH(read_kinds, free_kinds, bytes_of_every_size_are_named) {
         memset(bytes, is_text(kind) ? '\n' : 0, 2048);
         memcpy(bytes, kind->bytes, kind->size);
         for (size_t r = 0; r < sizeof of_bytes / sizeof *of_bytes; r++) {
-            sb_error err;
             support_poison_error(&err);
             sb_status st = of_bytes[r](&given, &err);
             check_large(kind, st, &err);
@@ -558,7 +547,6 @@ static const char *name_of_format(int32_t format) {
 }
 
 static void check_named(const struct wire *wire, int32_t is, int32_t wanted, const char *words) {
-    sb_error err;
     char end[160];
     if (wanted == is) {
         assert_status(SB_OK, open_as(wanted, wire, NULL, &err));
@@ -625,7 +613,6 @@ TEST_WITH(read_kinds, free_kinds, an_empty_message_is_of_the_format_that_is_want
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
-        sb_error err;
         assert_status(SB_OK, open_as(rows[i].format, &wire, NULL, &err));
     }
 }
@@ -637,7 +624,6 @@ TEST_WITH(read_kinds, free_kinds, a_blobs_reader_takes_no_other_format) {
     for (size_t i = 0; i < NUM_OURS; i++)
         for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
             struct wire wire = {0};
-            sb_error err;
             ours[i].build(&wire);
             file_write(path, wire.bytes, wire.size);
             const struct given given = {wire.bytes, wire.size, path};
@@ -671,7 +657,6 @@ TEST_WITH(read_kinds, free_kinds, what_has_fields_of_another_format_is_no_blob) 
         for (int as_model = 0; as_model < 2; as_model++) {
             const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
             const struct given given = {wire.bytes, wire.size, NULL};
-            sb_error err;
             sb_status st =
                 as_model ? open_as(SB_FORMAT_BLOB, &wire, NULL, &err) : blob_bytes(&given, &err);
             assert_int_equal(st, rows[i].named ? SB_ERR_MALFORMED : SB_OK);
@@ -683,7 +668,6 @@ TEST_WITH(read_kinds, free_kinds, what_has_fields_of_another_format_is_no_blob) 
 /* A solver state, which the caller calls a net, has a text where a solver state has a number. */
 TEST(fields_further_on_speak_against_another_format) {
     struct wire wire = {0};
-    sb_error err;
     wire_number(&wire, 1, 4000);
     wire_blob_field(&wire, 3, (int64_t[]){2, 3}, 2, 1);
     for (uint64_t i = 0; i < 70; i++)
@@ -737,7 +721,6 @@ TEST_WITH(read_kinds, free_kinds, other_messages_are_not_called_ours) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
         for (int32_t format = SB_FORMAT_AUTO; format <= SB_FORMAT_BLOB_VECTOR; format++) {
-            sb_error err;
             if (open_as(format, &wire, NULL, &err) != SB_OK && strstr(err.message, BEFORE))
                 fail_with("%s: %s", rows[i].claim, err.message);
         }
@@ -748,7 +731,6 @@ TEST_WITH(read_kinds, free_kinds, what_is_over_a_limit_is_not_called_foreign) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         sb_limits limits = SB_LIMITS_INIT;
-        sb_error err;
         ours[i].build(&wire);
         limits.max_axes = limits.max_layers = limits.max_blobs = 1;
         limits.max_name_bytes = 1;
@@ -767,7 +749,6 @@ TEST_WITH(read_kinds, free_kinds, messages_of_others_are_refused_whatever_the_ca
         const struct foreign *kind = &kinds.rows[k];
         const struct wire wire = {(unsigned char *)kind->bytes, kind->size, kind->size};
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
-            sb_error err;
             assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
             if (starts(err.message, "the fields are of no Caffe model")) /* all of them */
                 assert_int_equal(err.offset, 0);
@@ -821,7 +802,6 @@ TEST(onnx_models_of_every_size_are_named) {
             struct wire wire = {0};
             onnx_model(&wire, nodes[i], named, 0);
             for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR; as++) {
-                sb_error err;
                 assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
                 if (!strstr(err.message, BEFORE "an ONNX model"))
                     fail_with("%zu nodes as %s: %s", nodes[i], sb__format_name(as), err.message);
@@ -833,7 +813,6 @@ TEST(onnx_models_of_every_size_are_named) {
 TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
     for (size_t properties = 0; properties < 200; properties += 50) {
         struct wire wire = {0};
-        sb_error err;
         onnx_model(&wire, 100, false, properties);
         assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
         assert_non_null(strstr(err.message, BEFORE "an ONNX model"));
@@ -858,7 +837,6 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, graph = {0};
-        sb_error err;
         wire_number(&wire, 1, 7);
         wire_bytes(&graph, 1, rows[i].node, rows[i].size);
         wire_message(&wire, 7, &graph);
@@ -874,7 +852,6 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
 /* The name is a node of TensorFlow's. */
 TEST_WITH(read_kinds, free_kinds, a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
-    sb_error err;
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
     assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
     wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1); /* one is enough */
@@ -891,7 +868,6 @@ TEST_WITH(read_kinds, free_kinds, short_json_is_named) {
     } rows[] = {{"{}", true},      {"[]\n", true},          {"{\"a\":1}", true}, {"[{}]", true},
                 {"{\"a\"", false}, {"{\"a\":\x01}", false}, {"{a}", false},      {"[", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_error err;
         const char *words = words_of(model_bytes, rows[i].text, strlen(rows[i].text), &err);
         assert_int_equal(words && strcmp(words, "JSON") == 0, rows[i].is_json);
     }
@@ -918,7 +894,6 @@ TEST_WITH(read_kinds, free_kinds, large_graphs_are_named) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
         sb_limits limits = SB_LIMITS_INIT;
-        sb_error err;
         limits.max_name_bytes = 8;
         assert_status(SB_ERR_DATA_LIMIT, open_as(SB_FORMAT_AUTO, &wire, &limits, &err));
         const char *words = strstr(err.message, BEFORE);
@@ -954,7 +929,6 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
 static void check_cut(const struct wire *file, size_t size, struct span field, size_t known,
                       const char *words) {
     char missing[64], end[160];
-    sb_error err;
     const char *found = words_of(model_bytes, file->bytes, size, &err);
     const size_t lacking = size < field.value ? 1 : field.end - size;
     (void)snprintf(missing, sizeof missing, "%zu byte%s missing at offset %zu", lacking,

@@ -25,7 +25,6 @@ struct world {
 
 static int setup(void **state) {
     struct world *w = calloc(1, sizeof *w);
-    sb_error err;
     wire_number(&w->wire, 1, 5);
     wire_blob_field(&w->wire, 3, large, 1, 1);
     wire_blob_field(&w->wire, 3, three, 1, 9);
@@ -49,14 +48,12 @@ static int teardown(void **state) {
 static sb_model *open_source(struct world *w) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model;
-    sb_error err;
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
     return model;
 }
 
 static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
     const void *p;
-    sb_error err;
     assert_int_equal(sb_blob_count(blob), count);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < count; i++)
@@ -69,7 +66,6 @@ TEST_WITH(setup, teardown, a_model_is_listed_loaded_and_saved_through_callbacks)
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w);
-    sb_error err;
     assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
     assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
     assert_true(w->source.largest < 100000); /* no values were read */
@@ -89,7 +85,6 @@ TEST_WITH(setup, teardown, edits_are_saved_among_what_the_source_has) {
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w), *again;
     size_t size;
-    sb_error err;
     assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, w->blob, 0, &err));
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
@@ -107,7 +102,6 @@ TEST_WITH(setup, teardown, an_announced_blob_is_not_saved_to_a_sink) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w);
-    sb_error err;
     assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, w->blob, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
     assert_int_equal(w->sink.writes, 0);
@@ -119,7 +113,6 @@ TEST_WITH(setup, teardown, a_failed_opening_does_not_close_the_source) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
     sb_limits limits = SB_LIMITS_INIT;
-    sb_error err;
     limits.max_blobs = 1;
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
@@ -138,7 +131,6 @@ TEST_WITH(setup, teardown, the_limit_of_memory_holds_for_a_load) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    sb_error err;
     for (int i = 0; i < 2; i++) { /* the model itself counts, too */
         limits.max_memory = i ? 4 * (uint64_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
@@ -154,7 +146,6 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, one, 1, &blob, &err));
     for (uint32_t field = 5; field <= 6; field++) {
         wire_float(&wire, field, 1);
@@ -174,7 +165,6 @@ TEST_WITH(setup, teardown, a_blob_is_read_and_written_through_callbacks) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     struct wire wire = {0};
-    sb_error err;
     wire_blob(&wire, large, 1, 7);
     const sb_source source = test_source_of(&w->source, &wire);
     assert_status(SB_ERR_SHAPE_MISMATCH,
@@ -193,7 +183,6 @@ TEST_WITH(setup, teardown, an_empty_piece_is_not_asked_for) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
     float *values = calloc(10000, sizeof *values);
-    sb_error err;
     wire_floats(&wire, 5, values, 10000);
     wire_bytes(&wire, 5, "", 0);
     wire_floats(&wire, 5, (const float[]){7, 8}, 2);
@@ -214,7 +203,6 @@ TEST_WITH(setup, teardown, null_is_refused) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w), *out;
-    sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, NULL, NULL, NULL, &out, &err));
     assert_string_equal(err.message, "source is NULL");
@@ -240,7 +228,6 @@ TEST_WITH(setup, teardown, what_lacks_a_slot_is_refused) {
     sb_sink sink = test_sink_of(&w->sink);
     sb_progress progress = SB_PROGRESS_INIT;
     sb_model *model = open_source(w);
-    sb_error err;
     const int reads = w->source.reads;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_load_source(w->blob, &source, 0, NULL, &progress, &err));
@@ -270,7 +257,6 @@ TEST_WITH(setup, teardown, structs_of_other_versions_are_judged_by_their_size) {
     } source = {{0}, 0};
     sb_sink sink = test_sink_of(&w->sink);
     sb_progress progress = test_progress_of(&w->progress);
-    sb_error err;
     w->wire.size = 0;
     wire_blob(&w->wire, three, 1, 9);
     source.known = test_source_of(&w->source, &w->wire);
@@ -291,7 +277,6 @@ TEST_WITH(setup, teardown, structs_of_other_versions_are_judged_by_their_size) {
 TEST_WITH(setup, teardown, a_source_is_no_larger_than_a_message) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
-    sb_error err;
     for (source.size = (uint64_t)INT32_MAX + 1; source.size != 0; source.size <<= 1) {
         assert_status(SB_ERR_DATA_LIMIT,
                       sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
@@ -309,7 +294,6 @@ TEST_WITH(setup, teardown, a_source_that_lies_about_its_size_is_an_error) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
-    sb_error err;
     source.size += 10;
     assert_status(SB_ERR_IO,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
@@ -335,7 +319,6 @@ TEST_WITH(setup, teardown, a_status_of_a_callback_is_one_of_three) {
         {-77777, SB_ERR_IO},
         {7, SB_ERR_IO},
     };
-    sb_error err;
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         const sb_status returned = rows[i / 2].returned, seen = rows[i / 2].seen;
         const sb_source source = test_source_of(&w->source, &w->wire);
@@ -358,7 +341,6 @@ TEST_WITH(setup, teardown, another_version_is_a_source_that_changed) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w);
-    sb_error err;
     w->source.version = 8;
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
     assert_non_null(strstr(err.message, "changed"));
@@ -387,7 +369,6 @@ TEST_WITH(setup, teardown, a_source_that_cannot_tell_its_version_is_refused) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
-    sb_error err;
     source.version = no_version;
     assert_status(SB_ERR_IO,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
@@ -400,7 +381,6 @@ TEST_WITH(setup, teardown, a_source_that_changes_while_it_is_opened_is_refused) 
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
-    sb_error err;
     source.version = next_version;
     assert_status(SB_ERR_IO,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
@@ -429,7 +409,6 @@ TEST_WITH(setup, teardown, a_blob_far_behind_is_told_in_steps) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_model *model;
-    sb_error err;
     for (int i = 0; i < 2; i++)
         wire_blob_field(&wire, 3, (int64_t[]){COUNT}, 1, 1);
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, wire.bytes, wire.size, NULL, NULL,
@@ -450,7 +429,6 @@ TEST_WITH(setup, teardown, a_blob_that_is_read_is_told_in_steps) {
     struct world *w = *state;
     const sb_progress progress = test_progress_of(&w->progress);
     struct wire wire = {0};
-    sb_error err;
     wire_blob(&wire, (int64_t[]){1 << 20}, 1, 1);
     const sb_source source = test_source_of(&w->source, &wire);
     assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
@@ -467,7 +445,6 @@ TEST_WITH(setup, teardown, long_calls_tell_how_far_they_are) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
     sb_model *model;
-    sb_error err;
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
     assert_int_equal(w->progress.done, w->wire.size); /* steps are what is passed over, too */
     w->progress = (struct test_progress){.cancels_at = 0};
@@ -509,7 +486,6 @@ TEST_WITH(setup, teardown, each_walk_over_a_file_is_its_share) {
         struct wire wire = {0};
         struct test_source from = {0};
         sb_model *model;
-        sb_error err;
         for (int field = 0; field < 65536; field++)
             if (rows[i].is == SB_FORMAT_BLOB)
                 wire_float(&wire, 5, 1);
@@ -536,7 +512,6 @@ TEST_WITH(setup, teardown, a_model_in_memory_tells_too) {
     sb_model *model;
     sb_blob *wide;
     void *p;
-    sb_error err;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &wide, &err)); /* converted on the way */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, w->wire.bytes, w->wire.size, NULL, NULL,
                                   NULL, &model, &err));
@@ -570,7 +545,6 @@ TEST_WITH(setup, teardown, blobs_are_not_asked_for_after_a_cancel) {
     struct world *w = *state;
     const sb_progress progress = test_progress_of(&w->progress);
     sb_model *model;
-    sb_error err;
     assert_ok(sb_blob_reshape(w->blob, large, 1, NULL, &err));
     assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB_VECTOR, &model, &err));
     for (int i = 0; i < 2; i++)
@@ -603,7 +577,6 @@ TEST_WITH(setup, teardown, a_descriptor_is_a_source) {
     struct world *w = *state;
     sb_source source = SB_SOURCE_INIT;
     sb_model *model;
-    sb_error err;
     for (int closes = 0; closes < 2; closes++) {
         int fd = temporary(&w->wire);
         assert_ok(sb_source_of_descriptor(fd, closes ? SB_SOURCE_CLOSES : 0, &source, &err));
@@ -627,7 +600,6 @@ TEST_WITH(setup, teardown, a_file_that_changed_is_seen_through_its_descriptor) {
     int fd = temporary(&w->wire);
     uint64_t before, after;
     sb_model *model;
-    sb_error err;
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(sb_source_of_descriptor(fd, 0, &source, &err));
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
@@ -658,7 +630,6 @@ TEST_WITH(setup, teardown, a_newer_source_of_a_descriptor_ends_in_zeros) {
         sb_source known;
         uint64_t later;
     } source = {SB_SOURCE_INIT, 7};
-    sb_error err;
     source.known.struct_size = sizeof source;
     assert_ok(sb_source_of_descriptor(temporary(&w->wire), SB_SOURCE_CLOSES, &source.known, &err));
     assert_int_equal(source.known.struct_size, sizeof source);
@@ -669,7 +640,6 @@ TEST_WITH(setup, teardown, a_newer_source_of_a_descriptor_ends_in_zeros) {
 TEST_WITH(setup, teardown, what_is_no_file_is_no_source) {
     sb_source source = SB_SOURCE_INIT;
     int ends[2], folder = open("/tmp", O_RDONLY | O_DIRECTORY);
-    sb_error err;
     assert_int_equal(pipe(ends), 0);
     assert_status(SB_ERR_IO, sb_source_of_descriptor(ends[0], 0, &source, &err));
     assert_int_equal(err.device_code, EINVAL);
@@ -688,7 +658,6 @@ TEST_WITH(setup, teardown, what_is_no_file_is_no_source) {
 TEST_WITH(setup, teardown, a_source_that_was_never_initialised_is_refused) {
     struct world *w = *state;
     int fd = temporary(&w->wire);
-    sb_error err;
     union {
         sb_source source;
         unsigned char room[8192];

@@ -31,7 +31,6 @@ static void kernel(void *user) {
 
 static void launch(struct job *job, sb_context *context, sb_stream stream, const void *ptr,
                    int before, int after) {
-    sb_error err;
     *job = (struct job){context, ptr, BYTES, before, after, false, false};
     assert_ok(sb_sim_launch(context, stream, kernel, job, &err));
 }
@@ -49,10 +48,9 @@ struct pending {
 
 /* OLD bytes on `source`, and nothing of the copy to the other side has run. */
 static void pending_open(struct pending *p, int32_t source) {
-    sb_error err;
     void *out;
     *p = (struct pending){.source = source};
-    rig_open(&p->rig, "sim:0", 0);
+    rig_open(&p->rig);
     p->stream = rig_stream(&p->rig);
     assert_ok(sb_mem_create(p->rig.context, BYTES, &p->mem, &err));
     p->lent = lend_host(BYTES, OLD);
@@ -79,7 +77,6 @@ static bool copy_has_run(struct pending *p) {
 }
 
 static void pending_start(struct pending *p) {
-    sb_error err;
     rig_schedule(&p->rig, SB_SIM_LAZY, 0);
     struct tally before = rig_tally(&p->rig);
     assert_ok(queue_copy(p, &err));
@@ -105,7 +102,6 @@ TEST(a_queued_copy_reports_synced_and_moves_the_bytes) {
     for (int32_t source = 0; source < 2; source++)
         for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++) {
             struct pending p;
-            sb_error err;
             const void *out;
             pending_open(&p, source);
             rig_schedule(&p.rig, kind, 7);
@@ -124,7 +120,6 @@ TEST(a_queued_copy_reports_synced_and_moves_the_bytes) {
 TEST(whoever_needs_only_the_source_does_not_wait) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
-        sb_error err;
         const void *out;
         pending_open(&p, source);
         pending_start(&p);
@@ -148,7 +143,6 @@ TEST(synchronize_waits_for_the_copy) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         struct job next;
-        sb_error err;
         pending_open(&p, source);
         pending_start(&p);
         launch(&next, p.rig.context, p.stream, p.device, OLD, -1);
@@ -164,7 +158,6 @@ TEST(synchronize_waits_for_the_copy) {
 TEST(a_host_write_does_not_overtake_a_push) {
     for (int overwrite = 0; overwrite < 2; overwrite++) {
         struct pending p;
-        sb_error err;
         void *out;
         pending_open(&p, SB_SIDE_CPU);
         pending_start(&p);
@@ -186,7 +179,6 @@ TEST(a_device_write_does_not_overtake_a_pull) {
     for (int form = 0; form < 4; form++) {
         struct pending p;
         struct job job;
-        sb_error err;
         void *out;
         sb_stream other;
         pending_open(&p, SB_SIDE_GPU);
@@ -235,7 +227,6 @@ static void witness_deleter(void *user, void *ptr) {
 
 /* Lends the host side again with a deleter that looks whether the copy has run. */
 static void lend_with_witness(struct pending *p, struct witness *w) {
-    sb_error err;
     void *out;
     assert_ok(sb_mem_set_cpu(p->mem, p->lent.ptr, BYTES, 0, witness_deleter, w, &err));
     p->lent.deleted = 1;
@@ -256,7 +247,6 @@ TEST(storage_is_given_up_after_the_copy) {
             struct pending p;
             struct witness w = {&p, false, 0};
             struct lent next = lend_host(BYTES, NEW);
-            sb_error err;
             struct lent device = {0};
             pending_open(&p, source);
             if (way == RELEASES) { /* the device side outlives the memory, so that one can look */
@@ -292,7 +282,6 @@ TEST(storage_is_given_up_after_the_copy) {
 
 TEST(evicting_the_device_side_waits_for_its_push) {
     struct pending p;
-    sb_error err;
     const void *out;
     pending_open(&p, SB_SIDE_CPU);
     struct lent device = lend_device(p.rig.context, BYTES, 0);
@@ -347,7 +336,6 @@ static sb_status second_status(int32_t source, enum call finder) {
 static void find_failure(int32_t source, enum call finder, int32_t kind) {
     struct finding f;
     struct pending *p = &f.p;
-    sb_error err;
     int32_t home = source == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
     pending_open(p, source);
     f.host = lend_host(BYTES, NEW);
@@ -401,7 +389,6 @@ TEST(a_wait_that_fails_does_not_let_the_copy_loose) {
         struct pending p;
         struct witness w = {&p, false, 0};
         struct lent next = lend_host(BYTES, NEW);
-        sb_error err;
         pending_open(&p, source);
         lend_with_witness(&p, &w);
         pending_start(&p);
@@ -420,28 +407,24 @@ TEST(a_wait_that_fails_does_not_let_the_copy_loose) {
 }
 
 /* Storage that a failed call left behind belongs to the stream that it was allocated on. */
-TEST(spare_storage_is_zeroed_after_its_allocation) {
-    struct rig rig;
+TEST_ON(rig, spare_storage_is_zeroed_after_its_allocation) {
     sb_mem *mem;
-    sb_error err;
     const void *out;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream first = rig_stream(&rig), second = rig_stream(&rig);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
+    sb_stream first = rig_stream(f), second = rig_stream(f);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    device_fail(f->context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, first, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
-    device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
+    device_fail(f->context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, second, &out, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_ok(sb_mem_gpu_on(mem, second, &out, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
-    assert_true(device_bytes_are(rig.context, out, BYTES, 0));
+    assert_true(device_bytes_are(f->context, out, BYTES, 0));
     sb_mem_release(mem);
-    rig_end_stream(&rig, first);
-    rig_end_stream(&rig, second);
-    rig_close(&rig);
+    rig_end_stream(f, first);
+    rig_end_stream(f, second);
 }
 
 /* A write in place that fails makes the library give the device up, though the device may well go
@@ -449,7 +432,6 @@ TEST(spare_storage_is_zeroed_after_its_allocation) {
 TEST(giving_the_device_up_ends_its_work) {
     struct pending p;
     sb_mem *spoiled;
-    sb_error err;
     struct job job;
     pending_open(&p, SB_SIDE_GPU);
     struct lent device = lend_device(p.rig.context, BYTES, OLD);
@@ -480,11 +462,10 @@ TEST(read_only_bytes_are_moved_for_a_named_stream) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct rig rig;
         struct job job;
-        sb_error err;
         sb_mem *mem;
         void *out;
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_stream stream = rig_stream(&rig);
         struct lent lent = lend_device(rig.context, BYTES, OLD);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
@@ -508,7 +489,6 @@ TEST(read_only_bytes_are_moved_for_a_named_stream) {
 TEST(a_named_stream_waits_instead_of_the_host) {
     struct pending p;
     struct job job;
-    sb_error err;
     const void *out;
     pending_open(&p, SB_SIDE_CPU);
     sb_stream other = rig_stream(&p.rig);
@@ -530,11 +510,10 @@ TEST(later_work_is_ordered_after_recorded_streams) {
         for (uint64_t seed = 0; seed < 20; seed++) {
             struct rig rig;
             struct job reader, writer;
-            sb_error err;
             sb_mem *mem, *second = NULL;
             void *out;
             const void *in;
-            rig_open(&rig, "sim:0", 0);
+            rig_open(&rig);
             sb_stream one = rig_stream(&rig), two = rig_stream(&rig);
             assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
             assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
@@ -602,11 +581,10 @@ TEST(plain_calls_are_ordered_with_the_default_stream) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct rig rig;
         struct job jobs[4];
-        sb_error err;
         sb_mem *mem;
         void *out;
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_stream named = rig_stream(&rig);
         rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
@@ -632,84 +610,71 @@ TEST(plain_calls_are_ordered_with_the_default_stream) {
     }
 }
 
-TEST(a_forgotten_stream_may_be_destroyed) {
-    struct rig rig;
+TEST_ON(rig, a_forgotten_stream_may_be_destroyed) {
     struct job job;
-    sb_error err;
     sb_mem *mem;
     void *out;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream stream = rig_stream(f);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
-    launch(&job, rig.context, stream, out, 0, NEW);
-    assert_ok(sb_context_forget_stream(rig.context, stream, &err));
+    launch(&job, f->context, stream, out, 0, NEW);
+    assert_ok(sb_context_forget_stream(f->context, stream, &err));
     assert_true(job.ran && job.right); /* forgetting waits */
-    assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, NEW));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_ok(sb_mem_evict_cpu(mem, &err));
     assert_ok(sb_mem_clear(mem, &err));
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* More than there are bits in a memory's set of streams. */
-TEST(a_memory_waits_for_any_number_of_streams) {
+TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
-    struct rig rig;
-    sb_error err;
     sb_mem *mem, *other;
     const void *in = NULL;
     sb_stream streams[MANY];
     struct job jobs[MANY];
-    rig_open(&rig, "sim:0", 0);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &other, &err));
     for (int i = 0; i < MANY; i++) {
-        streams[i] = rig_stream(&rig);
+        streams[i] = rig_stream(f);
         assert_ok(sb_mem_gpu_on(i % 2 ? mem : other, streams[i], &in, &err));
-        launch(&jobs[i], rig.context, streams[i], in, 0, -1);
+        launch(&jobs[i], f->context, streams[i], in, 0, -1);
     }
     sb_mem_release(mem);
     sb_mem_release(other);
-    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_ok(sb_context_synchronize(f->context, &err));
     for (int i = 0; i < MANY; i++)
         if (!jobs[i].ran || !jobs[i].right)
             fail_with("the memory went before the work on stream %d", i);
     for (int i = 0; i < MANY; i++)
-        rig_end_stream(&rig, streams[i]);
-    rig_close(&rig);
+        rig_end_stream(f, streams[i]);
 }
 
 /* Forgotten ones leave room: their slots are taken again. */
-TEST(forgotten_streams_cost_nothing) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, forgotten_streams_cost_nothing) {
     sb_mem *mem;
     const void *in;
     uint64_t first = 0;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     for (int i = 0; i < 100; i++) {
-        sb_stream stream = rig_stream(&rig);
+        sb_stream stream = rig_stream(f);
         assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-        rig_end_stream(&rig, stream);
+        rig_end_stream(f, stream);
         if (i == 0)
-            first = rig_stats(&rig).host_bytes;
+            first = rig_stats(f).host_bytes;
     }
-    assert_int_equal(rig_stats(&rig).host_bytes, first);
+    assert_int_equal(rig_stats(f).host_bytes, first);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 TEST(prefetch_starts_what_the_read_would_do) {
     struct pending p;
-    sb_error err;
     for (int32_t source = 0; source < 2; source++) {
         pending_open(&p, source);
         rig_schedule(&p.rig, SB_SIM_LAZY, 0);

@@ -8,7 +8,6 @@
 #define WRONG SB_ERR_INVALID_ARGUMENT
 
 TEST(the_built_in_context_works_like_any_host) {
-    sb_error err;
     sb_mem *mem;
     const void *ptr;
     assert_ok(sb_mem_create(NULL, BYTES, &mem, &err));
@@ -27,29 +26,24 @@ TEST(the_built_in_context_works_like_any_host) {
 
 /* --- creation, ownership, arguments --------------------------------------------- */
 
-TEST(creation_allocates_no_buffer) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, creation_allocates_no_buffer) {
     sb_mem *mem;
-    rig_open(&rig, "sim:0", 0);
-    int64_t buffers = rig.counting.buffer_calls;
-    struct tally before = rig_tally(&rig);
-    assert_ok(sb_mem_create(rig.context, (size_t)1 << 40, &mem, &err));
+    int64_t buffers = f->counting.buffer_calls;
+    struct tally before = rig_tally(f);
+    assert_ok(sb_mem_create(f->context, (size_t)1 << 40, &mem, &err));
     assert_int_equal(sb_mem_size(mem), (size_t)1 << 40);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_NONE);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_NONE);
     assert_int_equal(sb_mem_storage(mem, 7), SB_STORAGE_NONE);
-    assert_ptr_equal(sb_mem_context(mem), rig.context);
-    struct tally t = rig_since(&rig, &before);
+    assert_ptr_equal(sb_mem_context(mem), f->context);
+    struct tally t = rig_since(f, &before);
     assert_no_work(&t);
-    assert_int_equal(rig.counting.buffer_calls, buffers);
+    assert_int_equal(f->counting.buffer_calls, buffers);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 TEST(sizes_past_the_address_space_are_refused) {
-    sb_error err;
     sb_mem *mem = NULL;
     assert_ok(sb_mem_create(NULL, PTRDIFF_MAX, &mem, &err));
     const void *ptr = NULL;
@@ -64,34 +58,29 @@ TEST(sizes_past_the_address_space_are_refused) {
     assert_null(mem);
 }
 
-TEST(first_touch_reads_as_zero_even_in_reused_memory) {
+TEST_ON(rig, first_touch_reads_as_zero_even_in_reused_memory) {
     static const size_t sizes[] = {1, 64, 4096, (size_t)1 << 20, (size_t)5 << 20};
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int round = 0; round < 3; round++) {
             sb_mem *host, *device;
             void *ptr;
-            assert_ok(sb_mem_create(rig.context, sizes[i], &host, &err));
-            assert_ok(sb_mem_create(rig.context, sizes[i], &device, &err));
+            assert_ok(sb_mem_create(f->context, sizes[i], &host, &err));
+            assert_ok(sb_mem_create(f->context, sizes[i], &device, &err));
             assert_true(bytes_are(read_cpu(host), sizes[i], 0));
-            assert_true(device_bytes_are(rig.context, read_gpu(device), sizes[i], 0));
+            assert_true(device_bytes_are(f->context, read_gpu(device), sizes[i], 0));
             assert_ok(sb_mem_mutable_cpu(host, &ptr, &err));
             memset(ptr, 0xff, sizes[i]);
             assert_ok(sb_mem_mutable_gpu(device, &ptr, &err));
-            device_fill(rig.context, ptr, sizes[i], 0xff);
+            device_fill(f->context, ptr, sizes[i], 0xff);
             sb_mem_release(host);
             sb_mem_release(device);
         }
-    rig_close(&rig);
 }
 
 TEST(references_are_counted) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_mem_create(rig.context, 16, &mem, &err));
     struct lent lent = lend_host(16, LENT);
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, 16, 0, lent_deleter, &lent, &err));
@@ -111,10 +100,9 @@ TEST(references_are_counted) {
 
 TEST(a_memory_keeps_its_context_alive) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem;
     void *ptr;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     sb_context_release(rig.context);
     assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
@@ -128,10 +116,9 @@ TEST(a_memory_keeps_its_context_alive) {
 
 TEST(a_refused_set_leaves_everything_with_the_caller) {
     struct rig rig, other;
-    sb_error err;
     sb_mem *mem;
-    rig_open(&rig, "sim:0", 0);
-    rig_open(&other, "sim:0", 0);
+    rig_open(&rig);
+    rig_open(&other);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     struct lent first = lend_host(BYTES, CURRENT), host = lend_host(BYTES, LENT);
     struct lent device = lend_device(rig.context, BYTES, LENT);
@@ -180,9 +167,8 @@ TEST(a_refused_set_leaves_everything_with_the_caller) {
 
 TEST(borrowed_bytes_are_accounted_apart) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem;
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     sb_stats before = rig_stats(&rig);
     struct lent host = lend_host(BYTES, LENT), device = lend_device(rig.context, BYTES, LENT);
@@ -207,9 +193,8 @@ TEST(borrowed_bytes_are_accounted_apart) {
 
 TEST(lending_the_same_pointer_again_ends_the_first_loan) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     struct lent first = lend_host(BYTES, LENT), second = first;
     assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
@@ -223,13 +208,10 @@ TEST(lending_the_same_pointer_again_ends_the_first_loan) {
     rig_close(&rig);
 }
 
-TEST(a_refusal_says_where_the_bytes_are) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_refusal_says_where_the_bytes_are) {
     sb_mem *mem;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err));
     assert_string_equal(err.message, "the newest bytes are on the host already");
@@ -241,7 +223,6 @@ TEST(a_refusal_says_where_the_bytes_are) {
     assert_status(WRONG, sb_mem_evict_gpu(mem, &err));
     assert_string_equal(err.message, "the device holds the only current bytes");
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* A deleter may call the library: no lock is held. */
@@ -252,14 +233,11 @@ static void calling_deleter(void *user, void *ptr) {
     assert_int_equal(sb_mem_cpu(mem, &out, NULL), SB_OK);
 }
 
-TEST(deleters_run_outside_every_lock) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, deleters_run_outside_every_lock) {
     sb_mem *mem;
     void *ptr;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    struct lent host = lend_host(BYTES, LENT), device = lend_device(rig.context, BYTES, LENT);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    struct lent host = lend_host(BYTES, LENT), device = lend_device(f->context, BYTES, LENT);
     struct lent next = lend_host(BYTES, CURRENT);
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, 0, calling_deleter, mem, &err));
     assert_ok(sb_mem_set_cpu(mem, next.ptr, BYTES, 0, NULL, NULL, &err));
@@ -272,18 +250,16 @@ TEST(deleters_run_outside_every_lock) {
     lent_free(&host);
     lent_free(&device);
     lent_free(&next);
-    rig_close(&rig);
 }
 
 TEST(streams_of_another_context_are_refused) {
     struct rig rig, other;
-    sb_error err;
     sb_mem *mem;
     sb_stream foreign;
     const void *in = NULL;
     void *out = NULL, *ptr;
-    rig_open(&rig, "sim:0", 0);
-    rig_open(&other, "sim:0", 0);
+    rig_open(&rig);
+    rig_open(&other);
     assert_ok(sb_sim_stream_create(other.context, &foreign, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
@@ -311,7 +287,6 @@ TEST(streams_of_another_context_are_refused) {
 /* --- pinned memory -------------------------------------------------------------------- */
 
 static int32_t kind_of_touched(sb_context *context, size_t bytes, sb_mem **out) {
-    sb_error err;
     assert_ok(sb_mem_create(context, bytes, out, &err));
     assert_true(bytes_are(read_cpu(*out), bytes, 0));
     return sb_mem_storage(*out, SB_SIDE_CPU);
@@ -339,23 +314,20 @@ TEST(host_memory_is_pinned_up_to_the_cap) {
     rig_close(&rig);
 }
 
-TEST(memory_is_ordinary_when_pinning_fails) {
-    struct rig rig;
+TEST_ON(rig, memory_is_ordinary_when_pinning_fails) {
     sb_mem *mem;
-    rig_open(&rig, "sim:0", 0);
-    device_fail(rig.context, SB_SIM_ALLOC_PINNED, 1, SB_SIM_FAIL_NOW);
-    assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_OWNED);
-    assert_true(device_bytes_are(rig.context, read_gpu(mem), BYTES, 0));
+    device_fail(f->context, SB_SIM_ALLOC_PINNED, 1, SB_SIM_FAIL_NOW);
+    assert_int_equal(kind_of_touched(f->context, BYTES, &mem), SB_STORAGE_OWNED);
+    assert_true(device_bytes_are(f->context, read_gpu(mem), BYTES, 0));
     sb_mem_release(mem);
-    assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_PINNED);
+    assert_int_equal(kind_of_touched(f->context, BYTES, &mem), SB_STORAGE_PINNED);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 TEST(no_pinned_means_none) {
     struct rig rig;
     sb_mem *mem;
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_PINNED);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_PINNED);
     struct tally before = rig_tally(&rig);
     assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_OWNED);
     assert_int_equal(rig_since(&rig, &before).calls[SB_SIM_ALLOC_PINNED], 0);
@@ -367,7 +339,6 @@ TEST(no_pinned_means_none) {
 
 TEST(caps_refuse_and_change_nothing) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem;
     const void *in = NULL;
     void *out = NULL;

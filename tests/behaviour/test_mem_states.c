@@ -151,7 +151,6 @@ static void check_lent(struct scene *scene, const struct start *start, enum call
 static void run_cell(const struct start *start, enum call call, size_t bytes) {
     struct scene scene;
     void *out = NULL;
-    sb_error err;
     scene_open(&scene, start, bytes);
     scene_lend_extra(&scene, call);
     struct outcome o = outcome_of(start, call);
@@ -203,7 +202,6 @@ TEST(size_zero_moves_the_head_without_any_work) {
 TEST(size_zero_moves_out_of_read_only_loans) {
     struct scene scene;
     struct start start = {U, SB_STORAGE_NONE, SB_STORAGE_NONE};
-    sb_error err;
     char byte = 'x';
     void *out;
     scene_open(&scene, &start, 0);
@@ -239,10 +237,9 @@ TEST(size_zero_calls_neither_allocator_nor_device) {
 
 /* The data of a blob whose device died while it wrote in place, no host bytes being current. */
 static sb_blob *lose(struct scene *scene, int32_t cpu, int32_t gpu) {
-    sb_error err;
     sb_blob *blob;
     *scene = (struct scene){.bytes = BYTES};
-    rig_open(&scene->rig, "sim:0", SB_CONTEXT_NO_PINNED);
+    rig_open_on(&scene->rig, "sim:0", SB_CONTEXT_NO_PINNED);
     assert_ok(sb_blob_create_shaped(scene->rig.context, SB_DTYPE_F32, &(int64_t){LOST_COUNT}, 1,
                                     &blob, &err));
     assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &scene->mem, &err));
@@ -262,7 +259,6 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     struct start start = {SB_HEAD_LOST, cpu, gpu};
     sb_blob *blob = lose(&scene, cpu, gpu);
     void *out = NULL;
-    sb_error err;
     bool works = call == SET_CPU || call == OVERWRITE_CPU;
     if (call == SET_CPU)
         scene.extra = lend_host(BYTES, LENT);
@@ -316,8 +312,7 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     struct scene scene = {.bytes = BYTES};
     struct start start = {head, kind, SB_STORAGE_NONE};
     void *out = NULL;
-    sb_error err;
-    rig_open(&scene.rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&scene.rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_mem_create(scene.rig.context, BYTES, &scene.mem, &err));
     scene_arrange(&scene, &start);
     if (call == SET_CPU)
@@ -364,7 +359,6 @@ TEST(the_textbook_sequence_takes_four_copies) {
     static const int32_t heads[] = {S, S, G, G, S, S, C, G, C};
     struct scene scene;
     struct start start = {C, SB_STORAGE_OWNED, SB_STORAGE_NONE};
-    sb_error err;
     void *out;
     scene_open(&scene, &start, BYTES);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
@@ -386,7 +380,6 @@ TEST(the_textbook_sequence_takes_four_copies) {
 TEST(overwriting_back_and_forth_copies_nothing) {
     struct scene scene;
     struct start start = {U, SB_STORAGE_NONE, SB_STORAGE_NONE};
-    sb_error err;
     void *out;
     scene_open(&scene, &start, BYTES);
     struct tally before = rig_tally(&scene.rig);

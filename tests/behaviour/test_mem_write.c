@@ -64,7 +64,6 @@ static void check(const struct given *g) {
     struct scene s;
     sb_write *write = NULL;
     void *ptr = NULL;
-    sb_error err;
     scene_open(&s, g->start, BYTES);
     assert_ok(sb_write_begin(s.mem, g->side, g->flags, &ptr, &write, &err));
     if (g->flags & SB_WRITE_QUEUED)
@@ -105,8 +104,7 @@ TEST(a_write_outlives_its_memory_s_other_owners) {
     sb_mem *mem;
     sb_write *write;
     void *ptr;
-    sb_error err;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
     sb_mem_release(mem);
@@ -124,8 +122,7 @@ TEST(what_somebody_may_still_write_is_kept) {
         sb_mem *mem;
         sb_write *write;
         void *ptr;
-        sb_error err;
-        rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         if (read_only)
             assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
@@ -152,8 +149,7 @@ TEST(bytes_that_somebody_may_still_write_are_not_current) {
         sb_write *write;
         void *ptr;
         const void *current;
-        sb_error err;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
         assert_ok(sb_mem_gpu(mem, &current, &err));
         assert_ok(sb_write_begin(mem, side, 0, &ptr, &write, &err));
@@ -171,8 +167,7 @@ TEST(sides_flags_and_outcomes_are_checked) {
     sb_mem *mem;
     sb_write *write = NULL;
     void *ptr = NULL;
-    sb_error err;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 2, 0, &ptr, &write, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 0, 1, &ptr, &write, &err));
@@ -192,11 +187,10 @@ TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {
             struct rig rig;
-            sb_error err;
             sb_mem *mem;
             sb_write *write;
             void *out;
-            rig_open(&rig, "sim:0", 0);
+            rig_open(&rig);
             assert_ok(sb_mem_create(rig.context, 64, &mem, &err));
             assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));

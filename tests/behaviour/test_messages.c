@@ -16,7 +16,6 @@
 TEST(indices_are_told_with_their_axis) {
     int64_t offset;
     float element;
-    sb_error err;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not below 3",
                 sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
@@ -30,7 +29,6 @@ TEST(indices_are_told_with_their_axis) {
 }
 
 TEST(two_blobs_are_told_in_their_order) {
-    sb_error err;
     sb_blob *three = blob_of_count(NULL, SB_DTYPE_F32, 3);
     sb_blob *four = blob_of_count(NULL, SB_DTYPE_F32, 4);
     sb_blob *wide = blob_of_count(NULL, SB_DTYPE_F64, 3);
@@ -60,7 +58,6 @@ struct told {
 };
 
 static void check_told(struct told *told, sb_status (*read)(const struct told *, sb_error *)) {
-    sb_error err;
     assert_told(told->status, told->text, read(told, &err));
     assert_int_equal(err.offset, told->offset);
     wire_free(&told->wire);
@@ -177,7 +174,6 @@ static sb_status load(const struct told *told, sb_error *err) {
 
 TEST(blobs_of_models_are_told_by_their_places) {
 #define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
-    sb_error err;
     struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};
     wire_raw(&told.wire, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
     told.layer = 1;
@@ -226,7 +222,6 @@ TEST(what_changed_is_told_by_its_generations_fields) {
         struct test_source from = {0};
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 1);
         sb_model *model;
-        sb_error err;
         wire_raw(&net, rows[i].net, rows[i].size);
         const sb_source source = test_source_of(&from, &net);
         assert_ok(

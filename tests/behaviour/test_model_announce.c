@@ -22,7 +22,6 @@ struct place {
 
 static sb_blob *new_blob(int32_t dtype, const int64_t *dims, int32_t axes) {
     sb_blob *blob;
-    sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, dtype, dims, axes, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
@@ -94,7 +93,6 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
 
 /* Two layers after those that are there, with three and one blobs, announced or added. */
 static void add_layers(const struct place *p, sb_model *model, bool announced) {
-    sb_error err;
     int64_t layer;
     for (int i = 0; i < 2; i++) {
         const char *name = i ? "second" : "first";
@@ -109,14 +107,12 @@ static void add_layers(const struct place *p, sb_model *model, bool announced) {
 
 static sb_model *new_net(void) {
     sb_model *model;
-    sb_error err;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
     assert_ok(sb_model_set_name(model, "net", 3, &err));
     return model;
 }
 
 static void save_wanted(const struct place *p, sb_model *model, size_t size) {
-    sb_error err;
     size_t wanted;
     assert_ok(sb_model_size(model, &wanted, &err));
     assert_int_equal(size, wanted);
@@ -129,7 +125,6 @@ TEST_WITH(setup, teardown, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
     struct lender lender = {.place = p};
     static const int64_t order[][2] = {{0, 0}, {0, 1}, {0, 2}, {1, 0}};
     sb_model *model = new_net(), *added = new_net();
-    sb_error err;
     size_t size;
     add_layers(p, model, true);
     assert_ok(sb_model_size(model, &size, &err));
@@ -150,7 +145,6 @@ TEST_WITH(setup, teardown, test_announced_blobs_follow_those_of_a_file) {
         struct lender lender = {.place = p}, failing = {.place = p, .fail_at = 1};
         struct wire net = {0};
         sb_model *models[2];
-        sb_error err;
         size_t size;
         if (generation == SB_LAYER_V0)
             net_v0(&net);
@@ -183,7 +177,6 @@ TEST_WITH(setup, teardown, test_solver_states_and_blob_files_are_lent_too) {
     for (int i = 0; i < 3; i++) {
         struct lender lender = {.instead = p->blobs[1]};
         sb_model *model, *added;
-        sb_error err;
         size_t size;
         assert_ok(sb_model_create(NULL, formats[i], &model, &err));
         assert_ok(sb_model_create(NULL, formats[i], &added, &err));
@@ -204,7 +197,6 @@ TEST_WITH(setup, teardown, test_a_blob_without_a_shape_is_announced_without_one)
     sb_model *model, *added;
     sb_blob *blob, *shaped;
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_error err;
     size_t size;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, none, 1, &shaped, &err)); /* "(0)" */
@@ -232,7 +224,6 @@ TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
     sb_model *model = new_net();
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_blob *blob;
-    sb_error err;
     char buffer[256];
     add_layers(p, model, true);
     assert_int_equal(num_blobs(model, 0), BLOBS);
@@ -272,7 +263,6 @@ TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
 TEST_WITH(setup, teardown, test_a_lender_that_fails_leaves_the_old_file) {
     const struct place *p = *state;
     sb_model *model = new_net();
-    sb_error err;
     file_write(p->file, "old", 3);
     add_layers(p, model, true);
     for (int n = 1; n <= 4; n++) {
@@ -302,7 +292,6 @@ TEST_WITH(setup, teardown, test_arguments_are_checked) {
     const struct place *p = *state;
     sb_model *model = new_net();
     sb_blob *ints;
-    sb_error err;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_I32, four, 1, &ints, &err));
     add_layers(p, model, true);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_announce_blob(NULL, 0, p->blobs[0], &err));
@@ -330,7 +319,6 @@ TEST_WITH(setup, teardown, test_more_than_2_gib_are_refused_before_anything_is_l
     struct lender lender = {.place = p};
     sb_model *model = new_net();
     sb_blob *blob;
-    sb_error err;
     int64_t layer;
     size_t size;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, quarter, 1, &blob, &err));

@@ -14,7 +14,6 @@ static const int64_t two[] = {2}, two_by_three[] = {2, 3}, four[] = {4};
 /* A blob of 4 that counts up from `first`. */
 static sb_blob *new_four(float first) {
     sb_blob *blob;
-    sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, four, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
@@ -25,14 +24,12 @@ static sb_blob *new_four(float first) {
 
 static void set_four(sb_model *model, int64_t layer, int64_t index, float first) {
     sb_blob *blob = new_four(first);
-    sb_error err;
     assert_ok(sb_model_set_blob(model, layer, index, blob, 0, &err));
     sb_blob_destroy(blob);
 }
 
 static void add_four(sb_model *model, int64_t layer, float first) {
     sb_blob *blob = new_four(first);
-    sb_error err;
     assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
     sb_blob_destroy(blob);
 }
@@ -40,7 +37,6 @@ static void add_four(sb_model *model, int64_t layer, float first) {
 /* The model saved, as a wire to compare with or to open. */
 static struct wire save(const sb_model *model) {
     struct wire wire = {0};
-    sb_error err;
     size_t size, written = 0;
     assert_ok(sb_model_size(model, &size, &err));
     unsigned char *bytes = malloc(size ? size : 1);
@@ -70,7 +66,6 @@ static void assert_saved(sb_model *model, struct wire *wire, struct wire *expect
 static void assert_loads(const sb_model *model, int64_t layer, int64_t index, int64_t count,
                          float first) {
     sb_blob *blob;
-    sb_error err;
     const void *p;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
@@ -169,7 +164,6 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_layer_info layer = SB_LAYER_INFO_INIT;
-    sb_error err;
     void *p;
     net_current(&wire);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -202,7 +196,6 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
 TEST(test_blobs_outside_layers_are_edited) {
     struct wire wire = {0}, expected = {0};
     int64_t found;
-    sb_error err;
     wire_number(&wire, 1, 10);
     wire_blob_field(&wire, 3, two, 1, 1);
     wire_number(&wire, 4, 1);
@@ -243,7 +236,6 @@ TEST(test_names_are_bytes_of_any_value) {
         const size_t size = names[i].size;
         sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_model *model;
-        sb_error err;
         int64_t found = -5;
         assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
         assert_ok(sb_model_set_name(model, bytes, size, &err));
@@ -268,7 +260,6 @@ TEST(test_a_name_that_no_message_holds_is_refused_unread) {
     const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
     for (size_t i = 0; i < 2; i++) {
         sb_model *model, *solver;
-        sb_error err;
         assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
         assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
         sb_solver_info info = {sizeof info, {&one, sizes[i]}, 1, 1};
@@ -291,7 +282,6 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
     for (size_t size = 65536; size <= 65537; size++) {
         sb_limits limits = SB_LIMITS_INIT;
         sb_model *model;
-        sb_error err;
         assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
         assert_ok(sb_model_add_layer(model, bytes, size, "", 0, NULL, &err));
         struct wire wire = save(model);
@@ -315,7 +305,6 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
 TEST(test_a_struct_size_of_no_version_is_refused) {
     static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX};
     struct wire wire = {0};
-    sb_error err;
     sb_model *solver;
     odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
     sb_model *net = model_of(&wire, SB_FORMAT_AUTO);
@@ -341,7 +330,6 @@ TEST(test_a_struct_size_of_no_version_is_refused) {
 TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
     struct wire wire = {0};
     unsigned char buffer[1024];
-    sb_error err;
     size_t size;
     odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -366,7 +354,6 @@ TEST(test_a_net_built_in_memory) {
     struct wire expected = {0}, found, layer = {0};
     sb_model *model;
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    sb_error err;
     int64_t index = -5;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
     found = save(model);
@@ -412,7 +399,6 @@ TEST(test_a_net_built_in_memory) {
 
 TEST(test_layers_are_added_behind_those_of_a_file) {
     struct wire wire = {0}, expected = {0}, layer = {0};
-    sb_error err;
     net_v1(&wire);
     net_v1(&expected);
     wire_text(&layer, 1, "new");
@@ -434,7 +420,6 @@ TEST(room_of_a_layer_that_was_taken_away_is_used_again) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_context *context;
     sb_model *model;
-    sb_error err;
     memset(name, 'x', sizeof name);
     options.allocator = counting_allocator_table(&counting);
     assert_ok(sb_context_create(&options, &context, &err));
@@ -466,7 +451,6 @@ static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
         for (int64_t count = (int64_t)bytes / 4 - 8; count <= (int64_t)bytes / 4; count++) {
             int64_t dims[4] = {1, 1, 1, 1};
             sb_blob *blob;
-            sb_error err;
             size_t size = 0;
             dims[axes - 1] = count;
             assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, dims, axes, &blob, &err));
@@ -487,7 +471,6 @@ TEST(the_allocator_is_told_which_blobs_are_small) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         sb_context *context;
         sb_model *model;
-        sb_error err;
         options.allocator = counting_allocator_table(&counting);
         assert_ok(sb_context_create(&options, &context, &err));
         assert_ok(sb_model_create(context, SB_FORMAT_BLOB_VECTOR, &model, &err));
@@ -508,7 +491,6 @@ TEST(test_added_layers_are_taken_away_again) {
     struct wire wire = {0}, expected = {0};
     char name[24];
     int64_t found;
-    sb_error err;
     net_current(&wire);
     net_current(&expected);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -568,7 +550,6 @@ TEST(test_added_layers_are_taken_away_again) {
 
 TEST(test_a_new_name_replaces_all_old_ones) {
     struct wire wire = {0}, expected = {0};
-    sb_error err;
     wire_text(&wire, 1, "old");
     wire_number(&wire, 5, 1);
     wire_text(&wire, 1, "older");
@@ -590,7 +571,6 @@ TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     for (size_t i = 0; i < 3; i++) {
         struct wire net = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
-        sb_error err;
         builders[i](&net);
         sb_model *model = model_of(&net, SB_FORMAT_AUTO);
         set_four(model, 0, 1, 7);
@@ -611,7 +591,6 @@ TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
 TEST(test_a_solver_state_is_edited) {
     struct wire wire = {0}, expected = {0};
     sb_solver_info info = SB_SOLVER_INFO_INIT;
-    sb_error err;
     wire_number(&wire, 1, 10);
     wire_text(&wire, 2, "old");
     wire_blob_field(&wire, 3, two, 1, 1);
@@ -648,7 +627,6 @@ TEST(test_structs_of_newer_callers_end_in_zeros) {
         uint64_t later;
     } solver = {SB_SOLVER_INFO_INIT, 7};
     sb_model *net, *history;
-    sb_error err;
     layer.known.struct_size = sizeof layer;
     blob.known.struct_size = sizeof blob;
     solver.known.struct_size = sizeof solver;
@@ -674,7 +652,6 @@ TEST(test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_context *context;
     sb_model *net, *history;
-    sb_error err;
     char text[] = "net";
     options.allocator = counting_allocator_table(&counting);
     assert_ok(sb_context_create(&options, &context, &err));
@@ -703,7 +680,6 @@ TEST(test_where_a_format_has_blobs_is_told) {
     for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const bool is_net = format == SB_FORMAT_CAFFEMODEL;
         sb_model *model;
-        sb_error err;
         assert_ok(sb_model_create(NULL, format, &model, &err));
         assert_status(SB_ERR_UNSUPPORTED,
                       sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
@@ -718,7 +694,6 @@ TEST(test_edits_that_do_not_apply) {
     sb_model *net, *solver, *file;
     sb_blob *blob = new_four(0), *ints;
     sb_solver_info info = {.struct_size = sizeof info, .iter = 1};
-    sb_error err;
     int64_t layer = -9;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
     assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
@@ -763,7 +738,6 @@ TEST(test_a_model_is_saved_over_its_own_file) {
         struct wire wire = {0}, expected = {0}, found;
         char folder[64], path[96];
         sb_model *model;
-        sb_error err;
         in_folder(folder);
         (void)snprintf(path, sizeof path, "%s/net", folder);
         odd_net(&wire, SB_LAYER_V0, 0, 0);
@@ -801,7 +775,6 @@ TEST(test_real_models_are_saved_as_they_were) {
         const char *path = test_data_path(files[i], buffer, sizeof buffer);
         sb_model *model;
         sb_blob *blob;
-        sb_error err;
         if (!path)
             continue; /* the made nets above stand for it */
         struct wire original = wire_of_file(path), found;
@@ -832,7 +805,6 @@ TEST(test_over_two_gigabytes_nothing_is_written) {
     struct wire head = {0};
     char folder[64], path[96], target[96];
     sb_model *model;
-    sb_error err;
     size_t size = 7;
     in_folder(folder);
     (void)snprintf(path, sizeof path, "%s/net", folder);
@@ -902,7 +874,6 @@ static sb_text layer_name(const sb_model *model, int64_t layer) {
 
 TEST(texts_may_be_the_models_own) {
     sb_model *net, *solver;
-    sb_error err;
     sb_text text;
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));

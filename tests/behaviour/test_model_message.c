@@ -10,7 +10,6 @@
 /* The message, to be freed; of exactly the size that is asked for first. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {NULL, 0, 0};
-    sb_error err;
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
     if (st == SB_OK) /* no bytes */
         return got;
@@ -79,7 +78,6 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     wire_message(&net, 2, &outer);
     sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
     int64_t blobs;
-    sb_error err;
     assert_ok(sb_model_num_blobs(model, 0, &blobs, &err));
     assert_int_equal(blobs, 1);
     wire_text(&rest, 1, "conv");
@@ -113,7 +111,6 @@ TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
 
 TEST(edits_are_in_the_messages) {
     struct wire net = {0}, expected = {0};
-    sb_error err;
     int64_t layer;
     net_current(&net);
     sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
@@ -149,7 +146,6 @@ TEST(all_messages_together_are_the_net_without_blobs) {
         assert_int_equal(sb_model_num_layers(again), sb_model_num_layers(model));
         for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
             sb_layer_info one = SB_LAYER_INFO_INIT, other = SB_LAYER_INFO_INIT;
-            sb_error err;
             assert_ok(sb_model_layer_info(model, layer, &one, &err));
             assert_ok(sb_model_layer_info(again, layer, &other, &err));
             assert_string_equal(one.name.bytes, other.name.bytes);
@@ -166,7 +162,6 @@ TEST(all_messages_together_are_the_net_without_blobs) {
 
 TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
     struct wire blob = {0}, net = {0};
-    sb_error err;
     size_t size = 77;
     wire_blob(&blob, (int64_t[]){2}, 1, 1);
     net_current(&net);
@@ -222,7 +217,6 @@ static void large_net(struct wire *net) {
 
 TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     struct wire net = {0};
-    sb_error err;
     sb_model *model;
     large_net(&net);
     struct counted counted = {&net, 0};
@@ -266,7 +260,6 @@ TEST(encodings_and_places_of_values) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire blob = {0};
         sb_blob_info info = SB_BLOB_INFO_INIT;
-        sb_error err;
         wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* nobody's */
         struct wire shape = {0};
         wire_numbers(&shape, 1, (int64_t[]){3}, 1);
@@ -340,7 +333,6 @@ static void check_place(const sb_model *model, int64_t layer, int64_t index,
                         const struct wire *file) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_blob *blob;
-    sb_error err;
     const void *values;
     assert_ok(sb_model_blob_info(model, layer, index, &info, &err));
     assert_int_equal(info.data_encoding, SB_ENCODING_LITTLE_ENDIAN);
@@ -365,7 +357,6 @@ TEST(values_of_real_files_lie_where_they_are_said_to) {
         char buffer[1024];
         const char *path = test_data_path(files[i], buffer, sizeof buffer);
         sb_model *model;
-        sb_error err;
         if (!path)
             continue;
         struct wire file = file_of(path);
@@ -385,7 +376,6 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
                                       SB_DTYPE_I64};
     for (int scattered = 0; scattered < 3; scattered++) {
         struct wire blob = {0}, shape = {0};
-        sb_error err;
         wire_numbers(&shape, 1, (int64_t[]){7}, 1);
         wire_message(&blob, 7, &shape);
         static const float floats[] = {0, 1, 2, 3, 4, 5, 6};
@@ -425,7 +415,6 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0}, shape = {0};
     struct test_source source = {.reads = 0};
-    sb_error err;
     sb_model *model;
     float *floats = calloc((size_t)2 * VALUES, sizeof *floats), value;
     assert_non_null(floats);
@@ -477,7 +466,6 @@ TEST(ranges_that_are_refused) {
         {5, 0, SB_DATA, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INDEX_OUT_OF_RANGE},
     };
     struct wire net = {0};
-    sb_error err;
     net_current(&net);
     sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -494,7 +482,6 @@ TEST(ranges_that_are_refused) {
 
 TEST(values_of_edits) {
     struct wire net = {0};
-    sb_error err;
     sb_blob_info info = SB_BLOB_INFO_INIT;
     float *data, values[2] = {0};
     sb_blob *blob;

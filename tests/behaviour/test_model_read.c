@@ -20,7 +20,6 @@ static void assert_text(sb_text text, const char *expected) {
 static void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
                          float first) {
     sb_blob *blob;
-    sb_error err;
     char text[64];
     const void *p;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
@@ -47,7 +46,6 @@ TEST(test_three_generations_list_the_same) {
     for (size_t i = 0; i < 3; i++) {
         struct wire wire = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
-        sb_error err;
         int64_t found;
         generations[i].build(&wire);
         sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -81,7 +79,6 @@ TEST(test_three_generations_list_the_same) {
 TEST(test_layers_of_both_kinds_are_listed_in_file_order) {
     struct wire wire = {0}, layer = {0};
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    sb_error err;
     static const struct {
         uint32_t field, name;
         const char *text;
@@ -103,7 +100,6 @@ TEST(test_layers_of_both_kinds_are_listed_in_file_order) {
 TEST(test_a_v0_layer_in_two_parts_is_one) {
     struct wire wire = {0}, layer = {0}, part = {0};
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    sb_error err;
     wire_text(&part, 1, "first");
     wire_text(&part, 2, "ip");
     wire_blob_field(&part, 50, two, 1, 1);
@@ -142,7 +138,6 @@ TEST(test_types_of_v1_layers) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, layer = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
-        sb_error err;
         wire_number(&layer, 5, 3);
         wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
         wire_message(&wire, 2, &layer);
@@ -159,7 +154,6 @@ TEST(test_types_of_v1_layers) {
 TEST(test_texts_may_hold_any_byte) {
     struct wire wire = {0}, layer = {0};
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    sb_error err;
     int64_t found;
     wire_bytes(&wire, 1, "n\0m\xff", 4);
     wire_bytes(&layer, 1, "a\0b", 3);
@@ -181,7 +175,6 @@ TEST(test_solver_states) {
     struct wire wire = {0};
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_blob_info blob = SB_BLOB_INFO_INIT;
-    sb_error err;
     wire_number(&wire, 1, 4000);
     wire_text(&wire, 2, "net.caffemodel");
     wire_blob_field(&wire, 3, two_by_three, 2, 5);
@@ -210,7 +203,6 @@ TEST(test_solver_states) {
 TEST(test_blob_vectors_and_blobs) {
     struct wire vector = {0}, blob = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_error err;
     wire_blob_field(&vector, 1, two, 1, 3);
     wire_blob_field(&vector, 1, two_by_three, 2, 4);
     sb_model *model = model_of(&vector, SB_FORMAT_BLOB_VECTOR);
@@ -312,7 +304,6 @@ TEST(test_formats_are_told_apart) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model = NULL;
-        sb_error err;
         print_message("  %s\n", rows[i].claim);
         assert_status(rows[i].format ? SB_OK : SB_ERR_MALFORMED,
                       sb_model_open_bytes(NULL, SB_FORMAT_AUTO, rows[i].bytes, rows[i].size, NULL,
@@ -342,7 +333,6 @@ TEST(test_a_file_is_what_it_is_said_to_be) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model = NULL;
-        sb_error err;
         print_message("  %s\n", rows[i].claim);
         assert_status(rows[i].status,
                       sb_model_open_bytes(NULL, rows[i].format, rows[i].bytes, rows[i].size, NULL,
@@ -389,7 +379,6 @@ TEST(test_refusals_name_the_blob) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, layer = {0}, outer = {0};
         sb_model *model = NULL;
-        sb_error err;
         wire_blob_field(&layer, rows[i].blobs, two, 1, 1);
         wire_message(&wire, rows[i].layers, &outer);
         wire_bytes(&layer, rows[i].blobs, rows[i].blob, rows[i].size);
@@ -413,7 +402,6 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     struct wire wire = {0}, layer = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_blob *blob;
-    sb_error err;
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x00", 6);
     wire_bytes(&layer, 7,
@@ -468,7 +456,6 @@ TEST(test_indices_out_of_range) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_solver_info solver = SB_SOLVER_INFO_INIT;
     sb_blob *blob, *halves;
-    sb_error err;
     net_current(&wire);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
@@ -493,7 +480,6 @@ TEST(test_indices_out_of_range) {
 
 TEST(test_bad_arguments_of_open) {
     sb_model *model = NULL;
-    sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_bytes(NULL, 5, "", 0, NULL, NULL, NULL, &model, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -515,7 +501,6 @@ static void count_deletion(void *user, void *ptr) {
 
 TEST(test_the_deleter_runs_once_and_not_on_failure) {
     sb_model *model;
-    sb_error err;
     int deleted = 0;
     assert_status(SB_ERR_MALFORMED, sb_model_open_bytes(NULL, SB_FORMAT_AUTO, "\x0a", 1, NULL,
                                                         count_deletion, &deleted, &model, &err));
@@ -552,7 +537,6 @@ TEST(test_real_files) {
         const char *path = test_data_path(rows[i / 2].file, buffer, sizeof buffer);
         sb_model *model;
         sb_blob *blob;
-        sb_error err;
         int64_t blobs = 0;
         double asum = 0, one;
         if (!path)

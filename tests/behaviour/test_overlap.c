@@ -39,7 +39,7 @@ static sb_status set(const struct pair *p, sb_mem *mem, size_t first, uint32_t f
 static void open_pair(struct pair *p, sb_side side) {
     float values[16];
     *p = (struct pair){.side = side};
-    rig_open(&p->rig, "sim:0", 0);
+    rig_open(&p->rig);
     fill_values(SB_DTYPE_F32, 16, 0, 1, values);
     p->lent = side == SB_SIDE_CPU ? lend_host(sizeof values, 0)
                                   : lend_device(p->rig.context, sizeof values, 0);
@@ -82,7 +82,6 @@ static void expect(const struct pair *p, size_t place, float sum, float factor) 
 
 static void copy(sb_side side, size_t place) {
     struct pair p;
-    sb_error err;
     open_pair(&p, side);
     assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
     assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
@@ -102,7 +101,6 @@ TEST(a_copy_of_overlapping_bytes_is_right_or_refused) {
 
 static void update(sb_side side, size_t place) {
     struct pair p;
-    sb_error err;
     open_pair(&p, side);
     assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
     assert_int_equal(set(&p, diff_of(p.blob), places[place].second, 0), SB_OK);
@@ -125,7 +123,6 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {
             struct pair p;
-            sb_error err;
             float values[16];
             open_pair(&p, side);
             assert_int_equal(set(&p, data_of(p.blob), places[place].first, SB_READ_ONLY), SB_OK);
@@ -144,7 +141,6 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
 TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
     for (size_t second = 4; second <= 8; second++) {
         struct pair p;
-        sb_error err;
         const int64_t few[] = {COUNT / 2};
         void *ptr;
         float values[16];
@@ -171,7 +167,6 @@ TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
     const sb_backend table = plain_backend(&plain);
     sb_context *context;
     sb_mem *mem;
-    sb_error err;
     const void *read;
     void *written;
     char bytes[2 * 64] = {0};

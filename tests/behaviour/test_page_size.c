@@ -72,7 +72,6 @@ int large_page_madvise(void *at, size_t size, int advice) {
 static sb_context *context_without_cache(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     assert_ok(sb_context_create(&options, &context, &err));
     return context;
@@ -84,7 +83,6 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
                                    4 * MIB + 65535, 5 * MIB + PAGE + 1, 16 * MIB};
     sb_context *context = context_without_cache();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        sb_error err;
         sb_mem *mem;
         void *p;
         int64_t maps = kernel.maps;
@@ -104,7 +102,6 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
 TEST(test_no_address_space_leaks) {
     sb_context *context = context_without_cache();
     for (int i = 0; i < 1000; i++) {
-        sb_error err;
         sb_mem *mem;
         const void *p;
         assert_ok(sb_mem_create(context, 3000000, &mem, &err));

@@ -36,7 +36,6 @@ static sb_status take(sb_blob *blob, const struct wire *wire, sb_error *err) {
 /* --- values that there are ------------------------------------------------------------------- */
 
 static void check_i32(struct wire *wire, const int32_t *expected, int64_t count) {
-    sb_error err;
     const int32_t *found;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
     assert_ok(take(blob, wire, &err));
@@ -48,7 +47,6 @@ static void check_i32(struct wire *wire, const int32_t *expected, int64_t count)
 }
 
 static void check_u32(struct wire *wire, const uint32_t *expected, int64_t count) {
-    sb_error err;
     const uint32_t *found;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_U32, 0);
     assert_ok(take(blob, wire, &err));
@@ -126,7 +124,6 @@ TEST(raw_values_of_every_type_are_read) {
     }
 
 TEST(each_integer_takes_its_range) {
-    sb_error err;
     (void)state;
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
@@ -150,7 +147,6 @@ TEST(a_value_that_the_type_does_not_hold_is_refused) {
         {4294967295.5, SB_DTYPE_U32}, {1.0000000000000002, SB_DTYPE_U32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_error err;
         struct wire wire = message_of(&rows[i].value, 1);
         sb_blob *blob = blob_of_count(NULL, rows[i].dtype, 0);
         assert_status(OVERFLOWS, take(blob, &wire, &err));
@@ -161,7 +157,6 @@ TEST(a_value_that_the_type_does_not_hold_is_refused) {
 }
 
 TEST(an_integer_of_the_other_kind_is_refused) {
-    sb_error err;
     struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 4, 1);
     struct wire negative = raw_of(INT, (int32_t[]){-1}, 4, 1);
     struct wire infinite = raw_of(FLOAT16, (uint16_t[]){0x7c00}, 2, 1);
@@ -183,7 +178,6 @@ TEST(a_fraction_is_told_in_digits_enough) {
     static const float weights[] = {7, 1.0000001F};
     struct wire wide = message_of(close, 1), narrow = {0};
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
-    sb_error err;
     put_shape(&narrow, 2);
     wire_floats(&narrow, DATA, weights, 2);
     assert_status(OVERFLOWS, take(blob, &wide, &err));
@@ -203,7 +197,6 @@ TEST(the_element_and_its_place_are_told) {
         values[i] = i;
     values[BAD] = 3e9;
     struct wire wire = {0};
-    sb_error err;
     char text[120];
     put_shape(&wire, COUNT);
     wire_doubles(&wire, DOUBLE_DATA, values, 700);
@@ -229,7 +222,6 @@ struct kept {
 
 static struct kept kept_make(void) {
     static const int32_t old[] = {7, 8, 9, 10};
-    sb_error err;
     struct kept kept = {blob_of_count(NULL, SB_DTYPE_I32, 4), blob_of_count(NULL, SB_DTYPE_I32, 4),
                         NULL, NULL};
     mem_place(data_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
@@ -243,7 +235,6 @@ static struct kept kept_make(void) {
 static void kept_check(struct kept *kept) {
     static const int32_t old[] = {7, 8, 9, 10};
     const void *data, *diff;
-    sb_error err;
     assert_int_equal(sb_blob_count(kept->blob), 4);
     assert_ok(sb_blob_cpu(kept->blob, SB_DATA, &data, &err));
     assert_ok(sb_blob_cpu(kept->blob, SB_DIFF, &diff, &err));
@@ -260,7 +251,6 @@ TEST(a_refused_value_changes_nothing) {
     for (int in_diff = 0; in_diff < 2; in_diff++) {
         struct kept kept = kept_make();
         struct wire wire = message_of(in_diff ? good : bad, 3);
-        sb_error err;
         wire_doubles(&wire, DOUBLE_DIFF, in_diff ? bad : good, 3);
         assert_status(OVERFLOWS, take(kept.blob, &wire, &err));
         kept_check(&kept);
@@ -274,7 +264,6 @@ TEST(what_is_taken_goes_where_the_old_values_were) {
     struct kept kept = kept_make();
     struct wire wire = message_of(good, 3);
     const void *now;
-    sb_error err;
     wire_doubles(&wire, DOUBLE_DIFF, diff, 3);
     assert_ok(take(kept.blob, &wire, &err));
     assert_int_equal(sb_blob_count(kept.blob), 3);
@@ -295,7 +284,6 @@ TEST(files_and_models_are_read_alike) {
     struct wire wire = message_of(good, 2), wrong = message_of(bad, 2);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const int file = mkstemp(path);
-    sb_error err;
     assert_true(file >= 0 && write(file, wire.bytes, wire.size) == (ssize_t)wire.size);
     assert_int_equal(close(file), 0);
     assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
@@ -311,7 +299,6 @@ TEST(files_and_models_are_read_alike) {
 }
 
 TEST(bfloats_are_no_target) {
-    sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_BF16, 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_load_file(blob, "/none", 0, NULL, &err));

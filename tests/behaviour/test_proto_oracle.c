@@ -247,7 +247,6 @@ static void compare_side(const void *found, const struct side *side) {
 
 static void compare(const sb_blob *blob, const struct reading *r) {
     const void *p;
-    sb_error err;
     assert_int_equal(sb_blob_num_axes(blob), r->axes);
     if (r->axes > 0)
         assert_memory_equal(sb_blob_shape(blob), r->dims, r->axes * sizeof *r->dims);
@@ -263,7 +262,6 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     for (int i = 0; i < 20000; i++) {
         struct wire wire = {0};
         sb_blob *blob;
-        sb_error err;
         random_message(&wire);
         Sb__BlobProto *message = sb__blob_proto__unpack(NULL, wire.size, wire.bytes);
         assert_non_null(message);
@@ -291,7 +289,6 @@ TEST(test_damaged_messages_never_read_differently) {
     for (int i = 0; i < 20000; i++) {
         struct wire wire = {0};
         sb_blob *blob;
-        sb_error err;
         random_message(&wire);
         for (uint64_t k = 1 + below(3); k > 0 && wire.size > 0; k--)
             wire.bytes[below(wire.size)] = (unsigned char)below(256);

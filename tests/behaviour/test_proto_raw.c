@@ -34,7 +34,6 @@ static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, si
 /* A blob of `dtype` that has taken the message, which ends here. */
 static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create(NULL, dtype, &blob, &err));
     assert_ok(sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
     wire_free(wire);
@@ -43,14 +42,12 @@ static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
 
 static const void *data(const sb_blob *blob) {
     const void *p;
-    sb_error err;
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     return p;
 }
 
 static const void *diff(const sb_blob *blob) {
     const void *p;
-    sb_error err;
     assert_ok(sb_blob_cpu(blob, SB_DIFF, &p, &err));
     return p;
 }
@@ -311,7 +308,6 @@ static void refused_by_halves(struct wire *wire, const char *says) {
     static const uint16_t before[] = {1, 2};
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F16, 2);
     void *values;
-    sb_error err;
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &values, &err));
     memcpy(values, before, sizeof before);
     assert_status(SB_ERR_DTYPE_MISMATCH,
@@ -383,7 +379,6 @@ TEST(refusals_say_where) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
-        sb_error err;
         assert_status(rows[i].status, sb_blob_from_proto(blob, rows[i].bytes, rows[i].size,
                                                          SB_PROTO_RESHAPE, NULL, &err));
         if (err.offset != rows[i].offset || !strstr(err.message, rows[i].says))
@@ -397,7 +392,6 @@ TEST(refusals_say_where) {
 TEST(one_value_is_enough_for_raw_data_to_be_left_alone) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
     const float *values;
-    sb_error err;
     assert_ok(sb_blob_from_proto(blob, "\x2a\x04\0\0\xa0\x40\x62\x02hh", 10, SB_PROTO_RESHAPE, NULL,
                                  &err));
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &values, &err));
@@ -412,7 +406,6 @@ TEST(the_limit_is_of_what_is_allocated) {
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
     sb_blob *blob;
-    sb_error err;
     put_shape(&wire, COUNT);
     put_raw(&wire, FLOAT16, halves, sizeof halves);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
@@ -453,7 +446,6 @@ TEST(a_listing_says_what_is_stored) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};
     struct wire net = net_of_every_type();
-    sb_error err;
     sb_model *model = model_of(&net, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 5; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -474,7 +466,6 @@ TEST(a_listing_says_what_is_stored) {
 TEST(a_diff_alone_is_what_is_listed) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_error err;
     put_shape(&wire, 2);
     put_raw_diff(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -490,7 +481,6 @@ TEST(a_diff_alone_is_what_is_listed) {
 TEST(data_and_diff_are_listed_apart) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_error err;
     put_shape(&wire, 2);
     wire_floats(&wire, DATA, floats_1_2, 2);
     put_raw_diff(&wire, INT, "iiiiiiii", 8);
@@ -505,7 +495,6 @@ TEST(data_and_diff_are_listed_apart) {
 TEST(opening_finds_what_is_malformed) {
     struct wire blob = {0}, net = {0};
     sb_model *model;
-    sb_error err;
     put_shape(&blob, 1);
     put_raw(&blob, FLOAT16, "hhh", 3);
     put_layer(&net, &blob);
@@ -532,7 +521,6 @@ TEST(raw_data_is_never_written) {
     struct wire wire = {0};
     char bytes[64];
     size_t size;
-    sb_error err;
     put_shape(&wire, 2);
     plain(&wire);
     sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
@@ -549,7 +537,6 @@ TEST(what_is_not_replaced_stays_raw) {
     unsigned char saved[256];
     size_t size;
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_error err;
     sb_model *model = model_of(&net, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, FLOAT16, 0, &info, &err));
     assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));

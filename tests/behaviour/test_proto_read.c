@@ -13,7 +13,6 @@ enum { NUM = 1, CHANNELS, HEIGHT, WIDTH, DATA, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_
 
 static sb_blob *new_blob(sb_context *context, int32_t dtype) {
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create(context, dtype, &blob, &err));
     return blob;
 }
@@ -27,7 +26,6 @@ static void put_shape(struct wire *wire, const int64_t *dims, size_t axes) {
 
 static void assert_shape(const sb_blob *blob, const char *expected) {
     char text[256];
-    sb_error err;
     assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
     assert_string_equal(text, expected);
 }
@@ -35,7 +33,6 @@ static void assert_shape(const sb_blob *blob, const char *expected) {
 /* Element i of data or diff as double. */
 static double value_at(const sb_blob *blob, bool diff, int64_t i) {
     const void *p = NULL;
-    sb_error err;
     assert_ok(diff ? sb_blob_cpu(blob, SB_DIFF, &p, &err) : sb_blob_cpu(blob, SB_DATA, &p, &err));
     if (sb_blob_dtype(blob) == SB_DTYPE_F32)
         return (double)((const float *)p)[i];
@@ -175,7 +172,6 @@ TEST(test_every_encoding_reads_the_same) {
     for (size_t i = 0; i < 2 * (sizeof encodings / sizeof *encodings); i++) {
         struct wire wire = {0};
         sb_blob *blob = new_blob(NULL, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
-        sb_error err;
         print_message("  %s\n", encodings[i / 2].claim);
         encodings[i / 2].build(&wire);
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
@@ -212,7 +208,6 @@ TEST(test_shapes_that_messages_have) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        sb_error err;
         print_message("  %s\n", rows[i].claim);
         assert_ok(
             sb_blob_from_proto(blob, rows[i].bytes, rows[i].size, SB_PROTO_RESHAPE, NULL, &err));
@@ -244,7 +239,6 @@ TEST(test_legacy_shapes_compare_from_the_last_axis) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0};
         sb_blob *blob;
-        sb_error err;
         int32_t equal = -1;
         for (uint32_t k = 0; k < 4; k++)
             wire_number(&wire, NUM + k, (uint64_t)rows[i].legacy[k]);
@@ -270,7 +264,6 @@ TEST(test_no_shape_equals_no_legacy_dimensions) {
 TEST(test_current_shapes_compare_axis_by_axis) {
     static const int64_t dims[] = {2, 3};
     sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32), *scalar;
-    sb_error err;
     int32_t equal;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, dims, 2, &blob, &err));
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, NULL, 0, &scalar, &err));
@@ -294,7 +287,6 @@ TEST(test_current_shapes_compare_axis_by_axis) {
 
 TEST(test_reshape_takes_a_blob_shape) {
     sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
-    sb_error err;
     uint32_t reallocated = 99;
     void *p;
     assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x02\x03", 4, &reallocated, &err));
@@ -338,7 +330,6 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     static const int64_t six_dims[] = {6}, legacy[] = {1, 1, 1, 6};
     struct wire wire = {0};
     sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32);
-    sb_error err;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, six_dims, 1, &blob, &err));
     for (uint32_t k = 0; k < 4; k++)
         wire_number(&wire, NUM + k, (uint64_t)legacy[k]);
@@ -386,7 +377,6 @@ TEST(test_diff_is_read_when_it_is_there) {
     for (int wide = 0; wide < 2; wide++) {
         struct wire wire = {0};
         sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        sb_error err;
         packed(&wire);
         if (wide)
             wire_floats(&wire, DIFF, six, 2); /* beaten */
@@ -405,7 +395,6 @@ TEST(test_diff_is_read_when_it_is_there) {
 TEST(test_a_message_without_diff_leaves_diff_alone) {
     struct wire wire = {0};
     sb_blob *blob;
-    sb_error err;
     void *diff;
     packed(&wire);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
@@ -423,7 +412,6 @@ TEST(test_conversions_round_and_overflow_to_infinity) {
     struct wire wire = {0};
     const int64_t dims[] = {7};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    sb_error err;
     put_shape(&wire, dims, 1);
     wire_doubles(&wire, DOUBLE_DATA, values, 7);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
@@ -443,7 +431,6 @@ TEST(test_conversion_is_right_past_one_chunk) {
     const int64_t dims[] = {COUNT};
     struct wire wire = {0};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
-    sb_error err;
     wire_blob(&wire, dims, 1, 10);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_counts_up(blob, false, COUNT, 10);
@@ -455,7 +442,6 @@ TEST(test_the_bits_of_floats_are_kept) {
     static const char bytes[] =
         "\x2a\x0c\x01\x00\xa0\x7f\x00\x00\x00\x80\x01\x00\x00\x00\x3a\x03\x0a\x01\x03";
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    sb_error err;
     const void *p;
     assert_ok(sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
@@ -574,7 +560,6 @@ TEST(test_refusals_change_nothing) {
         const struct refusal *row = &refusals[i];
         struct wire wire = {0};
         sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        sb_error err;
         const void *before, *after;
         packed(&wire);
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
@@ -600,7 +585,6 @@ TEST(test_32_axes_are_fine) {
     int64_t dims[32];
     struct wire wire = {0};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    sb_error err;
     for (int i = 0; i < 32; i++)
         dims[i] = 1;
     wire_blob(&wire, dims, 32, 4);
@@ -614,7 +598,6 @@ TEST(test_32_axes_are_fine) {
 
 TEST(test_every_prefix_gives_a_status) {
     struct wire wire = {0};
-    sb_error err;
     wire_number(&wire, NUM, 1);
     unknown_fields_between(&wire);
     for (uint32_t k = 1; k < 4; k++)
@@ -643,8 +626,7 @@ TEST(test_every_prefix_gives_a_status) {
 
 TEST(test_a_large_claim_allocates_nothing) {
     struct rig rig;
-    sb_error err;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     sb_blob *blob = new_blob(rig.context, SB_DTYPE_F32);
     int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
     /* 2^29 elements, one value */
@@ -661,8 +643,7 @@ TEST(test_peak_memory_is_the_payload) {
     const int64_t dims[] = {COUNT};
     struct rig rig;
     struct wire wire = {0};
-    sb_error err;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     sb_blob *blob = new_blob(rig.context, SB_DTYPE_F32);
     wire_blob(&wire, dims, 1, 0);
     size_t before = rig.counting.live_bytes;
@@ -698,7 +679,6 @@ TEST(test_limits_hold) {
         sb_limits limits = SB_LIMITS_INIT;
         struct wire wire = {0};
         sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        sb_error err;
         print_message("  %s\n", rows[i].claim);
         if (rows[i].memory)
             limits.max_memory = rows[i].memory + (rows[i].diff ? 2 : 1) * sizeof(sb_mem);
@@ -717,7 +697,6 @@ TEST(test_limits_hold) {
 TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     sb_limits limits = SB_LIMITS_INIT;
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    sb_error err;
     limits.max_axes = 3;
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
@@ -730,7 +709,6 @@ TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
 TEST(test_writing_in_place_is_seen_by_sharers) {
     struct wire wire = {0};
     sb_blob *blob, *sharer;
-    sb_error err;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &sharer, &err));
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));

@@ -10,14 +10,12 @@
 
 static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create_shaped(NULL, dtype, dims, axes, &blob, &err));
     return blob;
 }
 
 static void fill(sb_blob *blob, bool diff, double first) {
     void *p;
-    sb_error err;
     assert_ok(diff ? sb_blob_mutable_cpu(blob, SB_DIFF, &p, &err)
                    : sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < sb_blob_count(blob); i++) {
@@ -37,7 +35,6 @@ TEST(test_the_bytes_are_those_of_any_packer) {
         uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0;
         struct wire expected = {0}, shape = {0};
         sb_blob *blob = shaped(dtype, two_by_three, 2);
-        sb_error err;
         unsigned char bytes[200];
         size_t size, written = 0;
         const float data[] = {1, 2, 3, 4, 5, 6}, diff[] = {10, 11, 12, 13, 14, 15};
@@ -70,7 +67,6 @@ TEST(test_protobuf_c_reads_what_we_write) {
     for (int axes = 0; axes <= 4; axes++) {
         for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
             sb_blob *blob = shaped(SB_DTYPE_F32, dims[i], axes);
-            sb_error err;
             void *bytes;
             size_t size;
             fill(blob, false, 3);
@@ -96,7 +92,6 @@ TEST(test_a_round_trip_keeps_shape_and_bits) {
     static const int64_t dims[] = {3, 1, 2};
     static const double values[] = {1e308, -0.0, 5e-324, 1, 2, 3};
     sb_blob *blob = shaped(SB_DTYPE_F64, dims, 3), *again = shaped(SB_DTYPE_F64, NULL, 0);
-    sb_error err;
     void *p, *bytes, *bytes_again;
     const void *q;
     size_t size, size_again;
@@ -121,7 +116,6 @@ TEST(test_memory_that_was_never_written_is_zeros) {
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2);
     static const unsigned char zeros[24];
     unsigned char bytes[64];
-    sb_error err;
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, NULL, &err));
     assert_memory_equal(bytes + 2, zeros, sizeof zeros);
     sb_blob_destroy(blob);
@@ -131,7 +125,6 @@ TEST(test_a_blob_never_shaped_is_written_as_shape_0) {
     sb_blob *blob;
     unsigned char bytes[16];
     size_t size;
-    sb_error err;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
     assert_int_equal(size, 5);
@@ -144,7 +137,6 @@ TEST(test_long_shapes_are_written_whole) {
     int64_t dims[32];
     unsigned char bytes[512];
     size_t size;
-    sb_error err;
     for (int i = 0; i < 32; i++)
         dims[i] = i ? INT64_MAX : 0;
     sb_blob *blob = shaped(SB_DTYPE_F32, dims, 32), *again = shaped(SB_DTYPE_F32, NULL, 0);
@@ -172,8 +164,7 @@ TEST(test_two_gigabytes_are_refused_before_anything_is_done) {
         {INT64_MAX / 8, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
     };
     struct rig rig;
-    sb_error err;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_blob *blob;
         size_t size = 77;
@@ -204,7 +195,6 @@ TEST(test_what_has_no_room_is_not_begun) {
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
     unsigned char bytes[64];
     size_t size;
-    sb_error err;
     memset(bytes, 0x5a, sizeof bytes);
     assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
     for (size_t capacity = 0; capacity < size; capacity++) {

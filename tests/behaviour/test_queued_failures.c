@@ -37,7 +37,6 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static void open_device(struct rig *rig, int kind) {
     static sb_backend table;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_error err;
     table = sb__sim_backend;
     table.stream_synchronize = forget_failures;
     options.device = "sim:0";
@@ -258,7 +257,6 @@ static void release_a_loan(struct scene *s) {
     struct lent lent = lend_device(s->rig.context, BYTES, 0);
     const void *in;
     sb_mem *mem;
-    sb_error err;
     if (sb_context_device_status(s->rig.context) == SB_OK) {
         assert_ok(sb_mem_create(s->rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, NULL, NULL, &err));
@@ -441,7 +439,6 @@ static void blame(const struct trial *t, const char *what, sb_status st) {
 static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
-    sb_error err;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK) /* reported by a copy that was under way, for the last time */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
@@ -454,7 +451,6 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
 
 static void run(const struct trial *t) {
     struct scene s;
-    sb_error err;
     const void *out = NULL;
     scene_open(&s, t->kind, t->schedule);
     works[t->work].queue(&s);
@@ -577,7 +573,6 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
         sb_comm *comm;
         sb_reducer *reducer;
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-        sb_error err;
         scene_open(&s, 0, SB_SIM_LAZY);
         options.part = SB_DATA; /* data */
         assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
@@ -600,7 +595,6 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
         for (int forgets = 0; forgets < 2; forgets++)
             for (int transfers = 0; transfers < 2; transfers++) {
                 struct scene s;
-                sb_error err;
                 scene_open(&s, kind, SB_SIM_LAZY);
                 fails(&s, transfers ? SB_SIM_DOWNLOAD : SB_SIM_AXPY);
                 assert_ok(transfers ? sb_mem_async_cpu_pull(data_of(s.blob), s.streams[ONE], &err)
@@ -618,7 +612,6 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
 /* The diff is only read. */
 TEST(what_failed_work_has_read_is_whole) {
     struct scene s;
-    sb_error err;
     const float *in;
     scene_open(&s, 0, SB_SIM_LAZY);
     update_on(&s);
@@ -633,7 +626,6 @@ TEST(what_failed_work_has_read_is_whole) {
 TEST(work_that_moves_read_only_bytes_first_is_reported) {
     for (int failing = 0; failing < 2; failing++) {
         struct scene s;
-        sb_error err;
         const float *in;
         scene_open(&s, 0, SB_SIM_LAZY);
         struct lent lent = lend_device(s.rig.context, BYTES, 0);
@@ -662,7 +654,6 @@ TEST(a_wait_that_fails_once_is_no_work_that_failed) {
     for (int ask = 0; ask < ASKS; ask++)
         for (int i = 0; i < 2; i++) {
             struct scene s;
-            sb_error err;
             const void *out = NULL;
             const float *in;
             scene_open(&s, 0, SB_SIM_LAZY);
@@ -692,7 +683,6 @@ static void fill_with_threes(void *user) {
    follows comes after the copy. */
 static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     struct scene s;
-    sb_error err;
     void *out;
     double sum;
     scene_open(&s, 0, SB_SIM_LAZY);
@@ -729,7 +719,6 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_what_follows) {
 /* No event was had of the work: it is waited for, and known to have succeeded. */
 TEST(work_without_an_event_is_waited_for) {
     struct scene s;
-    sb_error err;
     const float *in;
     scene_open(&s, 0, SB_SIM_LAZY);
     device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -746,7 +735,6 @@ TEST(work_without_an_event_is_waited_for) {
 /* And where it failed, the device is lost: nobody else would be told. */
 TEST(work_that_fails_without_an_event_loses_the_device) {
     struct scene s;
-    sb_error err;
     const void *in = NULL;
     scene_open(&s, 0, SB_SIM_LAZY);
     device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -762,7 +750,6 @@ TEST(work_that_fails_without_an_event_loses_the_device) {
 TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
-        sb_error err;
         void *ptr;
         const void *out = NULL;
         scene_open(&s, 0, SB_SIM_LAZY);
@@ -778,7 +765,6 @@ TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
 /* A loop that waits for nothing takes no more and more memory. */
 TEST(what_is_kept_of_queued_work_is_bounded) {
     struct scene s;
-    sb_error err;
     uint64_t most = 0;
     const float *in;
     scene_open(&s, 0, SB_SIM_LAZY);

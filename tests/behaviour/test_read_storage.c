@@ -48,7 +48,6 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
 
 /* Opens the model, if one is read, with a limit; 0: none. */
 static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
-    sb_error err;
     s->limits.max_memory = memory;
     sb_model_destroy(s->model);
     s->model = NULL;
@@ -63,7 +62,7 @@ static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
 
 static void scene_open_count(struct scene *s, enum reader reader, int64_t count, bool diff) {
     *s = (struct scene){.path = "/tmp/syncblob-storage-XXXXXX", .limits = SB_LIMITS_INIT};
-    rig_open(&s->rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&s->rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
     put_message(&s->wire, count, diff);
     int fd = mkstemp(s->path);
     assert_true(fd >= 0);
@@ -96,7 +95,6 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
 /* A blob of `count` floats 0, 1, ... at a head, reshaped to the message's six. */
 static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     float values[ROOM];
-    sb_error err;
     sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, count);
     fill_values(SB_DTYPE_F32, count, 0, 1, values);
     mem_place(data_of(blob), head, values, (size_t)count * sizeof *values);
@@ -116,7 +114,6 @@ static void assert_untouched(const float *found, int64_t count) {
 }
 
 static const float *cpu(const sb_blob *blob) {
-    sb_error err;
     const void *p;
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     return p;
@@ -126,7 +123,6 @@ static const float *cpu(const sb_blob *blob) {
 
 static void fill_what_fits(enum reader reader, int64_t count, enum lending lending) {
     struct scene s;
-    sb_error err;
     scene_open(&s, reader);
     struct lent lent = lend_host((size_t)count * sizeof(float), 0);
     fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
@@ -168,7 +164,6 @@ TEST(test_sharers_see_the_values_where_they_were) {
 TEST(test_diff_is_no_different) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
-        sb_error err;
         void *before;
         const void *after;
         scene_open_count(&s, reader, COUNT, true);
@@ -192,7 +187,6 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         for (size_t i = 0; i < 2 * sizeof heads / sizeof *heads; i++) {
             struct scene s;
-            sb_error err;
             const int64_t count = i % 2 ? ROOM : COUNT;
             const int32_t head = heads[i / 2];
             scene_open(&s, reader);
@@ -219,7 +213,6 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
 TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
-        sb_error err;
         float values[2] = {0, 1};
         scene_open(&s, reader);
         sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
@@ -246,7 +239,6 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
     for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++) {
         struct scene s;
-        sb_error err;
         scene_open_count(&s, LOAD_FILE, MANY, false);
         sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
         sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
@@ -280,7 +272,6 @@ TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {
         struct scene s;
-        sb_error err;
         void *out;
         scene_open_count(&s, LOAD_FILE, MANY, false);
         sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
@@ -302,7 +293,6 @@ TEST(test_a_diff_that_ends_half_way_leaves_data_alone_too) {
     enum { MANY = 20000 };
     static float values[MANY];
     struct scene s;
-    sb_error err;
     fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
     scene_open_count(&s, LOAD_FILE, MANY, true);
     sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
@@ -325,7 +315,6 @@ TEST(test_a_diff_that_ends_half_way_leaves_data_alone_too) {
 TEST(test_no_memory_to_read_aside_changes_nothing) {
     float values[COUNT];
     struct scene s;
-    sb_error err;
     fill_values(SB_DTYPE_F32, COUNT, 0, 1, values);
     scene_open_count(&s, LOAD_FILE, COUNT, true);
     sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
@@ -345,7 +334,6 @@ TEST(test_no_memory_to_read_aside_changes_nothing) {
 /* --- memory ---------------------------------------------------------------------------------- */
 
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
-    sb_error err;
     const size_t before = s->rig.counting.peak_bytes = s->rig.counting.live_bytes;
     assert_ok(read_into(s, reader, blob, &err));
     return s->rig.counting.peak_bytes - before;
@@ -358,7 +346,6 @@ TEST(test_memory_is_the_payload_once) {
     const size_t payload = MANY * sizeof(float), objects = 4096;
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
-        sb_error err;
         scene_open_count(&s, reader, MANY, false);
         sb_blob *blob;
         assert_ok(sb_blob_create(s.rig.context, SB_DTYPE_F32, &blob, &err));
@@ -381,7 +368,6 @@ enum { LARGE = 1 << 20, LIMIT = 4096 };
 
 /* A blob of six with room for LARGE elements. */
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
-    sb_error err;
     sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
         assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
@@ -394,7 +380,6 @@ static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
 
 static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
     struct scene s;
-    sb_error err;
     struct lent lent = {.ptr = NULL};
     scene_open_count(&s, reader, COUNT, false);
     if (read_only)
@@ -432,7 +417,6 @@ TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
 }
 
 static void check_exact_limit(struct scene *s, sb_blob *blob) {
-    sb_error err;
     const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one side */
                           sizeof(sb_mem) + /* the other one */
                           sb__storage_size(s->rig.context, COUNT * sizeof(float));
@@ -447,7 +431,6 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
 
 TEST(test_the_limit_is_exact) {
     struct scene s;
-    sb_error err;
     struct lent none = {.ptr = NULL};
     scene_open_count(&s, FROM_PROTO, COUNT, true);
     check_exact_limit(&s, roomy(&s, SB_HEAD_AT_GPU, &none));
@@ -469,7 +452,6 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     struct wire wire = {0};
     sb_context *context;
-    sb_error err;
     put_message(&wire, count, false);
     wire.bytes[wire.size - BYTES + 3] = 0x7f; /* 3.3e38, no int32 */
     assert_ok(sb_context_create(&options, &context, &err));

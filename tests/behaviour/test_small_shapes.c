@@ -33,7 +33,6 @@ static bool tuple_of(const struct shape *shape, int number, int64_t out[MAX_AXES
 }
 
 static sb_blob *blob_of(const struct shape *shape) {
-    sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape->dims, shape->axes, &blob, &err));
     assert_int_equal(sb_blob_count(blob), shape->count);
@@ -105,7 +104,6 @@ static void check_never_shaped(void) {
     const struct shape none = {.axes = 0};
     const int64_t zeros[MAX_AXES] = {0};
     int64_t offset = -7;
-    sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     check_answer(sb_blob_offset(blob, NULL, 0, &offset, NULL), &offset, false, 0);
@@ -143,7 +141,6 @@ static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t fou
 }
 
 static void reshape(sb_blob *blob, const struct shape *to, struct memories *has) {
-    sb_error err;
     uint32_t replaced = 99;
     assert_ok(sb_blob_reshape(blob, to->dims, to->axes, &replaced, &err));
     assert_int_equal(sb_blob_count(blob), to->count);
@@ -159,7 +156,6 @@ static void reshape(sb_blob *blob, const struct shape *to, struct memories *has)
 /* Data is made at `first`, diff at `second`, and `third` meets both. */
 static void check_three(const struct shape *first, const struct shape *second,
                         const struct shape *third) {
-    sb_error err;
     sb_mem *mem;
     struct memories has = {NULL, NULL, 0, 0};
     sb_blob *blob = blob_of(first);

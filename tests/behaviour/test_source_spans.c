@@ -36,7 +36,6 @@ static void free_pieces(struct pieces *pieces) {
 
 static sb_source source_of(sb_context *context, const struct pieces *pieces) {
     sb_source source = SB_SOURCE_INIT;
-    sb_error err;
     assert_ok(sb_source_of_spans(context, pieces->spans, pieces->count, &source, &err));
     assert_null(source.version); /* pieces do not change */
     return source;
@@ -47,7 +46,6 @@ TEST(a_blob_is_read_from_pieces_of_any_size) {
     wire_blob(&wire, dims, 2, 1);
     for (size_t step = 2; step <= wire.size; step++) {
         struct pieces pieces;
-        sb_error err;
         const float *x;
         sb_blob *blob;
         cut(&pieces, &wire, step);
@@ -69,7 +67,6 @@ TEST(a_blob_is_read_from_pieces_of_any_size) {
 TEST(every_range_is_what_the_joined_bytes_have) {
     struct wire wire = {0};
     struct pieces pieces;
-    sb_error err;
     char seen[32];
     wire_raw(&wire, "abcdefghijklmnopqrstuvwxyz", 26);
     cut(&pieces, &wire, 7);
@@ -96,11 +93,10 @@ TEST(a_model_keeps_its_pieces) {
     net_current(&net);
     struct rig rig;
     struct pieces pieces;
-    sb_error err;
     sb_model *model;
     sb_blob *blob;
     const float *x;
-    rig_open(&rig, NULL, 0);
+    rig_open_on(&rig, NULL, 0);
     cut(&pieces, &net, 5);
     sb_source source = source_of(rig.context, &pieces);
     struct pieces kept = pieces;
@@ -126,7 +122,6 @@ TEST(a_model_keeps_its_pieces) {
 TEST(a_fault_is_told_by_its_place_in_the_whole) {
     struct wire wire = {0};
     struct pieces pieces;
-    sb_error err;
     wire_blob(&wire, dims, 2, 1);
     wire_tag(&wire, 5, 2); /* data, without a length */
     sb_blob *blob;
@@ -147,7 +142,6 @@ TEST(a_fault_is_told_by_its_place_in_the_whole) {
 }
 
 TEST(no_pieces_are_an_empty_message) {
-    sb_error err;
     sb_blob *blob;
     const sb_span nothing[] = {{NULL, 0}, {"x", 0}};
     const float one[] = {7};
@@ -166,7 +160,6 @@ TEST(no_pieces_are_an_empty_message) {
 }
 
 TEST(what_is_no_list_of_pieces_is_refused) {
-    sb_error err;
     const sb_span lies[] = {{"x", SIZE_MAX}, {"y", 1}}, missing[] = {{"x", 1}, {NULL, 1}};
     const sb_span large[] = {{"x", INT32_MAX}, {"y", 1}};
     sb_source source = SB_SOURCE_INIT, older = SB_SOURCE_INIT;

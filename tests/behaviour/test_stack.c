@@ -26,7 +26,6 @@ static struct scene scene_of(void) {
     struct scene s = {"/tmp/syncblob-stack-XXXXXX", "", NULL, NULL, NULL, SB_OK};
     struct wire wire = {0}, layer = {0};
     const int64_t shape[] = {5000};
-    sb_error err;
     const int file = mkstemp(s.file);
     assert_true(file >= 0 && close(file) == 0);
     (void)snprintf(s.other, sizeof s.other, "%s.other", s.file);
@@ -73,7 +72,6 @@ static void *load_doubles(void *user) {
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;
-    sb_error err;
     for (sb_format format = SB_FORMAT_AUTO; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const sb_status st = sb_model_open_file(NULL, format, SB_SOURCE_DIR "/dev", 0, NULL, &model,
                                                 format % 2 ? &err : NULL);
@@ -108,7 +106,6 @@ static void *read_blob(void *user) {
 }
 
 static void *fail_to_save(void *user) {
-    sb_error err;
     const struct scene *s = user;
     if (sb_model_save_file(s->model, "/not/there", &err) != SB_ERR_IO)
         abort();
@@ -119,7 +116,6 @@ static void *fail_to_save(void *user) {
 static void *fail_to_write(void *user) {
     struct scene *s = user;
     struct rlimit unlimited, tight;
-    sb_error err;
     bool set = getrlimit(RLIMIT_FSIZE, &unlimited) == 0;
     tight = (struct rlimit){10000, unlimited.rlim_max};
     set &= setrlimit(RLIMIT_FSIZE, &tight) == 0;

@@ -134,14 +134,12 @@ TEST(version_is_told_as_number_and_text) {
 /* --- writing ---------------------------------------------------------------- */
 
 TEST(an_error_is_untouched_on_success) {
-    sb_error err;
     sb_blob *blob = NULL;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err)); /* checks err */
     sb_blob_destroy(blob);
 }
 
 TEST(an_error_is_wholly_written_on_failure) {
-    sb_error err;
     sb_blob *blob = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_create(NULL, 12345, &blob, &err));
     assert_int_equal(err.code, SB_ERR_INVALID_ARGUMENT);
@@ -161,7 +159,6 @@ TEST(an_error_may_be_null) {
 }
 
 TEST(messages_say_what_was_asked_and_found) {
-    sb_error err;
     sb_blob *blob = NULL;
     int64_t out;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){2, 3}, 2, &blob, &err));
@@ -189,7 +186,6 @@ TEST(a_message_may_be_the_errors_own) {
 }
 
 TEST(long_messages_are_cut_and_terminated) {
-    sb_error err;
     char text[600];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';

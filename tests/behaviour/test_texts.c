@@ -16,7 +16,6 @@ struct taken {
 
 static void take(struct sb__texts *texts, sb_context *context, struct taken *taken, size_t bytes,
                  unsigned char fill) {
-    sb_error err;
     *taken = (struct taken){NULL, bytes, fill};
     assert_ok(sb__texts_take(texts, context, bytes, &taken->at, &err));
     memset(taken->at, fill, bytes);
@@ -32,7 +31,7 @@ TEST(texts_come_and_go_in_reverse_order) {
     struct rig rig;
     uint64_t seed = 11;
     struct sb__texts texts = {NULL, 0};
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     const int64_t blocks = rig.counting.live_blocks;
     for (int round = 0; round < 6; round++) {
         size_t count = 0, held = 0;
@@ -72,7 +71,7 @@ TEST(many_short_texts_take_a_quarter_more_at_most) {
     struct rig rig;
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     const int64_t blocks = rig.counting.live_blocks;
     const size_t before = rig.counting.live_bytes;
     for (size_t held = 0; held < ((size_t)3 << 20);) {
@@ -92,8 +91,7 @@ TEST(blocks_grow_to_four_mebibytes) {
     struct rig rig;
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;
-    sb_error err;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     const size_t before = rig.counting.live_bytes;
     for (; held < (size_t)40 << 20; held += 65536) {
         char *at;
@@ -108,9 +106,8 @@ TEST(blocks_grow_to_four_mebibytes) {
 TEST(a_text_for_which_there_is_no_memory_changes_nothing) {
     struct rig rig;
     struct taken taken;
-    sb_error err;
     struct sb__texts texts = {NULL, 0};
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     take(&texts, rig.context, &taken, 900, 1);
     const struct sb__texts were = texts;
     const size_t used = texts.last->used;

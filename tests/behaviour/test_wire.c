@@ -141,7 +141,6 @@ static void check_row(const struct row *row, sb_status st, int fields, const sb_
 TEST(test_language) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sb__source source;
-        sb_error err;
         int fields;
         assert_ok(sb__source_of_bytes(&source, rows[i].bytes, rows[i].size, &err));
         sb_status st = walk(&source, &fields, &err);
@@ -157,7 +156,6 @@ TEST(test_groups_nest_at_most_100_deep) {
     for (int depth = 100; depth <= 101; depth++) {
         struct wire wire = {0};
         struct sb__source source;
-        sb_error err;
         int fields;
         for (int i = 0; i < depth; i++)
             wire_tag(&wire, 1 + (uint32_t)i, 3);
@@ -183,7 +181,6 @@ TEST(test_values_come_whole_across_the_window) {
         struct sb__source source;
         struct sb__reader *reader = malloc(sizeof *reader);
         struct sb__field field = {.end = 0};
-        sb_error err;
         wire_bytes(&wire, 3, zeros, filler);
         wire_number(&wire, 1, 0x123456789abcdef0);
         wire_tag(&wire, 2, 1);
@@ -220,7 +217,6 @@ TEST(test_values_come_whole_across_the_window) {
 TEST(test_errors_name_the_path) {
     const struct sb__path layer = {&root, "layer", 3, names};
     const struct sb__path blob = {&layer, "blobs", 1, names};
-    sb_error err;
     assert_status(SB_ERR_MALFORMED, sb__wire_fail(&blob, 2, SB_ERR_MALFORMED, 2048, &err,
                                                   "%d bytes are missing", 12));
     assert_string_equal(err.message, "layer[3].blobs[1].two: 12 bytes are missing at offset 2048");
@@ -240,7 +236,6 @@ TEST(test_errors_name_the_path) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    sb_error err;
     /* Without `err` nobody asks what the bytes are; so many are a mistake, and not looked at. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);

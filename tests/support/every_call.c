@@ -546,9 +546,9 @@ static void borrow(struct world *w, sb_mem *mem, enum world_storage storage) {
 
 static sb_blob *make_blob(struct world *w, enum world_storage storage, bool has_room,
                           int64_t columns) {
+    sb_error err;
     const int64_t shape[] = {2, columns}, room[] = {has_room ? 4 : 2, columns};
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create_shaped(w->context, SB_DTYPE_F32, room, 2, &blob, &err));
     borrow(w, memory(blob, 0), storage);
     borrow(w, memory(blob, 1), storage);
@@ -557,8 +557,8 @@ static sb_blob *make_blob(struct world *w, enum world_storage storage, bool has_
 }
 
 static void make_model(struct world *w) {
-    sb_blob *weights;
     sb_error err;
+    sb_blob *weights;
     assert_ok(sb_blob_create_shaped(w->context, SB_DTYPE_F32, few, 2, &weights, &err));
     assert_ok(sb_model_create(w->context, SB_FORMAT_CAFFEMODEL, &w->model, &err));
     assert_ok(sb_model_add_layer(w->model, "a", 1, "t", 1, NULL, &err));

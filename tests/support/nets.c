@@ -5,8 +5,8 @@
 static const int64_t two_by_three[] = {2, 3}, two[] = {2};
 
 sb_text name_of(const sb_model *model) {
-    sb_text name = {NULL, 77};
     sb_error err;
+    sb_text name = {NULL, 77};
     assert_ok(sb_model_name(model, &name, &err));
     assert_int_equal(name.bytes[name.size], '\0');
     return name;
@@ -73,8 +73,8 @@ void net_v0(struct wire *net) {
 }
 
 sb_model *model_of(const struct wire *wire, int32_t format) {
-    sb_model *model;
     sb_error err;
+    sb_model *model;
     assert_ok(
         sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
     return model;

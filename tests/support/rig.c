@@ -1,9 +1,12 @@
 #include "rig.h"
 
 #include "aligned.h"
+#include "blobs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void rig_open_options(struct rig *rig, sb_context_options options) {
     sb_error err;
@@ -12,14 +15,73 @@ void rig_open_options(struct rig *rig, sb_context_options options) {
     assert_ok(sb_context_create(&options, &rig->context, &err));
 }
 
-void rig_open(struct rig *rig, const char *device, uint32_t flags) {
+void rig_open(struct rig *rig) {
+    rig_open_on(rig, "sim:0", 0);
+}
+
+void rig_open_on(struct rig *rig, const char *device, uint32_t flags) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = device;
     options.flags = flags;
     rig_open_options(rig, options);
 }
 
+void rig_own(struct rig *rig, void (*end)(struct rig *rig, void *thing), void *thing) {
+    assert_true((size_t)rig->num_owned < sizeof rig->owned / sizeof *rig->owned);
+    rig->owned[rig->num_owned].end = end;
+    rig->owned[rig->num_owned++].thing = thing;
+}
+
+static void end_blob(struct rig *rig, void *blob) {
+    (void)rig;
+    sb_blob_destroy(blob);
+}
+
+sb_blob *rig_blob(struct rig *rig, int32_t dtype, int64_t count) {
+    sb_blob *blob = blob_of_count(rig->context, dtype, count);
+    rig_own(rig, end_blob, blob);
+    return blob;
+}
+
+static void end_mem(struct rig *rig, void *mem) {
+    (void)rig;
+    sb_mem_release(mem);
+}
+
+sb_mem *rig_mem(struct rig *rig, size_t bytes) {
+    sb_error err;
+    sb_mem *mem;
+    assert_ok(sb_mem_create(rig->context, bytes, &mem, &err));
+    rig_own(rig, end_mem, mem);
+    return mem;
+}
+
+const char *rig_path(struct rig *rig, const char *name) {
+    if (!*rig->folder) {
+        strcpy(rig->folder, "/tmp/syncblob-test-XXXXXX");
+        assert_non_null(mkdtemp(rig->folder));
+    }
+    int i = 0;
+    for (char path[96]; i < 8 && *rig->paths[i]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", rig->folder, name);
+        if (strcmp(path, rig->paths[i]) == 0)
+            return rig->paths[i];
+    }
+    assert_true(i < 8);
+    (void)snprintf(rig->paths[i], sizeof rig->paths[i], "%s/%s", rig->folder, name);
+    return rig->paths[i];
+}
+
+static void remove_folder(struct rig *rig) {
+    for (int i = 0; i < 8 && *rig->paths[i]; i++)
+        (void)unlink(rig->paths[i]);
+    if (*rig->folder && rmdir(rig->folder) != 0)
+        fail_with("files are left in %s", rig->folder);
+}
+
 void rig_close(struct rig *rig) {
+    while (rig->num_owned--)
+        rig->owned[rig->num_owned].end(rig, rig->owned[rig->num_owned].thing);
     sb_context_trim(rig->context);
     sb_stats stats = rig_stats(rig);
     assert_int_equal(stats.device_bytes, 0);
@@ -29,6 +91,7 @@ void rig_close(struct rig *rig) {
     sb_context_release(rig->context);
     rig->context = NULL;
     counting_allocator_assert_clean(&rig->counting);
+    remove_folder(rig);
 }
 
 sb_stats rig_stats(struct rig *rig) {

@@ -1,5 +1,5 @@
-/* A context under observation: counted allocator, counted device, bytes of
-   both sides in sight. */
+/* The fixture of tests on a device, TEST_ON(rig, …): a context whose allocator and device count
+   calls, a folder, and blobs, memories and streams that end with it. */
 #ifndef SB_TESTS_RIG_H
 #define SB_TESTS_RIG_H
 
@@ -10,13 +10,29 @@
 struct rig {
     struct counting_allocator counting;
     sb_context *context;
+    char folder[32], paths[8][96]; /* empty until rig_path */
+    struct {
+        void (*end)(struct rig *rig, void *thing);
+        void *thing;
+    } owned[32];
+    int num_owned;
 };
 
+/* On "sim:0". */
+void rig_open(struct rig *rig);
 /* `device` may be NULL ("cpu"); `flags` are SB_CONTEXT_*. */
-void rig_open(struct rig *rig, const char *device, uint32_t flags);
+void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* All memories and blobs were released before: nothing is live but the context and its cache. */
+/* Ends the things that the rig owns, the latest first. Then nothing may be live but the context and
+   its cache, and no file may be left in the folder but those of rig_path. */
 void rig_close(struct rig *rig);
+
+/* Things that end with the rig; a test does not end them itself. */
+void rig_own(struct rig *rig, void (*end)(struct rig *rig, void *thing), void *thing);
+sb_blob *rig_blob(struct rig *rig, int32_t dtype, int64_t count);
+sb_mem *rig_mem(struct rig *rig, size_t bytes);
+/* The path of a file in the rig's folder, which this makes; the file need not exist. */
+const char *rig_path(struct rig *rig, const char *name);
 
 /* What has happened in a context so far. */
 struct tally {

@@ -135,8 +135,8 @@ void scene_open(struct scene *scene, const struct start *start, size_t bytes) {
     sb_error err;
     bool pinned = start->cpu == SB_STORAGE_PINNED;
     *scene = (struct scene){.bytes = bytes};
-    rig_open(&scene->rig, "sim:0",
-             SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED));
+    rig_open_on(&scene->rig, "sim:0",
+                SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED));
     assert_ok(sb_mem_create(scene->rig.context, bytes, &scene->mem, &err));
     scene_arrange(scene, start);
     assert_int_equal(sb_mem_head(scene->mem), start->head);

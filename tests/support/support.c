@@ -27,6 +27,8 @@ void support_fail(const char *file, int line, const char *format, ...) {
 /* No byte of a written error looks like this: messages are printable. */
 #define ERROR_POISON 0xEE
 
+_Thread_local sb_error err;
+
 void support_poison_error(sb_error *err) {
     memset(err, ERROR_POISON, sizeof *err);
 }

@@ -43,6 +43,21 @@
     }                                                                                              \
     static void name(__attribute__((unused)) void **state)
 
+/* The same on a fixture, `struct kind *f`, between kind_open(f) and kind_close(f), which asserts
+   that nothing leaked. */
+#define TEST_ON(kind, name)                                                                        \
+    static void name(struct kind *f);                                                              \
+    static void on_##name(__attribute__((unused)) void **state) {                                  \
+        struct kind fixture;                                                                       \
+        kind##_open(&fixture);                                                                     \
+        name(&fixture);                                                                            \
+        kind##_close(&fixture);                                                                    \
+    }                                                                                              \
+    __attribute__((constructor)) static void add_##name(void) {                                    \
+        test_add((struct CMUnitTest){#name, on_##name, NULL, NULL, NULL}, __LINE__);               \
+    }                                                                                              \
+    static void name(struct kind *f)
+
 void test_add(struct CMUnitTest test, int line);
 /* Runs them all. A program has this as its `main`, but where it has one of its own. */
 int run_all_tests(void);
@@ -50,9 +65,13 @@ int run_all_tests(void);
 /* Everything was given back, with the right arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* `expr` is a call that is given `&err`, a local sb_error. Beside the status
-   these check the promise of sb_error: untouched on success, wholly written
-   on failure. For a call that is given NULL compare the status yourself. */
+/* The error of the thread's calls. A callback that asserts within an asserted call needs its own.
+ */
+extern _Thread_local sb_error err;
+
+/* `expr` is a call that is passed `&err`. Beside the status these check the
+   promise of sb_error: untouched on success, wholly written on failure. For a
+   call that is passed NULL compare the status yourself. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \

@@ -56,8 +56,8 @@ static void reshape_grows(sb_blob *blob) {
 }
 
 static void set_lends(sb_blob *blob) {
-    static float other[4];
     sb_error err;
+    static float other[4];
     assert_ok(sb_mem_set_cpu(data_of(blob), other, sizeof other, 0, NULL, NULL, &err));
 }
 

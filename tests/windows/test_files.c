@@ -57,7 +57,6 @@ static int teardown(void **state) {
 
 static sb_blob *new_blob(int64_t count, float first) {
     sb_blob *blob;
-    sb_error err;
     void *p;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
@@ -98,7 +97,6 @@ TEST_WITH(setup, teardown, test_paths_are_utf8) {
     const struct folder *folder = *state;
     char path[MAX_PATH + 64];
     wchar_t wide[MAX_PATH + 64];
-    sb_error err;
     (void)snprintf(path, sizeof path,
                    "%s\\Gr\xc3\xb6\xc3\x9f"
                    "e-\xe6\x95\xb0.blob",
@@ -114,7 +112,6 @@ TEST_WITH(setup, teardown, test_paths_are_utf8) {
 TEST_WITH(setup, teardown, test_what_is_not_utf8_is_refused) {
     const struct folder *folder = *state;
     char path[MAX_PATH + 64];
-    sb_error err;
     (void)snprintf(path, sizeof path, "%s\\\xff\xfe", folder->path);
     assert_true(read_file(path, &err) == -1);
     assert_int_equal(err.code, SB_ERR_IO);
@@ -134,7 +131,6 @@ TEST_WITH(setup, teardown, test_long_paths_work) {
     char path[1024], prefixed[1032];
     wchar_t wide[1032];
     size_t starts[5];
-    sb_error err;
     (void)snprintf(path, sizeof path, "%s", folder->path);
     for (int i = 0; i < 5; i++) {
         starts[i] = strlen(path);
@@ -158,7 +154,6 @@ TEST_WITH(setup, teardown, test_long_paths_work) {
 TEST_WITH(setup, teardown, test_slashes_and_relative_paths_work) {
     const struct folder *folder = *state;
     char path[MAX_PATH + 8], here[MAX_PATH];
-    sb_error err;
     (void)snprintf(path, sizeof path, "%s/blob", folder->path);
     assert_ok(write_file(path, 5, &err));
     assert_true(read_file(path, &err) == 5);
@@ -177,7 +172,6 @@ TEST_WITH(setup, teardown, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
     wchar_t wide[1032];
-    sb_error err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         (void)snprintf(path, sizeof path, "\\\\?\\%s\\%s", folder->path, names[i]);
         assert_ok(write_file(path, 3, &err));
@@ -212,7 +206,6 @@ TEST_WITH(setup, teardown, test_errors_have_the_words_of_other_systems) {
         {"C:\\a|b", ERROR_INVALID_NAME, "No file can have this name", true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_error err;
         assert_true(read_file(rows[i].path, &err) == -1);
         assert_int_equal(err.code, SB_ERR_IO);
         assert_int_equal(err.device_code, rows[i].code);
@@ -230,7 +223,6 @@ TEST_WITH(setup, teardown, test_errors_have_the_words_of_other_systems) {
 
 TEST_WITH(setup, teardown, test_a_file_that_is_not_shared) {
     const struct folder *folder = *state;
-    sb_error err;
     assert_ok(write_file(folder->file, 1, &err));
     HANDLE other = open_with(folder, GENERIC_READ, 0);
     assert_true(read_file(folder->file, &err) == -1);
@@ -249,7 +241,6 @@ TEST_WITH(setup, teardown, test_an_open_model_is_saved_over_itself) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         sb_model *model;
         sb_blob *blob = new_blob(300, 9);
-        sb_error err;
         assert_ok(write_file(folder->file, 8, &err));
         assert_ok(
             sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, flags, NULL, &model, &err));
@@ -277,7 +268,6 @@ struct writer {
 static DWORD WINAPI write_over(void *arg) {
     struct writer *writer = arg;
     for (int i = 0; i < ROUNDS; i++) {
-        sb_error err;
         sb_blob *blob = NULL;
         const int64_t count = 300;
         if (sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err) != SB_OK ||
@@ -293,7 +283,6 @@ TEST_WITH(setup, teardown, test_writers_of_one_file_wait_for_each_other) {
     const struct folder *folder = *state;
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];
-    sb_error err;
     for (int i = 0; i < WRITERS; i++) {
         writers[i].path = folder->file;
         threads[i] = CreateThread(NULL, 0, write_over, &writers[i], 0, NULL);
@@ -311,7 +300,6 @@ TEST_WITH(setup, teardown, test_writers_of_one_file_wait_for_each_other) {
 TEST_WITH(setup, teardown, test_a_hidden_file_stays_hidden) {
     const struct folder *folder = *state;
     const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
-    sb_error err;
     assert_ok(write_file(folder->file, 1, &err));
     assert_true(SetFileAttributesW(folder->wide, kept));
     if ((GetFileAttributesW(folder->wide) & kept) != kept) {
@@ -325,7 +313,6 @@ TEST_WITH(setup, teardown, test_a_hidden_file_stays_hidden) {
 
 TEST_WITH(setup, teardown, test_a_file_that_may_not_be_written_stays) {
     const struct folder *folder = *state;
-    sb_error err;
     assert_ok(write_file(folder->file, 1, &err));
     assert_true(SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_READONLY));
     assert_status(SB_ERR_IO, write_file(folder->file, 2, &err));
@@ -339,7 +326,6 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_it_is_open) {
     const struct folder *folder = *state;
     sb_model *model;
     sb_blob *blob = new_blob(3, 0);
-    sb_error err;
     FILETIME time = {.dwLowDateTime = 12345, .dwHighDateTime = 30000000};
     assert_ok(write_file(folder->file, 1, &err));
     assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, 0, NULL, &model, &err));
@@ -358,7 +344,6 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_it_is_open) {
 TEST_WITH(setup, teardown, test_bytes_are_not_translated) {
     const struct folder *folder = *state;
     sb_blob *blob = new_blob(2000, 0);
-    sb_error err;
     void *bytes;
     size_t size;
     assert_ok(sb_blob_save_file(blob, folder->file, 0, &err));
@@ -377,7 +362,6 @@ TEST_WITH(setup, teardown, test_a_handle_is_a_descriptor) {
     sb_source source = SB_SOURCE_INIT;
     sb_model *model;
     sb_blob *blob = new_blob(1, 0);
-    sb_error err;
     const void *p;
     assert_ok(write_file(folder->file, 11, &err));
     HANDLE handle = open_with(folder, GENERIC_READ, FILE_SHARE_READ);

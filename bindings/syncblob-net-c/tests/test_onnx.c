@@ -21,7 +21,6 @@ static sb_net *real_net(int number) {
     if (!test_data_path(name, model, sizeof model))
         return NULL;
     sb_net *net;
-    sb_error err;
     assert_ok(sb_net_open_file(prototxt, model, NULL, &net, &err));
     return net;
 }
@@ -36,7 +35,6 @@ static sb_net *det1(void) {
 /* The net in a buffer of exactly the size that is asked for first; wire_free. */
 static struct wire onnx_of(const sb_net *net, const sb_onnx_options *options) {
     struct wire file = {NULL, 0, 0};
-    sb_error err;
     assert_status(SB_ERR_BUFFER_TOO_SMALL,
                   sb_net_save_onnx(net, options, NULL, 0, &file.size, &err));
     file.room = file.size;
@@ -62,7 +60,6 @@ TEST(a_buffer_that_is_too_small_stays_as_it_is) {
     sb_net *net = det1();
     struct wire file = onnx_of(net, NULL);
     size_t size = 0;
-    sb_error err;
     file.bytes[0] ^= 0xff;
     const uint8_t first = file.bytes[0];
     assert_status(SB_ERR_BUFFER_TOO_SMALL,
@@ -163,7 +160,6 @@ static const struct {
 TEST(options_that_cannot_be_are_refused) {
     sb_net *net = det1();
     for (size_t i = 0; i < sizeof wrong_options / sizeof *wrong_options; i++) {
-        sb_error err;
         size_t size = 5;
         const sb_status st = sb_net_save_onnx(net, &wrong_options[i].options, NULL, 0, &size, &err);
         if (st != wrong_options[i].expected || size != 5)
@@ -176,7 +172,6 @@ TEST(nulls_are_named) {
     sb_net *net = det1();
     const sb_sink sink = SB_SINK_INIT;
     char buffer[1];
-    sb_error err;
     assert_names_null("net", sb_net_save_onnx(NULL, NULL, buffer, 1, NULL, &err));
     assert_names_null("buffer", sb_net_save_onnx(net, NULL, NULL, 1, NULL, &err));
     assert_names_null("sink", sb_net_save_onnx_sink(net, NULL, NULL, &err));
@@ -211,7 +206,6 @@ TEST(every_layer_that_cannot_be_converted_is_reported) {
     options.report = hear;
     options.user = &heard;
     sb_net *net;
-    sb_error err;
     assert_ok(sb_net_open(prototxt, sizeof prototxt - 1, NULL, NULL, &net, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_net_save_onnx(net, &options, NULL, 0, NULL, &err));
     assert_int_equal(heard.problems, 2);
@@ -235,7 +229,6 @@ TEST(a_custom_layer_is_a_node_of_caffes) {
     options.shapes = &shape;
     options.num_shapes = 1;
     sb_net *net;
-    sb_error err;
     assert_ok(sb_net_open(prototxt, sizeof prototxt - 1, NULL, NULL, &net, &err));
     struct wire file = onnx_of(net, &options);
     assert_true(has(&file, "Python") && has(&file, "caffe"));
@@ -255,7 +248,6 @@ TEST(a_sink_gets_the_same_bytes) {
     sb_net *net = det1();
     struct wire file = onnx_of(net, NULL), got = {0};
     const sb_sink sink = {sizeof sink, &got, gather};
-    sb_error err;
     assert_ok(sb_net_save_onnx_sink(net, NULL, &sink, &err));
     assert_same(&file, &got);
     wire_free(&file);
@@ -286,7 +278,6 @@ TEST(a_sinks_failure_is_the_calls) {
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
         struct broken broken = {0, told[i][0]};
         const sb_sink sink = {sizeof sink, &broken, fail_late};
-        sb_error err;
         assert_status(told[i][1], sb_net_save_onnx_sink(net, NULL, &sink, &err));
         assert_string_equal(err.message, "the disk is full");
         assert_int_equal(err.device_code, 28);
@@ -300,7 +291,6 @@ TEST(a_sinks_failure_is_the_calls) {
 TEST(a_file_is_whole_or_as_it_was) {
     sb_net *net = det1();
     char folder[] = "/tmp/syncblob-net-XXXXXX", path[64], link[64];
-    sb_error err;
     struct stat info;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/net.onnx", folder);
@@ -340,7 +330,6 @@ TEST(a_file_that_has_shrunk_is_an_error) {
     file_write_wire(path, &bytes);
     sb_net *net;
     size_t size = 0;
-    sb_error err;
     assert_ok(sb_net_open_file(prototxt, path, NULL, &net, &err));
     assert_int_equal(ftruncate(descriptor, 100), 0);
     char *buffer = malloc(2 * bytes.size);
@@ -363,7 +352,6 @@ TEST(a_sources_failure_is_the_calls) {
     const sb_source reader = test_source_of(&source, &bytes);
     sb_model *model;
     sb_net *net;
-    sb_error err;
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &reader, NULL, NULL, &model, &err));
     assert_ok(sb_net_open(text.bytes, text.size, model, NULL, &net, &err));
     struct wire file = onnx_of(net, NULL);

@@ -31,7 +31,6 @@ static sb_status open_text(const char *prototxt, const sb_net_options *options, 
 
 static sb_net *small_net(void) {
     sb_net *net;
-    sb_error err;
     assert_ok(open_text(small, NULL, &net, &err));
     return net;
 }
@@ -39,7 +38,6 @@ static sb_net *small_net(void) {
 static void assert_shape(const sb_net *net, const char *blob, const int64_t *dims, int32_t axes) {
     const int64_t *shape;
     int32_t num_axes;
-    sb_error err;
     assert_ok(sb_net_blob_shape(net, blob, strlen(blob), &shape, &num_axes, &err));
     assert_int_equal(num_axes, axes);
     assert_memory_equal(shape, dims, (size_t)axes * sizeof *dims);
@@ -51,7 +49,6 @@ TEST(a_net_has_a_name_inputs_outputs_and_layers) {
     sb_net *net = small_net();
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
     sb_net_layer layer = SB_NET_LAYER_INIT;
-    sb_error err;
     assert_ok(sb_net_info(net, &summary, &err));
     assert_text(summary.name, "small");
     assert_int_equal(summary.num_inputs, 1);
@@ -93,7 +90,6 @@ TEST(options_give_shapes_a_batch_and_stages) {
              " include { stage: \"deploy\" } }",
              small);
     sb_net *net;
-    sb_error err;
     assert_ok(open_text(prototxt, &options, &net, &err));
     assert_shape(net, "x", (int64_t[]){5, 3, 4, 4}, 4);
     sb_net_destroy(net);
@@ -106,7 +102,6 @@ TEST(a_layer_that_is_left_out_is_a_warning) {
              " top: \"loss\" }",
              small);
     sb_net *net;
-    sb_error err;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
     assert_ok(open_text(prototxt, NULL, &net, &err));
     assert_ok(sb_net_info(net, &summary, &err));
@@ -121,7 +116,6 @@ TEST(a_model_carries_a_net_and_is_borrowed) {
     sb_model *model = model_of(&bytes, SB_FORMAT_CAFFEMODEL);
     sb_net *net;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
-    sb_error err;
     assert_ok(sb_net_open(NULL, 0, model, NULL, &net, &err));
     assert_ok(sb_net_info(net, &summary, &err));
     assert_text(summary.name, "small");
@@ -135,7 +129,6 @@ TEST(a_model_carries_a_net_and_is_borrowed) {
 
 static void assert_refused(sb_status expected, const char *prototxt, const char *words) {
     sb_net *net = NULL;
-    sb_error err;
     assert_status(expected, open_text(prototxt, NULL, &net, &err));
     assert_null(net);
     if (!strstr(err.message, words))
@@ -178,7 +171,6 @@ static const struct {
 TEST(options_that_cannot_be_are_refused) {
     for (size_t i = 0; i < sizeof wrong_options / sizeof *wrong_options; i++) {
         sb_net *net = NULL;
-        sb_error err;
         const sb_status st = open_text(small, &wrong_options[i].options, &net, &err);
         if (st != wrong_options[i].expected || net)
             fail_with("%s: %s", wrong_options[i].what, sb_status_name(st));
@@ -192,7 +184,6 @@ TEST(an_input_that_the_net_lacks_is_the_callers_mistake) {
     options.inputs = &input;
     options.num_inputs = 1;
     sb_net *net;
-    sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT, open_text(small, &options, &net, &err));
     assert_string_equal(err.message, "the net has no input 'nothing'; it has 'data'");
 }
@@ -204,7 +195,6 @@ TEST(a_member_of_a_later_version_is_refused_where_it_is_set) {
     } options = {SB_NET_OPTIONS_INIT, 0};
     options.known.struct_size = sizeof options;
     sb_net *net;
-    sb_error err;
     assert_ok(open_text(small, &options.known, &net, &err));
     sb_net_destroy(net);
     options.later = 1;
@@ -217,7 +207,6 @@ TEST(a_result_struct_of_a_later_version_is_filled_with_zeros) {
         size_t later;
     } layer = {SB_NET_LAYER_INIT, 7};
     sb_net *net = small_net();
-    sb_error err;
     layer.known.struct_size = sizeof layer;
     assert_ok(sb_net_layer_info(net, 1, &layer.known, &err));
     assert_int_equal(layer.known.struct_size, sizeof layer);
@@ -233,7 +222,6 @@ TEST(nulls_are_named) {
     sb_net_layer layer = SB_NET_LAYER_INIT;
     const int64_t *shape;
     int32_t axes;
-    sb_error err;
     assert_names_null("out", sb_net_open(small, 1, NULL, NULL, NULL, &err));
     assert_names_null("out", sb_net_open_file("a", NULL, NULL, NULL, &err));
     assert_names_null("prototxt", sb_net_open(NULL, 1, NULL, NULL, &other, &err));
@@ -257,7 +245,6 @@ TEST(indices_and_names_that_are_not_there) {
     sb_net_layer layer = SB_NET_LAYER_INIT;
     const int64_t *shape;
     int32_t axes;
-    sb_error err;
     const int64_t indices[] = {-1, 2, INT64_MIN, INT64_MAX};
     for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
         assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_net_layer_info(net, indices[i], &layer, &err));
@@ -273,7 +260,6 @@ TEST(a_blob_behind_an_unknown_layer_has_no_shape) {
     snprintf(prototxt, sizeof prototxt,
              "%s layer { name: \"new\" type: \"Newest\" bottom: \"pool\" top: \"new\" }", small);
     sb_net *net;
-    sb_error err;
     const int64_t *shape;
     int32_t axes;
     assert_ok(open_text(prototxt, NULL, &net, &err));
@@ -286,7 +272,6 @@ TEST(a_blob_behind_an_unknown_layer_has_no_shape) {
 
 TEST(files_that_are_not_there) {
     sb_net *net;
-    sb_error err;
     assert_status(SB_ERR_IO, sb_net_open_file("no/such.prototxt", NULL, NULL, &net, &err));
     assert_int_equal(err.device_code, 2);
     assert_non_null(strstr(err.message, "\"no/such.prototxt\""));
@@ -301,7 +286,6 @@ TEST(a_prototxt_of_a_file_is_read_to_its_limit_alone) {
     sb_net_options options = SB_NET_OPTIONS_INIT;
     options.max_bytes = 1000;
     sb_net *net;
-    sb_error err;
     assert_status(SB_ERR_DATA_LIMIT, sb_net_open_file("/dev/zero", NULL, &options, &net, &err));
 }
 
@@ -312,7 +296,6 @@ TEST(real_files_open) {
         skip();
     sb_net *net;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
-    sb_error err;
     assert_ok(sb_net_open_file(prototxt, model, NULL, &net, &err));
     assert_ok(sb_net_info(net, &summary, &err));
     assert_int_equal(summary.num_outputs, 2);

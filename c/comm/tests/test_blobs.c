@@ -121,10 +121,9 @@ TEST(a_blob_is_reduced_on_the_side_that_the_engine_takes) {
             sb_comm_engine engine = single_engine;
             struct rig rig;
             sb_comm *comm;
-            sb_error err;
             if (takes < 0)
                 engine.struct_size = offsetof(sb_comm_engine, takes);
-            rig_open(&rig, "sim:0", 0);
+            rig_open(&rig);
             assert_ok(sb_comm_create(rig.context, &engine, &single, &comm, &err));
             sb_blob *blob = blob_at(rig.context, heads[i], 1);
             assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, SB_DATA, SB_COMM_SUM, &err));
@@ -148,8 +147,7 @@ TEST(a_root_s_heads_stay_but_for_a_first_touch) {
             struct single single = {.takes_device = takes};
             struct rig rig;
             sb_comm *comm;
-            sb_error err;
-            rig_open(&rig, "sim:0", 0);
+            rig_open(&rig);
             assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
             sb_blob *blob = blob_at(rig.context, heads[i], 1);
             assert_ok(sb_comm_broadcast_blobs(comm, &blob, 1, SB_DATA, 0, &err));
@@ -172,9 +170,8 @@ static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failu
     struct single single = {.takes_device = takes, .fail_nth = nth, .failure = failure};
     struct rig rig;
     sb_comm *comm;
-    sb_error err;
     sb_blob *blobs[3];
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
     for (int i = 0; i < 3; i++)
         blobs[i] = blob_at(rig.context, heads[at], 10 * i);
@@ -216,8 +213,7 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     struct single single = {.calls = 0};
     struct rig rig;
     sb_comm *comm;
-    sb_error err;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
     sb_blob *a = blob_at(rig.context, SB_HEAD_AT_CPU, 1);
     sb_blob *b = blob_at(rig.context, SB_HEAD_AT_CPU, 2);
@@ -266,7 +262,6 @@ static sb_status single_barrier(void *comm, sb_error *err) {
 TEST(half_a_slot_is_no_table) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
-    sb_error err;
     table.barrier = single_barrier;
     for (size_t size = offsetof(sb_comm_engine, barrier); size <= sizeof table; size++) {
         sb_comm *comm = NULL;
@@ -288,7 +283,6 @@ TEST(tables_of_engines_are_checked) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
     sb_comm *comm;
-    sb_error err;
     table.abi_version++;
     assert_status(SB_ERR_ABI_MISMATCH, sb_comm_create(NULL, &table, &single, &comm, &err));
     table = single_engine;
@@ -322,9 +316,8 @@ TEST(an_engine_that_is_no_rank_of_its_ranks_is_closed) {
         struct single single = {.lies = true, .rank = lies[i][0], .size = lies[i][1]};
         sb_comm *comm = NULL;
         struct rig rig;
-        sb_error err;
         char text[80];
-        rig_open(&rig, "cpu", 0);
+        rig_open_on(&rig, "cpu", 0);
         (void)snprintf(text, sizeof text, "single says that this is rank %d of %d", lies[i][0],
                        lies[i][1]);
         assert_status(SB_ERR_COMM_FAILURE,
@@ -342,7 +335,6 @@ TEST(names_of_engines_are_letters_and_digits) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
     sb_comm *comm = NULL;
-    sb_error err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         table.name = names[i];
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
@@ -361,7 +353,6 @@ static void train(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     sb_blob *blobs[BLOBS];
     options.device = *(const char **)arg;
     expect_ok(sb_context_create(&options, &context, &err));

@@ -44,7 +44,6 @@ static bool is_near(double found, double expected, int32_t size, bool is_f32) {
 static void reduce_all(sb_comm *comm, void *arg) {
     static const int64_t counts[] = {0, 1, 5, MOST};
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    sb_error err;
     (void)arg;
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -78,7 +77,6 @@ TEST(every_op_combines_the_values_of_all_ranks) {
 TEST(answers_come_as_late_as_is_asked) {
     sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
-    sb_error err;
     late.delay_microseconds = 10000;
     assert_ok(sb_sim_comm_create(NULL, 1, &late, &comm, &err));
     const uint64_t start = sb__now();
@@ -89,7 +87,6 @@ TEST(answers_come_as_late_as_is_asked) {
 }
 
 static void reduce_halves(sb_comm *comm, void *arg) {
-    sb_error err;
     (void)arg;
     for (int i = 0; i < HALF_ROWS; i++) {
         const struct half_row *row = &half_rows[i];
@@ -102,7 +99,6 @@ static void reduce_halves(sb_comm *comm, void *arg) {
 /* One rank alone: whatever is no NaN stays as it is, and a NaN a NaN. */
 TEST(halves_are_rounded_to_the_nearest) {
     static uint16_t values[1 << 16];
-    sb_error err;
     ranks_run(2, NULL, reduce_halves, NULL);
     for (sb_dtype dtype = SB_DTYPE_F16; dtype <= SB_DTYPE_BF16; dtype++) {
         const uint32_t infinite = dtype == SB_DTYPE_F16 ? 0x7c00 : 0x7f80;
@@ -120,7 +116,6 @@ TEST(halves_are_rounded_to_the_nearest) {
 
 static void broadcast_all(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    sb_error err;
     (void)arg;
     for (int32_t root = 0; root < size; root++) {
         char bytes[MOST];
@@ -139,7 +134,6 @@ TEST(every_rank_gets_the_bytes_of_the_root) {
 
 static void count_and_wait(sb_comm *comm, void *arg) {
     _Atomic int *arrived = arg;
-    sb_error err;
     for (int round = 1; round <= 20; round++) {
         atomic_fetch_add_explicit(arrived, 1, memory_order_relaxed);
         expect_ok(sb_comm_barrier(comm, &err));
@@ -158,7 +152,6 @@ TEST(no_rank_leaves_a_barrier_before_all_are_there) {
 
 TEST(what_no_rank_may_ask_is_refused_and_sends_nothing) {
     sb_comm *comm;
-    sb_error err;
     double value = 3;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -185,7 +178,6 @@ TEST(what_no_rank_may_ask_is_refused_and_sends_nothing) {
 
 TEST(options_of_another_version_are_refused) {
     sb_comm *comms[2];
-    sb_error err;
     struct {
         sb_sim_comm_options ours;
         uint64_t unknown;
@@ -209,7 +201,6 @@ TEST(options_of_another_version_are_refused) {
 
 TEST(there_may_be_as_many_ranks_as_is_said) {
     sb_comm **comms = calloc(SB_SIM_COMM_MAX, sizeof(sb_comm *));
-    sb_error err;
     assert_non_null(comms);
     assert_ok(sb_sim_comm_create(NULL, SB_SIM_COMM_MAX, NULL, comms, &err));
     for (int32_t i = 0; i < SB_SIM_COMM_MAX; i++) {
@@ -222,7 +213,6 @@ TEST(there_may_be_as_many_ranks_as_is_said) {
 
 TEST(a_failure_may_be_taken_back) {
     sb_comm *comm;
-    sb_error err;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     assert_ok(sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
     assert_ok(sb_sim_comm_fail(comm, 0, SB_SIM_COMM_FAIL_NOW, &err));
@@ -287,7 +277,6 @@ struct failing {
 /* Rank 1 fails at its n-th of three operations; the others get a status, and nobody hangs. */
 static void fail_at(sb_comm *comm, void *arg) {
     const struct failing *failing = arg;
-    sb_error err;
     double value = 1;
     sb_status st = SB_OK;
     int64_t done = 0;

@@ -45,7 +45,6 @@ static void values_of(int blob, float values[MOST]) {
 
 static void lend(struct world *w, int i, const float *values, bool to_device) {
     const size_t bytes = (size_t)counts[i] * sizeof *values;
-    sb_error err;
     w->lent[i] = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
     if (to_device) {
         assert_ok(sb_sim_poke(w->rig.context, w->lent[i].ptr, values, bytes, &err));
@@ -60,12 +59,11 @@ static void lend(struct world *w, int i, const float *values, bool to_device) {
 
 static void world_open(struct world *w, const struct setting *setting) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    sb_error err;
     memset(w, 0, sizeof *w);
     w->setting = setting;
     w->mirror.takes_device = setting->takes_device;
     w->mirror.fill = 0x3F;
-    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_comm_create(w->rig.context,
                              setting->at_once ? &mirror_engine_at_once : &mirror_engine, &w->mirror,
                              &w->comm, &err));
@@ -175,7 +173,6 @@ static void check_use(struct world *w, sb_blob *blob) {
     const int64_t longer = 500;
     void *out;
     const void *in;
-    sb_error err;
     assert_ok(sb_blob_reshape(blob, &longer, 1, NULL, &err));
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0x5A, 500 * sizeof(float));
@@ -196,7 +193,6 @@ static void fail_setting(const struct setting *s, enum fault fault, int64_t nth,
 /* False: the n-th operation does not exist. */
 static bool fail_at(const struct setting *setting, enum fault fault, int64_t nth) {
     struct world w;
-    sb_error err;
     world_open(&w, setting);
     const struct armed armed = fault_arm(&w.rig, fault, nth);
     support_poison_error(&err);

@@ -54,10 +54,9 @@ struct world {
 };
 
 static void world_open(struct world *w, int32_t head) {
-    sb_error err;
     float values[COUNT];
     memset(w, 0, sizeof *w);
-    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
     for (int i = 0; i < BLOBS; i++) {
         w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
@@ -169,7 +168,6 @@ static bool is_as_before(struct world *w, int32_t head) {
 /* False: the n-th step does not exist. */
 static bool fail_step(enum op op, int32_t head, enum fault fault, int64_t nth) {
     struct world w;
-    sb_error err;
     world_open(&w, head);
     const bool is_handle = fault == FAULT_HANDLE;
     struct armed armed = fault_arm(&w.rig, is_handle ? FAULT_ALLOC : fault, is_handle ? 0 : nth);

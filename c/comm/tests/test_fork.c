@@ -12,7 +12,6 @@ static struct sb__sim_group *volatile parents;
 
 TEST(a_child_of_a_fork_has_no_communicator) {
     sb_comm *comm;
-    sb_error err;
     double value = 1;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     parents = ((struct sb__sim_rank *)comm->end)->group;
@@ -33,7 +32,6 @@ TEST(a_child_of_a_fork_has_no_communicator) {
 TEST(a_child_of_a_fork_has_no_step) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
-    sb_error err;
     sb_reducer *reducer;
     const int64_t count = 100;
     sb_blob *blobs[2];

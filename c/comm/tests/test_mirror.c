@@ -19,10 +19,9 @@ struct world {
 };
 
 static void world_open(struct world *w, const sb_comm_engine *engine, bool takes_device) {
-    sb_error err;
     memset(w, 0, sizeof *w);
     w->mirror.takes_device = takes_device;
-    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_comm_create(w->rig.context, engine, &w->mirror, &w->comm, &err));
 }
 
@@ -48,7 +47,6 @@ static bool holds(struct world *w, int64_t i, double start, double step) {
 
 static void make_reducer(struct world *w, sb_comm_op op, size_t bucket_bytes) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    sb_error err;
     options.part = SB_DATA;
     options.op = op;
     options.bucket_bytes = bucket_bytes;
@@ -100,7 +98,6 @@ static const struct sizes rows[] = {
 static bool is_in_place(struct world *w, const void *ptr) {
     for (int64_t i = 0; i < w->num_blobs; i++) {
         const void *bytes;
-        sb_error err;
         assert_ok(sb_blob_cpu(w->blobs[i], SB_DATA, &bytes, &err));
         if (bytes == ptr)
             return true;
@@ -110,7 +107,6 @@ static bool is_in_place(struct world *w, const void *ptr) {
 
 static void check_buckets(const struct sizes *row, const sb_comm_engine *engine, size_t element) {
     struct world w;
-    sb_error err;
     int64_t num_sent = 0, num = 0;
     world_open(&w, engine, false);
     while (num < MOST && row->blobs[num])
@@ -147,7 +143,6 @@ TEST(a_bucket_is_filled_to_its_limit_and_no_further) {
 TEST(a_bucket_has_one_dtype_and_may_be_empty) {
     for (int gathers = 0; gathers < 2; gathers++) {
         struct world w;
-        sb_error err;
         world_open(&w, &mirror_engine, false);
         add(&w, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
         add(&w, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
@@ -181,7 +176,6 @@ static void world_of_rooms(struct world *w, bool tests_are_done) {
 TEST(no_more_buckets_fly_than_there_are_rooms) {
     for (int done = 0; done < 2; done++) {
         struct world w;
-        sb_error err;
         world_of_rooms(&w, done);
         for (int step = 1; step <= 4; step++) {
             for (int i = MOST; i--;) {
@@ -209,7 +203,6 @@ TEST(a_step_goes_on_where_the_engine_had_no_memory) {
     for (int f = 0; f < 2; f++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
             struct world w;
-            sb_error err;
             world_of_rooms(&w, false);
             for (int step = 1; step <= 3; step++) {
                 const int64_t sent = w.mirror.num_sent;
@@ -297,7 +290,6 @@ TEST(one_side_stays_of_a_blob_in_place) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
             struct world w;
-            sb_error err;
             world_open(&w, &mirror_engine, takes);
             add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
             make_reducer(&w, SB_COMM_SUM, 0);
@@ -318,7 +310,6 @@ TEST(one_side_stays_of_a_blob_in_place) {
 TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
     for (int fails = 0; fails < 2; fails++) {
         struct world w;
-        sb_error err;
         world_of_rooms(&w, false);
         for (int i = MOST; i-- > 2;)
             assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
@@ -341,7 +332,6 @@ TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
    the host's bytes are current, so that it goes on without the device. */
 static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     struct world w;
-    sb_error err;
     sb_status st = SB_OK;
     world_open(&w, &mirror_engine_at_once, true);
     for (int i = 0; i < 3; i++)
@@ -407,7 +397,6 @@ TEST(the_first_failure_of_a_step_is_told) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
         struct world w;
-        sb_error err;
         world_open(&w, &mirror_engine, true);
         for (int i = 0; i < num; i++)
             add(&w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
@@ -429,7 +418,6 @@ TEST(the_first_failure_of_a_step_is_told) {
 /* Its device is lost; the host's bytes are current or not. */
 static void step_without_device(sb_comm_op op, bool is_synced) {
     struct world w;
-    sb_error err;
     world_open(&w, &mirror_engine, true);
     add(&w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
     make_reducer(&w, op, 0);
@@ -462,7 +450,6 @@ TEST(a_lost_device_is_a_failure_where_it_is_needed) {
 TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
         struct world w;
-        sb_error err;
         world_open(&w, &mirror_engine, true);
         add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
         device_fail(w.rig.context, SB_SIM_PREPARE_ARITHMETIC, 1, SB_SIM_FAIL_NOW);
@@ -481,7 +468,6 @@ TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
 TEST(blobs_are_broadcast_as_bytes) {
     for (int32_t root = 0; root < 2; root++) {
         struct world w;
-        sb_error err;
         world_open(&w, &mirror_engine, false);
         w.mirror.fill = 0x11;
         add(&w, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
@@ -502,7 +488,6 @@ TEST(what_is_received_replaces_the_blob_s_bytes_alone) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
         struct world w;
-        sb_error err;
         world_open(&w, &mirror_engine, false);
         w.mirror.fill = 0;
         add(&w, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_GPU);
@@ -535,7 +520,6 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
         struct world w;
-        sb_error err;
         struct kernel kernel;
         world_open(&w, &mirror_engine, true);
         add(&w, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
@@ -563,7 +547,6 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
 
 TEST(values_and_bytes_reach_the_engine_as_they_are) {
     struct world w;
-    sb_error err;
     char byte = 3;
     float values[] = {1, 2};
     sb_comm_engine engine = mirror_engine_at_once;
@@ -594,7 +577,6 @@ TEST(values_and_bytes_reach_the_engine_as_they_are) {
 TEST(every_required_slot_is_asked_for) {
     struct mirror mirror = {.takes_device = false};
     sb_comm *comm = NULL;
-    sb_error err;
     for (int i = 0; i < 5; i++) {
         sb_comm_engine table = mirror_engine;
         const char *what = i == 0 ? "name" : i < 3 ? "life" : "collectives";
@@ -618,7 +600,6 @@ TEST(every_required_slot_is_asked_for) {
 
 TEST(a_blob_that_is_missing_is_named) {
     struct world w;
-    sb_error err;
     world_open(&w, &mirror_engine, false);
     add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
     add(&w, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
@@ -644,7 +625,6 @@ TEST(a_blob_that_is_missing_is_named) {
 TEST(a_stranger_is_not_taken_for_its_neighbour) {
     for (int odd = 0; odd < 2; odd++) {
         struct world w;
-        sb_error err;
         world_open(&w, &mirror_engine, false);
         for (int i = 0; i < MOST; i++)
             add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);

@@ -46,7 +46,6 @@ static sb_context *context_of_again(struct again *again) {
     const sb_allocator allocator = {.alloc = again_alloc, .free = again_free, .user = again};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     options.allocator = allocator;
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     assert_ok(sb_context_create(&options, &context, &err));
@@ -58,7 +57,6 @@ TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
     sb_context *context = context_of_again(&again);
     sb_comm *comm;
     sb_reducer *reducer;
-    sb_error err;
     void *diff;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     sb_blob *blobs[] = {blob_of_count(context, SB_DTYPE_F32, COUNT),
@@ -91,7 +89,6 @@ TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
 TEST(a_blob_that_is_reshaped_when_it_is_ready_is_found) {
     sb_comm *comm;
     sb_reducer *reducer;
-    sb_error err;
     const int64_t longer = 100000, as_before = COUNT;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
@@ -117,7 +114,6 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm);
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_reducer *reducer = NULL;
-    sb_error err;
     float *diff = NULL;
     sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
                         blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
@@ -165,7 +161,6 @@ static void fail_twice(sb_comm *comm, void *arg) {
     sb_context *context = NULL;
     sb_reducer *reducer = NULL;
     sb_blob *blobs[2];
-    sb_error err;
     options.allocator = allocator;
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     expect_ok(sb_context_create(&options, &context, &err));

@@ -55,7 +55,6 @@ static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
             halves[i] = half_of(dtype, value_of(rank, blob, i));
     }
     sb_mem *diff = NULL;
-    sb_error err;
     expect_ok(sb_blob_mutable_mem(net->blobs[blob], SB_DIFF, &diff, &err));
     mem_place(diff, head,
               dtype == SB_DTYPE_F32   ? (void *)f32
@@ -67,7 +66,6 @@ static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
 /* The mean over ranks first to last - 1. */
 static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
     const void *values;
-    sb_error err;
     if (sb_blob_cpu(net->blobs[blob], SB_DIFF, &values, &err) != SB_OK)
         return false;
     const int32_t size = last - first;
@@ -86,7 +84,6 @@ static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
 
 static void net_open(struct net *net, const char *device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_error err;
     memset(net, 0, sizeof *net);
     options.device = device;
     expect_ok(sb_context_create(&options, &net->context, &err));
@@ -130,7 +127,6 @@ static void random_step(struct net *net, sb_comm *comm, uint64_t *seed) {
     const int32_t rank = sb_comm_rank(comm);
     const bool has_device = sb_context_has_device(net->context);
     int order[BLOBS];
-    sb_error err;
     for (int i = 0; i < BLOBS; i++)
         put_values(net, rank, i,
                    has_device ? SB_HEAD_AT_CPU + (int32_t)(test_random(seed) % 3) : SB_HEAD_AT_CPU);
@@ -147,7 +143,6 @@ static void random_steps(sb_comm *comm, void *arg) {
     uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* each rank in its own order */
     for (size_t b = 0; b < BUCKET_SIZES; b++) {
         struct net net;
-        sb_error err;
         net_open(&net, steps->device);
         expect_ok(net_register(&net, comm, bucket_sizes[b], &err));
         for (int i = 0; i < steps->steps && net.reducer; i++)
@@ -176,7 +171,6 @@ TEST(bytes_on_devices_are_reduced_wherever_they_are) {
 
 static void check_heads(sb_comm *comm, void *arg) {
     struct net net;
-    sb_error err;
     (void)arg;
     net_open(&net, "sim:0");
     expect_ok(net_register(&net, comm, 200, &err)); /* blobs 1 and 4 are larger than a bucket */
@@ -314,7 +308,6 @@ TEST(a_blob_without_a_shape_is_no_scalar) {
 
 TEST(what_cannot_be_registered_is_refused) {
     sb_comm *comm;
-    sb_error err;
     sb_reducer *reducer = NULL;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 3), *b = blob_of_count(NULL, SB_DTYPE_I32, 3);
@@ -346,7 +339,6 @@ TEST(what_cannot_be_registered_is_refused) {
 
 TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
     sb_comm *comm;
-    sb_error err;
     sb_reducer *reducer, *other;
     const int64_t longer = 5;
     double value = 1;
@@ -386,11 +378,10 @@ TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
 TEST(it_takes_two_buckets_at_most) {
     struct rig rig;
     sb_comm *comm;
-    sb_error err;
     sb_reducer *reducer;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_blob *blobs[40];
-    rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_sim_comm_create(rig.context, 1, NULL, &comm, &err));
     for (int i = 0; i < 40; i++) {
         void *values;
@@ -439,7 +430,6 @@ static void fail_in_step(sb_comm *comm, void *arg) {
     struct failing *failing = arg;
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
     struct net net;
-    sb_error err;
     int strange = 0;
     net_open(&net, "cpu");
     for (int i = 0; i < BLOBS; i++)
@@ -534,7 +524,6 @@ TEST(a_difference_is_told_at_once) {
 
 static void end_in_step(sb_comm *comm, void *arg) {
     struct net net;
-    sb_error err;
     (void)arg;
     net_open(&net, "cpu");
     expect_ok(net_register(&net, comm, 100, &err));

@@ -83,9 +83,8 @@ struct world {
 };
 
 static void world_open(struct world *w) {
-    sb_error err;
     memset(w, 0, sizeof *w);
-    rig_open(&w->rig, "cpu", 0);
+    rig_open_on(&w->rig, "cpu", 0);
     w->other.finds = 1;
     w->other.told.code = SB_ERR_SHAPE_MISMATCH;
     w->other.told.offset = 77;
@@ -108,7 +107,6 @@ static sb_status create(struct world *w, sb_error *err) {
 
 TEST(a_difference_is_what_its_finder_says) {
     struct world w;
-    sb_error err;
     world_open(&w);
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "one is longer");
@@ -128,7 +126,6 @@ TEST(a_difference_is_what_its_finder_says) {
 TEST(each_part_of_the_sum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         struct world w;
-        sb_error err;
         world_open(&w);
         w.other.differs_at = part;
         assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
@@ -143,7 +140,6 @@ TEST(only_the_first_operation_may_be_made_again) {
     for (size_t f = 0; f < 3; f++) {
         for (int64_t nth = 1; nth <= 5; nth++) {
             struct world w;
-            sb_error err;
             world_open(&w);
             w.other.fail_nth = nth;
             w.other.failure = failures[f];
@@ -165,7 +161,6 @@ TEST(what_another_rank_says_may_be_anything) {
     static const sb_status codes[] = {SB_OK, 1, INT32_MAX};
     for (size_t i = 0; i < 6 + 3; i++) {
         struct world w;
-        sb_error err;
         world_open(&w);
         if (i < 6)
             w.other.finds = finders[i];
@@ -180,7 +175,6 @@ TEST(what_another_rank_says_may_be_anything) {
 
 TEST(a_story_without_an_end_is_cut) {
     struct world w;
-    sb_error err;
     world_open(&w);
     memset(w.other.told.message, 'x', sizeof w.other.told.message);
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
@@ -192,7 +186,6 @@ TEST(a_story_without_an_end_is_cut) {
 
 TEST(a_failure_is_told_by_its_rank) {
     struct world w;
-    sb_error err;
     world_open(&w);
     w.other.finds = 0; /* this rank */
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -225,7 +218,6 @@ void *__wrap_calloc(size_t count, size_t size) {
  */
 static int64_t fail_each(bool of_allocator) {
     struct world w;
-    sb_error err;
     int64_t failures = 0;
     world_open(&w);
     w.other.agrees = true;

@@ -117,10 +117,9 @@ struct world {
 };
 
 static void world_open(struct world *w, const sb_comm_engine *engine, size_t bucket_bytes) {
-    sb_error err;
     float values[COUNT];
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    rig_open(&w->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&w->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_comm_create(w->rig.context, engine, NULL, &w->comm, &err));
     for (int i = 0; i < BLOBS; i++) {
         w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
@@ -139,7 +138,6 @@ static void world_end(struct world *w) {
 }
 
 static void all_ready(struct world *w) {
-    sb_error err;
     for (int i = 0; i < BLOBS; i++)
         assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
 }
@@ -157,7 +155,6 @@ static bool holds(struct world *w, double start) {
 TEST(an_engine_without_requests_reduces_at_once) {
     for (int gathers = 0; gathers < 2; gathers++) {
         struct world w;
-        sb_error err;
         world_open(&w, &without_requests, gathers ? SIZE_MAX : 0);
         reductions = 0;
         all_ready(&w);
@@ -179,7 +176,6 @@ TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
     sb_blob *blobs[6];
     sb_reducer *reducer;
     sb_comm *comm;
-    sb_error err;
     assert_ok(sb_comm_create(NULL, &without_requests, NULL, &comm, &err));
     for (int i = 0; i < 6; i++)
         blobs[i] = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
@@ -203,7 +199,6 @@ TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
 
 /* `destroys`: in the step, without a wait before. */
 static void stop_in_step(struct world *w, bool destroys) {
-    sb_error err;
     all_ready(w);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
     if (destroys)
@@ -246,8 +241,7 @@ TEST(what_is_lent_stays_where_the_engine_may_still_write) {
     sb_comm *comm;
     sb_reducer *reducer;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    sb_error err;
-    rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
@@ -321,8 +315,7 @@ TEST(a_small_blob_is_gathered_though_it_is_alone) {
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         sb_blob *blobs[BLOBS];
         float values[101];
-        sb_error err;
-        rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
         assert_ok(sb_comm_create(rig.context, &engine, NULL, &comm, &err));
         fill_values(SB_DTYPE_F32, 101, 8, 1, values);
         for (int i = 0; i < BLOBS; i++) {

@@ -135,7 +135,6 @@ TEST(a_call_that_fails_now_has_done_nothing) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             struct bench b = bench_open(schedules[s]);
-            sb_error err;
             fail_call(&b.f, op, 1, SB_SIM_FAIL_NOW);
             assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
                           call(&b, op, &err));
@@ -159,7 +158,6 @@ TEST(work_that_fails_later_is_not_done) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             struct bench b = bench_open(schedules[s]);
-            sb_error err;
             fail_call(&b.f, op, 1, SB_SIM_FAIL_LATER);
             if (!queues(op) || waits_for_its_result(op)) {
                 assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
@@ -197,7 +195,6 @@ TEST(a_wait_that_fails_later_holds_back_what_is_behind_it) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
         const sb_backend *t = b.f.table;
-        sb_error err;
         sb_stream other = new_stream(&b.f);
         upload(&b.f, b.y, b.source, BYTES, b.f.own);
         void *event = record(&b.f, b.f.own);
@@ -218,7 +215,6 @@ TEST(events_tell_of_work_before_them) {
         struct bench b = bench_open(schedules[s]);
         const sb_backend *t = b.f.table;
         void *d = b.f.device;
-        sb_error err;
         void *before = record(&b.f, b.f.own);
         fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
         upload(&b.f, b.y, b.source, BYTES, b.f.own);
@@ -255,7 +251,6 @@ struct other_thread {
 static void *wait_elsewhere(void *user) {
     struct other_thread *t = user;
     struct fixture *f = &t->b->f;
-    sb_error err;
     void *event = NULL;
     t->synchronized = f->table->stream_synchronize(f->device, f->own, &err);
     t->again = f->table->stream_synchronize(f->device, f->own, &err);
@@ -284,7 +279,6 @@ TEST(another_thread_cannot_take_the_news_away) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
-            sb_error err;
             fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
             struct other_thread other = elsewhere(&b);
@@ -319,7 +313,6 @@ TEST(another_thread_s_event_does_not_take_the_news_away) {
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
             const sb_backend *t = b.f.table;
-            sb_error err;
             void *event = NULL;
             fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
@@ -354,7 +347,6 @@ TEST(a_failure_ends_with_its_thread) {
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
             const sb_backend *t = b.f.table;
-            sb_error err;
             (void)in_another_thread(wait_in_vain, &b);
             if (by_event) {
                 void *event = record(&b.f, b.f.own);
@@ -376,7 +368,6 @@ TEST(a_failure_ends_with_its_thread) {
 }
 
 static sb_status synchronize_status(struct bench *b) {
-    sb_error err;
     return b->f.table->stream_synchronize(b->f.device, b->f.own, &err);
 }
 
@@ -412,7 +403,6 @@ TEST(others_are_told_once_however_many_they_are) {
 /* A wait for an event tells of the work before it, and leaves the rest to be told. */
 TEST(an_event_does_not_tell_of_work_after_it) {
     struct bench b = bench_open(SB_SIM_EAGER);
-    sb_error err;
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.y, b.source, BYTES, b.f.own);
     void *event = record(&b.f, b.f.own);
@@ -428,7 +418,6 @@ TEST(an_event_does_not_tell_of_work_after_it) {
 /* The thread that queued the copy may be gone: its event has kept the news. */
 TEST(an_event_can_be_waited_for_by_anybody) {
     struct bench b = bench_open(SB_SIM_LAZY);
-    sb_error err;
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.y, b.source, BYTES, b.f.own);
     void *event = record(&b.f, b.f.own);
@@ -445,7 +434,6 @@ TEST(an_event_can_be_waited_for_by_anybody) {
 TEST(sums_tell_of_work_before_them) {
     for (int32_t op = SB_SIM_ASUM; op <= SB_SIM_SUMSQ; op++) {
         struct bench b = bench_open(SB_SIM_LAZY);
-        sb_error err;
         fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
         upload(&b.f, b.x, b.source, BYTES, b.f.own);
         assert_status(SB_ERR_DEVICE_FAILURE, call(&b, op, &err));
@@ -456,7 +444,6 @@ TEST(sums_tell_of_work_before_them) {
 
 TEST(untold_failures_go_with_their_stream) {
     struct bench b = bench_open(SB_SIM_LAZY);
-    sb_error err;
     sb_stream other = new_stream(&b.f);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.x, b.source, BYTES, other);
@@ -479,7 +466,6 @@ TEST(a_lost_device_stays_lost) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             struct bench b = bench_open(schedules[s]);
-            sb_error err;
             sb_stream stream;
             void *ptr;
             fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
@@ -506,7 +492,6 @@ TEST(losing_the_device_spoils_what_was_being_written) {
                                   SB_SIM_SCALE};
     for (size_t k = 0; k < COUNT_OF(ops); k++) {
         struct bench b = bench_open(SB_SIM_EAGER);
-        sb_error err;
         fail_call(&b.f, ops[k], 1, SB_SIM_FAIL_STICKY);
         assert_status(SB_ERR_DEVICE_LOST, call(&b, ops[k], &err));
         assert_false(device_holds(&b, b.y, 5));
@@ -516,7 +501,6 @@ TEST(losing_the_device_spoils_what_was_being_written) {
 
 TEST(queued_work_is_lost_with_the_device) {
     struct bench b = bench_open(SB_SIM_LAZY);
-    sb_error err;
     kernels_run = 0;
     upload(&b.f, b.y, b.source, BYTES, b.f.own);
     assert_ok(sb_sim_launch(b.f.context, b.f.own, count_kernel, NULL, &err));
@@ -535,7 +519,6 @@ TEST(queued_work_is_lost_with_the_device) {
 /* Whoever was told that the device is lost has its host memory back. */
 TEST(a_lost_device_leaves_host_memory_alone) {
     struct bench b = bench_open(SB_SIM_LAZY);
-    sb_error err;
     char kept[BYTES];
     download(&b.f, b.target, b.x, BYTES, b.f.own);
     download(&b.f, b.target, b.y, BYTES, b.f.own); /* its target is in use until its turn */
@@ -552,7 +535,6 @@ TEST(a_lost_device_leaves_host_memory_alone) {
 
 TEST(the_nth_call_fails_once) {
     struct bench b = bench_open(SB_SIM_EAGER);
-    sb_error err;
     fail_call(&b.f, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
     for (int i = 1; i <= 6; i++) {
         assert_ok(call(&b, SB_SIM_COPY, &err)); /* others do not count */
@@ -567,7 +549,6 @@ TEST(the_nth_call_fails_once) {
 
 TEST(one_fault_is_armed_at_a_time) {
     struct bench b = bench_open(SB_SIM_EAGER);
-    sb_error err;
     fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     fail_call(&b.f, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
     assert_ok(call(&b, SB_SIM_ZERO, &err));
@@ -581,7 +562,6 @@ TEST(one_fault_is_armed_at_a_time) {
 TEST(every_call_is_counted) {
     for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
         struct bench b = bench_open(SB_SIM_LAZY);
-        sb_error err;
         int64_t before[SB_SIM_OP_COUNT];
         int64_t after[SB_SIM_OP_COUNT];
         assert_ok(sb_sim_calls(b.f.context, before, SB_SIM_OP_COUNT, &err));
@@ -601,7 +581,6 @@ TEST(every_call_is_counted) {
 
 TEST(looking_is_not_counted_and_does_not_fail) {
     struct bench b = bench_open(SB_SIM_EAGER);
-    sb_error err;
     int64_t before[SB_SIM_OP_COUNT];
     int64_t after[SB_SIM_OP_COUNT];
     void *ptr = NULL;

@@ -56,7 +56,6 @@ TEST(fresh_memory_holds_rubbish) {
     static const size_t sizes[] = {1, 100, 4097, (size_t)1 << 20, ((size_t)16 << 20) + 5};
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-        sb_error err;
         void *pinned = NULL;
         unsigned char *seen = malloc(sizes[s]);
         assert_non_null(seen);
@@ -92,7 +91,6 @@ TEST(large_memory_costs_what_is_written) {
 TEST(impossible_sizes_are_out_of_memory) {
     static const size_t sizes[] = {SIZE_MAX, (size_t)PTRDIFF_MAX, (size_t)1 << 60};
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     void *ptr = NULL;
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         assert_status(SB_ERR_OUT_OF_MEMORY, f.table->alloc(f.device, sizes[s], f.own, &ptr, &err));
@@ -118,7 +116,6 @@ TEST(a_closed_device_leaves_nothing_behind) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     const int files = open_files();
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     char *good = new_memory(&f, 64, f.own);
     for (int i = 0; i < 10; i++) {
         char *ptr = new_memory(&f, gib, f.own);
@@ -221,7 +218,6 @@ static const struct operation {
 TEST(bad_pointers_are_device_failures) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct fixture f = fixture_open(schedules[s], 3);
-        sb_error err;
         char host[128];
         char *good = new_memory(&f, 64, f.own);
         char *other = new_memory(&f, 64, f.own);
@@ -267,7 +263,6 @@ TEST(work_that_comes_after_a_free_fails) {
     for (size_t k = 0; k < COUNT_OF(operations); k++) {
         const struct operation *o = &operations[k];
         struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-        sb_error err;
         char host[64];
         char *ptr = new_memory(&f, 64, f.own);
         char *other = new_memory(&f, 64, f.own);
@@ -302,7 +297,6 @@ static void fill(void *user) {
 
 /* The stream that allocates may use the memory at once, another one only after waiting. */
 TEST(memory_belongs_to_its_stream_until_synchronised) {
-    sb_error err;
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
         struct fixture f = fixture_open(SB_SIM_LAZY, 0);
@@ -326,7 +320,6 @@ TEST(memory_belongs_to_its_stream_until_synchronised) {
 }
 
 TEST(a_free_that_makes_no_sense_costs_the_device) {
-    sb_error err;
     for (int way = 0; way < 7; way++) {
         struct fixture f = fixture_open(way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
         void *lent = NULL;
@@ -363,7 +356,6 @@ TEST(a_free_that_makes_no_sense_costs_the_device) {
 
 /* The device goes down over work before the event: that is news of the device, not of the event. */
 TEST(a_lost_device_is_told_rather_than_work_that_failed_before) {
-    sb_error err;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
     char *ptr = new_memory(&f, 64, f.own), *zeroed = new_memory(&f, 64, other);
@@ -375,7 +367,6 @@ TEST(a_lost_device_is_told_rather_than_work_that_failed_before) {
 }
 
 TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
-    sb_error err;
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *ptr = new_memory(&f, 64, f.own);
     fail_call(&f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
@@ -385,7 +376,6 @@ TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
 }
 
 TEST(an_event_outlives_its_stream_and_tells_what_failed) {
-    sb_error err;
     int32_t done;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream stream = new_stream(&f);
@@ -406,7 +396,6 @@ TEST(an_event_outlives_its_stream_and_tells_what_failed) {
 }
 
 TEST(an_event_behind_a_senseless_free_tells_that_the_device_is_lost) {
-    sb_error err;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
     char *ptr = new_memory(&f, 64, f.own);
@@ -418,7 +407,6 @@ TEST(an_event_behind_a_senseless_free_tells_that_the_device_is_lost) {
 }
 
 TEST(a_count_beyond_any_memory_is_a_device_failure) {
-    sb_error err;
     double sum = -1;
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *ptr = new_memory(&f, 64, f.own);
@@ -450,7 +438,6 @@ static void note(void *user) {
 }
 
 static void launch(struct fixture *f, sb_stream stream, struct step *s) {
-    sb_error err;
     assert_ok(sb_sim_launch(f->context, stream, note, s, &err));
 }
 
@@ -674,7 +661,6 @@ TEST(a_random_schedule_repeats_for_its_seed) {
 
 TEST(a_new_schedule_holds_for_later_work) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    sb_error err;
     struct trace trace = {{0}, 0};
     struct step a = {&trace, 'a'};
     struct step b = {&trace, 'b'};
@@ -761,7 +747,6 @@ TEST(long_chains_of_waits_run) {
 
 TEST(a_destroyed_stream_and_a_closed_device_run_their_work) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    sb_error err;
     struct trace trace = {{0}, 0};
     struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}};
     sb_stream one = new_stream(&f);
@@ -782,7 +767,6 @@ TEST(a_destroyed_stream_and_a_closed_device_run_their_work) {
 TEST(unknown_streams_are_of_the_wrong_device) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct fixture g = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     void *out = NULL;
     char host[64] = {0};
     sb_stream gone = new_stream(&f);
@@ -821,7 +805,6 @@ TEST(unknown_streams_are_of_the_wrong_device) {
 
 TEST(only_created_streams_can_be_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, f.own, &err));
     synchronize(&f, f.own);
@@ -832,7 +815,6 @@ TEST(only_created_streams_can_be_destroyed) {
 
 TEST(kernels_reach_memory_on_their_stream_s_turn) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    sb_error err;
     char zeros[40] = {0};
     char seen[40];
     char *ptr = new_memory(&f, 40, f.own);
@@ -854,7 +836,6 @@ TEST(kernels_reach_memory_on_their_stream_s_turn) {
 TEST(callers_have_memory_of_their_own) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct fixture g = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     char bytes[8] = "1234567";
     char seen[8] = "";
     void *ptr = NULL;
@@ -890,7 +871,6 @@ TEST(callers_have_memory_of_their_own) {
 
 /* Calls every control function on `context`. */
 static void assert_all_refuse(sb_status expected, sb_context *context) {
-    sb_error err;
     int64_t calls[SB_SIM_OP_COUNT];
     sb_stream stream;
     void *ptr;
@@ -914,7 +894,6 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
 TEST(several_faults_may_be_armed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_context *context = f.context;
-    sb_error err;
     assert_ok(sb_sim_fail(context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW, &err));
     assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_NOW, &err));
     assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_STICKY, &err));
@@ -938,7 +917,6 @@ TEST(several_faults_may_be_armed) {
 }
 
 TEST(other_contexts_are_refused) {
-    sb_error err;
     sb_context *host = NULL, *other = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_backend table = sb__sim_backend;
@@ -957,7 +935,6 @@ TEST(other_contexts_are_refused) {
 /* A program of a later version asks for calls that are not known here. */
 TEST(calls_of_unknown_operations_are_none) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     int64_t calls[SB_SIM_OP_COUNT + 2];
     memset(calls, -1, sizeof calls);
     synchronize(&f, f.own);
@@ -972,7 +949,6 @@ TEST(calls_of_unknown_operations_are_none) {
 
 TEST(bad_arguments_are_refused) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     int64_t calls[SB_SIM_OP_COUNT];
     char byte = 0;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, 3, 0, &err));
@@ -991,7 +967,6 @@ TEST(bad_arguments_are_refused) {
 
 TEST(pointers_that_are_null_are_named) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     char bytes[8];
     void *device = NULL;
     sb_stream other = new_stream(&f);
@@ -1012,7 +987,6 @@ TEST(pointers_that_are_null_are_named) {
 /* A library that is not ours may pass NULL: the legacy stream stays. */
 TEST(streams_of_the_device_itself_are_not_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_error err;
     const void *table = NULL;
     void *device = NULL;
     assert_ok(sb_context_extension(f.context, SB_SIM_DEVICE, &table, &device, &err));

@@ -32,7 +32,6 @@ static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     double sum = 0;
     void *ptr = NULL;
     void *event = NULL;
-    sb_error err;
     for (int i = 0; i < VALUES; i++)
         values[i] = value;
     bool done = t->alloc(f->device, sizeof values, stream, &ptr, &err) == SB_OK &&
@@ -55,7 +54,6 @@ static bool round_trip(struct fixture *f, sb_stream stream, float value) {
 static bool poke_and_peek(struct fixture *f, uint64_t value) {
     void *ptr = NULL;
     uint64_t found = 0;
-    sb_error err;
     return sb_sim_malloc(f->context, sizeof value, &ptr, &err) == SB_OK &&
            sb_sim_poke(f->context, ptr, &value, sizeof value, &err) == SB_OK &&
            sb_sim_peek(f->context, &found, ptr, sizeof found, &err) == SB_OK &&
@@ -65,7 +63,6 @@ static bool poke_and_peek(struct fixture *f, uint64_t value) {
 static void *work(void *user) {
     struct worker *w = user;
     sb_stream mine = NULL;
-    sb_error err;
     w->right = true;
     for (int round = 0; round < ROUNDS && w->right; round++) {
         if (!mine)

@@ -131,7 +131,6 @@ static void print_arithmetic(struct entry *entries, int count, const char *dtype
 }
 
 static void fill_both(struct stage *stage, sb_blob *blob, struct arithmetic *a) {
-    sb_error err;
     void *data, *diff;
     assert_ok(sb_blob_overwrite_gpu(blob, SB_DATA, &data, &err));
     assert_ok(sb_blob_overwrite_gpu(blob, SB_DIFF, &diff, &err));
@@ -150,7 +149,6 @@ static void time_arithmetic(struct stage *stage, int32_t dtype, size_t bytes) {
     struct arithmetic a = {.stage = stage, .bytes = bytes};
     int64_t count = (int64_t)(bytes / sb_dtype_size(dtype));
     int entry_count = (int)(sizeof entries / sizeof entries[0]);
-    sb_error err;
     size_t times = 256 * MIB / bytes;
     if (times < 2 || quick)
         times = 2;
@@ -199,7 +197,6 @@ struct transfer {
 
 static double library_up(void *user, int times) {
     struct transfer *t = user;
-    sb_error err;
     double seconds = 0;
     for (int i = 0; i < times; i++) {
         void *out;
@@ -214,7 +211,6 @@ static double library_up(void *user, int times) {
 
 static double library_down(void *user, int times) {
     struct transfer *t = user;
-    sb_error err;
     double seconds = 0;
     for (int i = 0; i < times; i++) {
         void *out;
@@ -380,7 +376,6 @@ static double bare_pinned(void *user, int times) {
 }
 
 static double memories(const struct allocation *a, int32_t side, int times) {
-    sb_error err;
     void *out;
     double start = now();
     for (int i = 0; i < times; i++) {
@@ -422,7 +417,6 @@ enum { BLOBS = 1000, SMALL = 4096 };
 
 static double update_each(void *user, int times) {
     sb_blob *const *blobs = user;
-    sb_error err;
     double start = now();
     for (int i = 0; i < times; i++)
         for (int k = 0; k < BLOBS; k++)
@@ -433,7 +427,6 @@ static double update_each(void *user, int times) {
 
 static double download_each(void *user, int times) {
     sb_blob *const *blobs = user;
-    sb_error err;
     const void *in;
     (void)times;
     double start = now();
@@ -451,7 +444,6 @@ static void bench_small(struct stage *stage) {
     const int64_t shape[] = {SMALL / sizeof(float)};
     struct arithmetic a = {.bytes = SMALL};
     static sb_blob *blobs[BLOBS];
-    sb_error err;
     for (int i = 0; i < BLOBS; i++) {
         assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, shape, 1, &blobs[i], &err));
         fill_both(stage, blobs[i], &a);
@@ -477,13 +469,11 @@ struct overlap {
 };
 
 static void queue_scales(const struct overlap *o) {
-    sb_error err;
     for (int i = 0; i < o->scales; i++)
         assert_ok(sb_blob_scale(o->blob, SB_DATA, i % 2 ? 0.5 : 2, &err));
 }
 
 static double both(struct overlap *o, bool push, bool scales) {
-    sb_error err;
     void *out;
     assert_ok(sb_mem_mutable_cpu(o->mem, &out, &err));
     double start = now();
@@ -526,7 +516,6 @@ static void bench_overlap(struct stage *stage, size_t bytes) {
     struct overlap o = {.stage = stage, .mem = mem_on_host(stage->context, bytes, 1)};
     struct arithmetic a = {.bytes = bytes};
     int64_t count = (int64_t)(bytes / 4);
-    sb_error err;
     assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, &count, 1, &o.blob, &err));
     fill_both(stage, o.blob, &a);
     choose_scales(&o);

@@ -24,7 +24,6 @@ static void keep_primary_context(void) {
 int gpu_begin(void) {
     sb_context_options options = stage_options();
     sb_context *context;
-    sb_error err;
     const char *why;
     char device[200];
     sb_status st = sb_context_create(&options, &context, &err);
@@ -46,7 +45,6 @@ int gpu_begin(void) {
 }
 
 void stage_open(struct stage *stage, const sb_context_options *options) {
-    sb_error err;
     sb_context_options plain = stage_options();
     sb__cu_device device;
     assert_ok(sb_context_create(options ? options : &plain, &stage->context, &err));
@@ -56,7 +54,6 @@ void stage_open(struct stage *stage, const sb_context_options *options) {
 }
 
 void stage_close(struct stage *stage) {
-    sb_error err;
     sb__cu_context current = NULL;
     sb__cu_device device;
     assert_ok(sb_context_forget_stream(stage->context, (sb_stream)stage->stream, &err));
@@ -76,7 +73,6 @@ void stage_close(struct stage *stage) {
 sb_context *another_context(const char *device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     options.device = device;
     assert_ok(sb_context_create(&options, &context, &err));
     return context;
@@ -92,7 +88,6 @@ int device_count(void) {
 
 sb_stats stats_of(const sb_context *context) {
     sb_stats stats = SB_STATS_INIT;
-    sb_error err;
     assert_ok(sb_context_stats(context, &stats, &err));
     return stats;
 }
@@ -240,14 +235,12 @@ bool device_holds(const struct stage *stage, const void *ptr, size_t bytes, int 
 /* --- memories -------------------------------------------------------------------------------- */
 
 sb_mem *mem_make(sb_context *context, size_t bytes) {
-    sb_error err;
     sb_mem *mem;
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
     return mem;
 }
 
 void host_fill(sb_mem *mem, int value) {
-    sb_error err;
     void *out;
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     memset(out, value, sb_mem_size(mem));
@@ -260,7 +253,6 @@ sb_mem *mem_on_host(sb_context *context, size_t bytes, int value) {
 }
 
 sb_mem *mem_on_device(const struct stage *stage, sb_context *context, size_t bytes, int value) {
-    sb_error err;
     sb_mem *mem = mem_make(context, bytes);
     void *out;
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
@@ -270,14 +262,12 @@ sb_mem *mem_on_device(const struct stage *stage, sb_context *context, size_t byt
 }
 
 bool host_holds(const sb_mem *mem, int value) {
-    sb_error err;
     const void *in;
     assert_ok(sb_mem_cpu(mem, &in, &err));
     return bytes_are(in, sb_mem_size(mem), value);
 }
 
 const void *gpu_pointer(const sb_mem *mem) {
-    sb_error err;
     const void *in;
     assert_ok(sb_mem_gpu(mem, &in, &err));
     return in;

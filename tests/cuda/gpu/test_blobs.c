@@ -6,14 +6,12 @@
 #include <string.h>
 
 static sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count) {
-    sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(context, dtype, &count, 1, &blob, &err));
     return blob;
 }
 
 static sb_mem *memory_of(sb_blob *blob, bool diff) {
-    sb_error err;
     sb_mem *mem;
     assert_ok(diff ? sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err)
                    : sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
@@ -45,7 +43,6 @@ static double get(const void *x, int32_t dtype, int64_t i) {
 
 /* Written on the host, then with the head at the device. */
 static void fill_on_device(sb_blob *blob, bool diff, int pattern) {
-    sb_error err;
     void *out;
     sb_mem *mem = memory_of(blob, diff);
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
@@ -68,7 +65,6 @@ static double sum_bound(int32_t dtype) {
 }
 
 static void check_sums(const sb_blob *blob, int pattern, double factor) {
-    sb_error err;
     long double absolute = 0, squares = 0;
     double asum, sumsq;
     double bound = sum_bound(sb_blob_dtype(blob));
@@ -85,7 +81,6 @@ static void check_sums(const sb_blob *blob, int pattern, double factor) {
 
 /* One rounding of an exact result: nothing to lose. */
 static void check_elements(const sb_blob *blob, double a, double b) {
-    sb_error err;
     const void *x;
     int32_t dtype = sb_blob_dtype(blob);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &x, &err));
@@ -99,7 +94,6 @@ static void check_elements(const sb_blob *blob, double a, double b) {
 }
 
 static void check_arithmetic(sb_context *context, int32_t dtype, int64_t count) {
-    sb_error err;
     sb_blob *blob = blob_make(context, dtype, count);
     size_t bytes = (size_t)count * sb_dtype_size(dtype);
     fill_on_device(blob, false, 1);
@@ -130,7 +124,6 @@ TEST(arithmetic_is_done_on_the_device) {
 /* Sums in diff, and of a count of 0. */
 TEST(arithmetic_on_diff_and_on_nothing) {
     struct stage stage;
-    sb_error err;
     double sum;
     stage_open(&stage, NULL);
     sb_blob *blob = blob_make(stage.context, SB_DTYPE_F64, 1001);
@@ -156,7 +149,6 @@ TEST(arithmetic_on_diff_and_on_nothing) {
 
 TEST(what_was_never_written) {
     struct stage stage;
-    sb_error err;
     double sum = 1;
     stage_open(&stage, NULL);
     sb_blob *blob = blob_make(stage.context, SB_DTYPE_F32, 1001);
@@ -179,7 +171,6 @@ TEST(what_was_never_written) {
 /* data where its head is, diff wherever. */
 TEST(update_works_where_the_head_of_data_is) {
     struct stage stage;
-    sb_error err;
     const void *in;
     stage_open(&stage, NULL);
     for (int on_host = 0; on_host < 2; on_host++) {
@@ -228,7 +219,6 @@ static double element_of_bytes(int32_t dtype, int value) {
 }
 
 static void fill_huge(const struct stage *stage, sb_blob *blob, bool diff, int value) {
-    sb_error err;
     void *out;
     sb_mem *mem = memory_of(blob, diff);
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
@@ -246,7 +236,6 @@ static void check_huge_element(const struct stage *stage, sb_blob *blob, int64_t
 }
 
 static void check_huge(const struct stage *stage, int32_t dtype) {
-    sb_error err;
     double sum, a = element_of_bytes(dtype, 0x3F), b = element_of_bytes(dtype, 0x3E);
     double n = (double)HUGE_COUNT;
     sb_blob *blob = blob_make(stage->context, dtype, HUGE_COUNT);
@@ -286,7 +275,6 @@ TEST(arithmetic_goes_past_2_31_elements) {
 
 static struct copies copy_and_check(const struct stage *stage, sb_blob *to, sb_blob *from,
                                     uint32_t flags) {
-    sb_error err;
     struct copies before = copies_so_far(stage->context);
     assert_ok(sb_blob_copy_from(to, SB_DATA, from, flags, &err));
     struct copies since = copies_since(stage->context, &before);
@@ -312,7 +300,6 @@ TEST(a_copy_within_the_device_stays_there) {
 
 TEST(a_copy_on_the_host_stays_there) {
     struct stage stage;
-    sb_error err;
     void *out;
     stage_open(&stage, NULL);
     sb_blob *a = blob_make(stage.context, SB_DTYPE_F32, 1001);
@@ -362,7 +349,6 @@ TEST(copies_between_contexts) {
 
 TEST(copies_of_diff_of_nothing_and_of_itself) {
     struct stage stage;
-    sb_error err;
     stage_open(&stage, NULL);
     sb_blob *a = blob_make(stage.context, SB_DTYPE_F32, 1001);
     sb_blob *b = blob_make(stage.context, SB_DTYPE_F32, 1001);
@@ -383,7 +369,6 @@ TEST(copies_of_diff_of_nothing_and_of_itself) {
 
 TEST(the_shape_on_the_device) {
     struct stage stage;
-    sb_error err;
     const int64_t shape[] = {2, 3, 5}, *on_device;
     int64_t seen[3];
     sb_blob *blob;

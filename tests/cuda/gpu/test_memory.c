@@ -16,7 +16,6 @@
 
 TEST(pinned_memory_is_zeroed_and_reused) {
     struct stage stage;
-    sb_error err;
     const void *first, *again;
     stage_open(&stage, NULL);
     sb_mem *mem = mem_on_host(stage.context, BYTES, 0x5A);
@@ -69,7 +68,6 @@ TEST(memory_above_the_pinned_cap_is_ordinary) {
 
 TEST(no_memory_is_pinned_on_request) {
     struct stage stage;
-    sb_error err;
     void *out;
     sb_context_options options = stage_options();
     options.flags = SB_CONTEXT_NO_PINNED;
@@ -91,7 +89,6 @@ TEST(no_memory_is_pinned_on_request) {
 
 TEST(the_cap_on_device_memory_holds) {
     struct stage stage;
-    sb_error err;
     const void *in;
     sb_context_options options = stage_options();
     options.max_device_bytes = BYTES;
@@ -112,7 +109,6 @@ TEST(the_cap_on_device_memory_holds) {
 
 TEST(more_than_the_device_has_is_out_of_memory) {
     struct stage stage;
-    sb_error err;
     void *out;
     stage_open(&stage, NULL);
     sb_mem *huge = mem_make(stage.context, (size_t)1 << 46);
@@ -129,7 +125,6 @@ TEST(more_than_the_device_has_is_out_of_memory) {
 /* A wait leaves what is free mapped, however much is in use; the driver's own default would not. */
 TEST(freed_memory_stays_until_it_is_trimmed) {
     struct stage stage;
-    sb_error err;
     stage_open(&stage, NULL);
     const size_t mib = (size_t)1 << 20, freed = 64 * mib;
     sb_mem *used = mem_on_device(&stage, stage.context, driver->is_standin ? mib : 288 * mib, 5);
@@ -147,7 +142,6 @@ TEST(freed_memory_stays_until_it_is_trimmed) {
 
 TEST(evict_and_clear) {
     struct stage stage;
-    sb_error err;
     stage_open(&stage, NULL);
     sb_mem *mem = mem_on_device(&stage, stage.context, BYTES, 5);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
@@ -169,7 +163,6 @@ TEST(evict_and_clear) {
 
 TEST(only_memory_of_the_device_is_borrowed) {
     struct stage stage;
-    sb_error err;
     static char on_host[BYTES];
     stage_open(&stage, NULL);
     sb_context *other = another_context("cuda:0");
@@ -189,7 +182,6 @@ TEST(only_memory_of_the_device_is_borrowed) {
 
 TEST(memory_of_another_context_is_not_borrowed) {
     struct stage stage;
-    sb_error err;
     sb__cu_context made, popped;
     sb__cu_device device;
     sb__cu_ptr lent = 0;
@@ -211,7 +203,6 @@ TEST(memory_of_another_context_is_not_borrowed) {
 
 TEST(managed_memory_is_the_devices) {
     struct stage stage;
-    sb_error err;
     sb__cu_ptr lent = 0;
     stage_open(&stage, NULL);
     enter(&stage);
@@ -229,7 +220,6 @@ TEST(managed_memory_is_the_devices) {
 
 TEST(memory_of_another_device_is_not_borrowed) {
     struct stage stage;
-    sb_error err;
     if (device_count() < 2) {
         print_message("skipped: the driver shows one device\n");
         skip();
@@ -348,7 +338,6 @@ static sb_mem *alive[4];
 static sb_blob *blob_alive;
 
 static void leave_everything_alive(void) {
-    sb_error err;
     const int64_t shape[] = {1000};
     void *out;
     double sum;

@@ -28,7 +28,6 @@ static void give_all(const struct stage *stage, struct taken *taken) {
 }
 
 static sb_blob *ones(const struct stage *stage) {
-    sb_error err;
     sb_blob *blob;
     float *x;
     void *out;
@@ -52,7 +51,6 @@ static bool is_done(const struct stage *stage, sb_status st) {
 TEST(arithmetic_survives_short_memory) {
     struct stage stage;
     struct taken taken;
-    sb_error err;
     double sum, factor = 1;
     int done = 0;
     stage_open(&stage, NULL);

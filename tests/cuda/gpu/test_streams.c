@@ -28,7 +28,6 @@ static void scene_open(struct scene *scene, unsigned int flags) {
 }
 
 static void scene_close(struct scene *scene) {
-    sb_error err;
     assert_ok(sb_context_forget_stream(scene->context, (sb_stream)scene->stream, &err));
     stream_end(&scene->stage, scene->stream);
     device_end(&scene->stage, scene->seen);
@@ -58,7 +57,6 @@ static void assert_seen(struct scene *scene, int value) {
 /* --- transfers on streams -------------------------------------------------------------------- */
 
 static void push_comes_before_use(struct scene *scene) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     struct copies before = copies_so_far(scene->context);
@@ -73,7 +71,6 @@ static void push_comes_before_use(struct scene *scene) {
 }
 
 static void pull_comes_after_the_writer(struct scene *scene) {
-    sb_error err;
     void *out;
     sb_mem *mem = mem_make(scene->context, BYTES);
     assert_ok(sb_mem_overwrite_gpu_on(mem, (sb_stream)scene->stream, &out, &err));
@@ -88,7 +85,6 @@ static void pull_comes_after_the_writer(struct scene *scene) {
 }
 
 static void prefetch_is_the_const_access_queued(struct scene *scene) {
-    sb_error err;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 5);
     struct copies before = copies_so_far(scene->context);
@@ -109,7 +105,6 @@ static void prefetch_is_the_const_access_queued(struct scene *scene) {
 /* --- last users ------------------------------------------------------------------------------ */
 
 static void host_writes_wait_for_a_push(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
@@ -124,7 +119,6 @@ static void host_writes_wait_for_a_push(struct scene *scene) {
 }
 
 static void a_transfer_waits_for_readers(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
@@ -138,7 +132,6 @@ static void a_transfer_waits_for_readers(struct scene *scene) {
 }
 
 static void clear_waits_for_readers(struct scene *scene) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_device(&scene->stage, scene->context, BYTES, 7);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
@@ -157,7 +150,6 @@ static void reuse_device_memory(struct scene *scene) {
 }
 
 static void a_free_waits_for_readers(struct scene *scene) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
@@ -168,7 +160,6 @@ static void a_free_waits_for_readers(struct scene *scene) {
 }
 
 static void evict_waits_for_readers(struct scene *scene) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
@@ -182,7 +173,6 @@ static void evict_waits_for_readers(struct scene *scene) {
 
 /* Page-locked memory is given on only when the copy from it is done. */
 static void freed_host_memory_waits_for_a_push(struct scene *scene) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     queue_pause(&scene->stage, scene->stream);
@@ -199,7 +189,6 @@ static void freed_host_memory_waits_for_a_push(struct scene *scene) {
 
 /* Each round leaves rubbish in the memory that the next one gets. */
 static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     for (int i = 0; i < 8; i++) {
@@ -216,7 +205,6 @@ static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
 }
 
 static void a_plain_pointer_is_ready_on_any_stream(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *mem = mem_make(scene->context, BYTES), *zeros = mem_make(scene->context, BYTES);
@@ -240,7 +228,6 @@ static void a_plain_pointer_is_ready_on_any_stream(struct scene *scene) {
 
 TEST(the_legacy_stream_is_ordered_as_in_caffe) {
     struct scene scene;
-    sb_error err;
     sb_stream own;
     const void *in;
     void *out;
@@ -267,7 +254,6 @@ TEST(the_legacy_stream_is_ordered_as_in_caffe) {
 
 TEST(plain_writes_may_be_on_the_per_thread_stream) {
     struct scene scene;
-    sb_error err;
     void *out;
     scene_open(&scene, STREAM_BLOCKING);
     sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
@@ -284,7 +270,6 @@ TEST(plain_writes_may_be_on_the_per_thread_stream) {
 TEST(plain_reads_may_be_on_the_per_thread_stream) {
     for (int clears = 0; clears < 2; clears++) {
         struct scene scene;
-        sb_error err;
         scene_open(&scene, STREAM_BLOCKING);
         sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
         const void *in = gpu_pointer(mem);
@@ -306,7 +291,6 @@ TEST(plain_reads_may_be_on_the_per_thread_stream) {
 
 TEST(arithmetic_comes_after_the_per_thread_stream) {
     struct scene scene;
-    sb_error err;
     const int64_t shape[] = {BYTES / sizeof(float)};
     sb_blob *blob;
     void *out;
@@ -328,7 +312,6 @@ TEST(arithmetic_comes_after_the_per_thread_stream) {
 /* What is allocated next may have the same memory, and is filled at once. */
 TEST(a_free_waits_for_the_per_thread_stream) {
     struct scene scene;
-    sb_error err;
     scene_open(&scene, STREAM_BLOCKING);
     void *copy = device_make(&scene.stage, BYTES);
     sb_mem *mem = mem_on_device(&scene.stage, scene.context, BYTES, 0x11);
@@ -349,7 +332,6 @@ TEST(a_free_waits_for_the_per_thread_stream) {
 /* A scaling does not wait for what is before it; whoever reads the bytes does. */
 TEST(arithmetic_is_queued) {
     struct scene scene;
-    sb_error err;
     const int64_t shape[] = {BYTES / sizeof(float)};
     const float *host;
     float *x;
@@ -378,7 +360,6 @@ TEST(arithmetic_is_queued) {
 TEST(the_legacy_stream_may_be_named) {
     for (int as_handle = 0; as_handle < 2; as_handle++) {
         struct scene scene;
-        sb_error err;
         void *out;
         scene_open(&scene, STREAM_BLOCKING);
         sb_stream legacy = as_handle ? (sb_stream)(sb__cu_stream)0x1 : NULL;
@@ -398,7 +379,6 @@ TEST(the_legacy_stream_may_be_named) {
 /* Whoever has a plain pointer works on the legacy default stream; a non-blocking stream is not
    ordered with that, but where the library knows of it. */
 static void a_named_stream_comes_after_the_legacy_one(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
@@ -437,7 +417,6 @@ static void end_capture(struct scene *scene) {
 }
 
 static void a_captured_stream_is_refused(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *ready = mem_on_device(&scene->stage, scene->context, BYTES, 6);
@@ -458,7 +437,6 @@ static void a_captured_stream_is_refused(struct scene *scene) {
 
 /* It was a user before: an event recorded on it now would join the graph. */
 static void a_known_stream_may_be_captured(struct scene *scene) {
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
@@ -486,7 +464,6 @@ static void *close_all(void *user) {
 
 /* Nor does the end of arithmetic, on another thread. */
 static void closing_leaves_a_capture_alone(struct scene *scene) {
-    sb_error err;
     struct closing closing = {.context = another_context("cuda:0")};
     const int64_t shape[] = {BYTES / sizeof(float)};
     void *out;
@@ -504,7 +481,6 @@ static void closing_leaves_a_capture_alone(struct scene *scene) {
 
 /* While a stream is captured nobody can ask it whether its work is over. */
 static void a_release_outlasts_a_capture(struct scene *scene) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)scene->stream, &in, &err));
@@ -521,7 +497,6 @@ static void a_release_outlasts_a_capture(struct scene *scene) {
 /* --- the caller's current context ------------------------------------------------------------ */
 
 static void use_everything(struct scene *scene) {
-    sb_error err;
     const int64_t shape[] = {1001};
     double sum;
     const void *in;
@@ -611,7 +586,6 @@ TEST(a_thread_with_another_context_keeps_it) {
 
 TEST(a_stream_of_another_context_is_refused) {
     struct scene scene;
-    sb_error err;
     const void *in;
     sb__cu_stream stream = NULL;
     sb__cu_context popped;

@@ -81,7 +81,6 @@ static const struct row {
 /* Head at the device. */
 static sb_blob *make(struct stage *stage, const struct row *row, int64_t count,
                      long double exact[2]) {
-    sb_error err;
     sb_blob *blob;
     float *x;
     void *out;
@@ -110,7 +109,6 @@ TEST(sums_of_floats_are_near_and_finite) {
     stage_open(&stage, NULL);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
         for (int c = 0; c < 4 && rows[r].counts[c]; c++) {
-            sb_error err;
             long double exact[2];
             double sum;
             int64_t count = rows[r].counts[c];
@@ -126,7 +124,6 @@ TEST(sums_of_floats_are_near_and_finite) {
 
 TEST(what_is_no_number_stays_none) {
     struct stage stage;
-    sb_error err;
     const int64_t shape[] = {1000};
     sb_blob *blob;
     float *x;

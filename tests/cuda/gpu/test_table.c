@@ -167,7 +167,6 @@ static void do_move(struct run *run, const struct move *move) {
     struct plan plan = table_plan(&run->state, move->call);
     struct loan *loan = plan.adopts ? lend(run, move) : NULL;
     struct copies before = copies_so_far(run->stage->context);
-    sb_error err;
     void *out = NULL;
     assert_status(plan.status, make_call(run, move, loan, &out, &err));
     struct copies since = copies_since(run->stage->context, &before);

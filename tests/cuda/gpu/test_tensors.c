@@ -8,14 +8,12 @@
 #define BYTES (COUNT * sizeof(float))
 
 static sb_blob *blob_make(sb_context *context) {
-    sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){COUNT}, 1, &blob, &err));
     return blob;
 }
 
 static sb_blob *blob_filled(sb_context *context, int value) {
-    sb_error err;
     void *data;
     sb_blob *blob = blob_make(context);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
@@ -25,7 +23,6 @@ static sb_blob *blob_filled(sb_context *context, int value) {
 
 static sb_dl_managed_versioned *exported(const sb_blob *blob, int32_t side) {
     sb_dl_managed_versioned *tensor;
-    sb_error err;
     assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensor, &err));
     return tensor;
 }
@@ -67,7 +64,6 @@ TEST(ordinary_memory_is_the_hosts) {
 /* Blob and context end first; the bytes stay until the deleter. */
 TEST(a_tensor_keeps_device_memory) {
     struct stage stage;
-    sb_error err;
     void *data;
     stage_open(&stage, NULL);
     sb_blob *blob = blob_filled(stage.context, 0x33);
@@ -120,7 +116,6 @@ static void foreign_make(struct foreign *foreign, void *data, int32_t type) {
 TEST(anothers_device_memory_is_used_in_place) {
     struct stage stage;
     struct foreign foreign;
-    sb_error err;
     sb_blob *blob;
     const void *in;
     void *out;
@@ -146,7 +141,6 @@ TEST(anothers_device_memory_is_used_in_place) {
 TEST(page_locked_memory_of_others_is_the_hosts) {
     struct stage stage;
     struct foreign foreign;
-    sb_error err;
     sb_blob *blob;
     stage_open(&stage, NULL);
     sb_blob *lender = blob_filled(stage.context, 0x29);
@@ -167,7 +161,6 @@ TEST(page_locked_memory_of_others_is_the_hosts) {
 TEST(what_is_not_on_the_device_is_refused) {
     struct stage stage;
     struct foreign foreign;
-    sb_error err;
     sb_blob *blob = NULL;
     static float host[COUNT];
     stage_open(&stage, NULL);

@@ -111,7 +111,6 @@ TEST(threads_with_blobs_and_streams_of_their_own) {
     struct stage stage;
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
-    sb_error err;
     stage_open(&stage, NULL);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.context = stage.context, .number = i + 1};

@@ -1,6 +1,5 @@
 /* The rows of the conformance table on a driver, or on the stand-ins. */
 static void prepare(void *device) {
-    sb_error err;
     assert_ok(sb__cuda_backend.prepare_arithmetic(device, &err));
 }
 

@@ -36,13 +36,6 @@ void stage_stream_destroy(struct stage *stage, CUstream stream) {
     assert_int_equal(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-sb_mem *data_of(sb_blob *blob) {
-    sb_error err;
-    sb_mem *mem;
-    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
-    return mem;
-}
-
 sb_mem *host_mem(sb_context *context, size_t bytes) {
     sb_error err;
     sb_mem *mem;

@@ -3,6 +3,7 @@
 #ifndef SB_TESTS_STANDIN_FIXTURE_H
 #define SB_TESTS_STANDIN_FIXTURE_H
 
+#include "blobs.h"
 #include "rig.h"
 #include "standin.h"
 #include "table.h"
@@ -26,7 +27,6 @@ CUstream stage_stream(struct stage *stage, unsigned int flags);
 void stage_stream_destroy(struct stage *stage, CUstream stream);
 
 /* The memory of a blob's data; lives as long as the blob. */
-sb_mem *data_of(sb_blob *blob);
 
 /* Written on the host, and nowhere else. */
 sb_mem *host_mem(sb_context *context, size_t bytes);

@@ -41,7 +41,6 @@ struct scene {
 };
 
 static void host_data(struct scene *scene) {
-    sb_error err;
     float *out;
     assert_ok(sb_blob_overwrite_cpu_f32(scene->blob, SB_DATA, &out, &err));
     for (int i = 0; i < COUNT; i++)
@@ -50,7 +49,6 @@ static void host_data(struct scene *scene) {
 
 /* Data and diff are on the device, and nobody has a pointer to them. */
 static void device_current(struct scene *scene) {
-    sb_error err;
     float *out;
     host_data(scene);
     assert_ok(sb_blob_overwrite_cpu_f32(scene->blob, SB_DIFF, &out, &err));
@@ -68,7 +66,6 @@ static void device_current(struct scene *scene) {
 
 /* The same, and the application has pointers to both. */
 static void let_out(struct scene *scene) {
-    sb_error err;
     void *out;
     device_current(scene);
     assert_ok(sb_blob_mutable_gpu(scene->blob, SB_DATA, &out, &err));
@@ -76,41 +73,34 @@ static void let_out(struct scene *scene) {
 }
 
 static void update(struct scene *scene) {
-    sb_error err;
     assert_ok(sb_blob_update(scene->blob, &err));
 }
 
 static void scale(struct scene *scene) {
-    sb_error err;
     assert_ok(sb_blob_scale(scene->blob, SB_DATA, 0.5, &err));
 }
 
 static void update_on(struct scene *scene) {
-    sb_error err;
     assert_ok(sb_blob_update_on(scene->blob, (sb_stream)scene->stream, &err));
 }
 
 static void asum(struct scene *scene) {
-    sb_error err;
     double sum;
     assert_ok(sb_blob_asum(scene->blob, SB_DATA, &sum, &err));
     assert_float_equal(sum, COUNT * 0.75, 1e-6);
 }
 
 static void read_device(struct scene *scene) {
-    sb_error err;
     const void *in;
     assert_ok(sb_blob_gpu(scene->blob, SB_DATA, &in, &err));
 }
 
 static void write_device(struct scene *scene) {
-    sb_error err;
     void *out;
     assert_ok(sb_blob_mutable_gpu(scene->blob, SB_DATA, &out, &err));
 }
 
 static void read_host(struct scene *scene) {
-    sb_error err;
     const float *in;
     assert_ok(sb_blob_cpu_f32(scene->blob, SB_DATA, &in, &err));
 }
@@ -121,7 +111,6 @@ static void updated(struct scene *scene) {
 }
 
 static void updated_on(struct scene *scene) {
-    sb_error err;
     device_current(scene);
     assert_ok(sb_blob_update_on(scene->blob, (sb_stream)scene->stream, &err));
     assert_ok(sb_blob_update_on(scene->blob, (sb_stream)scene->stream, &err));
@@ -156,7 +145,6 @@ static const struct row {
 
 static void open_scene(struct scene *scene) {
     const int64_t shape[] = {COUNT};
-    sb_error err;
     stage_open(&scene->stage, 0);
     scene->stream = stage_stream(&scene->stage, CU_STREAM_NON_BLOCKING);
     assert_ok(sb_blob_create_shaped(scene->stage.rig.context, SB_DTYPE_F32, shape, 1, &scene->blob,
@@ -199,7 +187,6 @@ TEST(each_operation_costs_so_many_calls) {
 }
 
 static sb_mem *written_on_host(struct stage *stage, size_t bytes, void **out) {
-    sb_error err;
     sb_mem *mem;
     assert_ok(sb_mem_create(stage->rig.context, bytes, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, out, &err));
@@ -209,7 +196,6 @@ static sb_mem *written_on_host(struct stage *stage, size_t bytes, void **out) {
 TEST(small_blobs_share_page_locked_memory) {
     enum { BLOBS = 1000, AT_MOST = 8 };
     struct stage stage;
-    sb_error err;
     sb_mem *mems[BLOBS];
     void *out;
     stage_open(&stage, 0);

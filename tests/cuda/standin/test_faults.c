@@ -111,7 +111,6 @@ static const struct operation {
 /* --- a trial --------------------------------------------------------------------------------- */
 
 static void open_setting(struct setting *s, const struct operation *o) {
-    sb_error err;
     const int64_t shape[] = {COUNT};
     void *out;
     stage_open(&s->stage, SB_CONTEXT_NO_HOST_CACHE);
@@ -163,7 +162,6 @@ static const char *const mode_names[] = {"now", "late", "for good", "in passing"
 
 static void check(struct setting *s, const struct operation *o, enum standin_mode mode,
                   const char *fired, bool wrote, sb_status st, const sb_error *story) {
-    sb_error err;
     bool lost = sb_context_device_status(s->stage.rig.context) == SB_ERR_DEVICE_LOST;
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE &&
         st != SB_ERR_DEVICE_LOST && st != SB_ERR_NO_DEVICE)
@@ -197,7 +195,6 @@ static int64_t trials;
 static bool trial(const struct operation *o, enum standin_mode mode, unsigned int code,
                   int64_t nth) {
     struct setting s;
-    sb_error err;
     standin_forgive();
     open_setting(&s, o);
     standin_fail(NULL, nth, mode, code);
@@ -438,7 +435,6 @@ static bool is_mode_back(void) {
 static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
                              int64_t nth, enum standin_mode mode, unsigned int error,
                              const char **fired) {
-    sb_error err;
     standin_fail(function, nth, mode, error);
     support_poison_error(&err);
     sb_status st = slot->run(b, &err);
@@ -468,7 +464,6 @@ static void fail_below_cublas(struct bench *b, const struct slot *slot, unsigned
 
 /* False when there was no nth call. */
 static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
-    sb_error err;
     const char *fired;
     sb_status st = run_failing(b, slot, slot->only, nth, STANDIN_NOW, error, &fired);
     if (!*fired)
@@ -494,7 +489,6 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
 
 TEST(each_slot_tells_each_error) {
     struct bench b = {.out = NULL};
-    sb_error err;
     const sb_backend *slot = &sb__cuda_backend;
     standin_forgive();
     assert_ok(slot->open(slot->user, 0, &b.device, &err));
@@ -546,7 +540,6 @@ TEST(opening_tells_each_call) {
                  {888, "an unknown error (no description)"}};
     char said[120];
     sb_context *context;
-    sb_error err;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
             (void)snprintf(said, sizeof said, "cuda:0: %s: %s", calls[i].said, codes[k].said);
@@ -584,7 +577,6 @@ static const struct preparing {
 static void fail_preparing(const char *function, int64_t nth, enum standin_mode mode,
                            unsigned int error, sb_status wanted) {
     const sb_backend *slot = &sb__cuda_backend;
-    sb_error err;
     void *device;
     standin_heal();
     assert_ok(slot->open(slot->user, 0, &device, &err));

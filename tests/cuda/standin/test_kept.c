@@ -29,7 +29,6 @@ static const char *name_of(size_t i) {
 }
 
 static uint64_t leaked_bytes(void) {
-    sb_error err;
     sb_stats stats = SB_STATS_INIT;
     assert_ok(sb_context_stats(NULL, &stats, &err));
     return stats.leaked_bytes;
@@ -37,7 +36,6 @@ static uint64_t leaked_bytes(void) {
 
 /* On the device, and nobody has a pointer. */
 static sb_mem *mem_inside(sb_context *context, size_t bytes) {
-    sb_error err;
     sb_mem *mem = host_mem(context, bytes);
     assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
@@ -79,7 +77,6 @@ static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
 /* --- what gives back what was kept ------------------------------------------------------------ */
 
 static void synchronize(sb_context *context) {
-    sb_error err;
     assert_ok(sb_context_synchronize(context, &err));
 }
 
@@ -88,14 +85,12 @@ static void release_another(sb_context *context) {
 }
 
 static void free_another(sb_context *context) {
-    sb_error err;
     void *ptr;
     assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
     sb__device_free(context, ptr, BYTES);
 }
 
 static void lack_memory(sb_context *context) {
-    sb_error err;
     void *ptr;
     standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
     assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
@@ -143,7 +138,6 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
 /* Of a sum, which the core does not know. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
-    sb_error err;
     double sum;
     sb_blob *blob;
     standin_set(STANDIN_POOLS, pools);
@@ -187,7 +181,6 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
         const size_t function = i / 2;
         struct stage stage;
-        sb_error err;
         stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
         sb_mem *mem = host_mem(stage.rig.context, sizes[i % 2]);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
@@ -219,7 +212,6 @@ TEST(what_a_context_could_never_give_back_counts_as_leaked) {
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
         const size_t function = i / 2;
         struct stage stage;
-        sb_error err;
         sb_context *context;
         standin_heal();
         standin_set(STANDIN_POOLS, i % 2);
@@ -250,7 +242,6 @@ TEST(what_goes_with_its_context_is_not_leaked) {
     static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct stage stage;
-        sb_error err;
         sb_context *context;
         standin_heal();
         stage_open(&stage, 0);
@@ -271,7 +262,6 @@ TEST(what_goes_with_its_context_is_not_leaked) {
    has lost nothing. */
 TEST(what_another_stream_may_use_cannot_be_kept) {
     struct stage stage;
-    sb_error err;
     void *ptr;
     int how = -1;
     standin_heal();
@@ -301,7 +291,6 @@ TEST(what_another_stream_may_use_cannot_be_kept) {
 TEST(a_pool_goes_without_a_visit) {
     standin_heal();
     struct stage stage;
-    sb_error err;
     sb_context *context;
     stage_open(&stage, 0);
     assert_ok(cuda_context("cuda:0", &context, &err));

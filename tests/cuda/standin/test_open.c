@@ -46,7 +46,6 @@ static void told(const sb_error *err, int32_t code, const char *words) {
 }
 
 static void refused(const char *device, sb_status status, int32_t code, const char *words) {
-    sb_error err;
     need(open_context(device, &err) == status);
     told(&err, code, words);
 }
@@ -91,7 +90,6 @@ static void fewer_devices(void) {
 
 /* Memory works, arithmetic says what to do. */
 static void no_arithmetic(const char *words) {
-    sb_error err;
     const int64_t shape[] = {3};
     float *x;
     double sum = -1;
@@ -122,7 +120,6 @@ static void another_cublas(void) {
 }
 
 static void arithmetic_works(void) {
-    sb_error err;
     const int64_t shape[] = {3};
     float *x;
     double sum;
@@ -141,7 +138,6 @@ static void arithmetic_works(void) {
 
 static void refuse_over(sb_comm *other, void *words) {
     sb_comm *comm = NULL;
-    sb_error err;
     support_poison_error(&err);
     expect_status(SB_ERR_UNSUPPORTED, sb_nccl_comm_create_over(context, other, 0, &comm, &err));
     expect(strstr(err.message, words) && err.offset == -1 && !comm);
@@ -150,7 +146,6 @@ static void refuse_over(sb_comm *other, void *words) {
 static void no_communicator(const char *words) {
     unsigned char id[SB_NCCL_ID_BYTES];
     sb_comm *comm = NULL;
-    sb_error err;
     need(open_context("cuda:0", &err) == SB_OK);
     need(sb_nccl_id_create(id, &err) == SB_ERR_UNSUPPORTED);
     told(&err, 0, words);
@@ -174,7 +169,6 @@ static void another_nccl(void) {
 static void nccl_works(void) {
     double value = 3;
     sb_comm *comm = NULL;
-    sb_error err;
     need(open_context("cuda:0", &err) == SB_OK);
     need(sb_nccl_comm_create_all(&context, 1, 0, &comm, &err) == SB_OK);
     need(sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err) == SB_OK);
@@ -207,7 +201,6 @@ static void what_is_loaded_is_too_new(void) {
 }
 
 static void asleep_until_asked(void) {
-    sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     need(sb_context_create(&options, &context, &err) == SB_OK);
     sb_context_release(context);
@@ -220,7 +213,6 @@ static void asleep_until_asked(void) {
 /* --- ends and forks -------------------------------------------------------------------------- */
 
 static void make_pending(void) {
-    sb_error err;
     sb_stream stream;
     void *out;
     need(open_context("cuda:0", &err) == SB_OK);
@@ -259,7 +251,6 @@ static void release_in_a_destructor(void) {
 }
 
 static void a_forked_child_is_told(void) {
-    sb_error err;
     const void *in;
     void *device = NULL;
     make_pending();

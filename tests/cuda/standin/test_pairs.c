@@ -140,7 +140,6 @@ static const struct operation {
 
 /* On the device, and nobody has a pointer. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
-    sb_error err;
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_ok(sb_context_forget_stream(context, (sb_stream)stream, &err));
@@ -148,7 +147,6 @@ static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
 
 static void open_scene(struct scene *s) {
     const int64_t shape[] = {COUNT};
-    sb_error err;
     void *out;
     stage_open(&s->stage, SB_CONTEXT_NO_HOST_CACHE);
     sb_context *context = s->stage.rig.context;
@@ -192,7 +190,6 @@ static bool is_callers_state(const struct scene *s) {
 }
 
 static uint64_t counted_bytes(const struct scene *s) {
-    sb_error err;
     sb_stats one = SB_STATS_INIT, other = SB_STATS_INIT;
     assert_ok(sb_context_stats(s->stage.rig.context, &one, &err));
     if (s->other)
@@ -205,7 +202,6 @@ static int64_t trials;
 /* Fails the call `first`, and the call `second` after it. Returns how many calls failed. */
 static int trial(const struct operation *o, unsigned int code, int64_t first, int64_t second) {
     struct scene s;
-    sb_error err;
     const char *fired;
     if (o->run == prepare)
         standin_heal(); /* nothing is loaded */

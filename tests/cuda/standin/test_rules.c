@@ -16,7 +16,6 @@
 #define BLAS_NOT_SUPPORTED 15 /* CUBLAS_STATUS_NOT_SUPPORTED */
 
 static sb_mem *mem_on_host(struct stage *stage, int fill) {
-    sb_error err;
     sb_mem *mem;
     void *out;
     assert_ok(sb_mem_create(stage->rig.context, BYTES, &mem, &err));
@@ -26,7 +25,6 @@ static sb_mem *mem_on_host(struct stage *stage, int fill) {
 }
 
 static void host_holds(const sb_mem *mem, int fill) {
-    sb_error err;
     const void *in;
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, fill));
@@ -37,7 +35,6 @@ static void host_holds(const sb_mem *mem, int fill) {
 enum step { GPU, CPU, MUTABLE_GPU, MUTABLE_CPU };
 
 static void step(sb_mem *mem, enum step s) {
-    sb_error err;
     const void *in;
     void *out;
     if (s == GPU)
@@ -87,7 +84,6 @@ TEST(the_current_context_is_not_pushed) {
 
 TEST(events_are_used_again) {
     struct stage stage;
-    sb_error err;
     stage_open(&stage, 0);
     CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     sb_mem *mem = mem_on_host(&stage, 7);
@@ -115,7 +111,6 @@ TEST(events_are_used_again) {
 /* --- the application's state ----------------------------------------------------------------- */
 
 static void use_everything(struct stage *stage, CUstream stream) {
-    sb_error err;
     const int64_t shape[] = {1000};
     double sum;
     float *out;
@@ -182,7 +177,6 @@ TEST(a_capture_elsewhere_goes_on) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
     for (int i = 0; i < 2; i++) {
         struct stage stage;
-        sb_error err;
         const void *in;
         stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
         CUstream captured = stage_stream(&stage, flags[i]);
@@ -206,7 +200,6 @@ TEST(a_capture_elsewhere_goes_on) {
 /* It was a user before; an event recorded on it now would join the graph. */
 TEST(a_known_stream_may_be_captured) {
     struct stage stage;
-    sb_error err;
     const void *in;
     void *out;
     stage_open(&stage, 0);
@@ -233,7 +226,6 @@ TEST(a_known_stream_may_be_captured) {
    another device, whose context of the driver comes and goes. */
 TEST(closing_leaves_a_capture_alone) {
     struct stage stage;
-    sb_error err;
     sb_context *other;
     double sum;
     sb_blob *blob;
@@ -265,7 +257,6 @@ TEST(contexts_of_a_device_share_a_handle) {
     for (int i = 0; i < 3; i++) {
         struct stage stage;
         sb_context *other;
-        sb_error err;
         const int64_t launches = standin_calls("cuLaunchKernel");
         stage_open(&stage, 0);
         CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
@@ -305,7 +296,6 @@ TEST(a_pool_is_our_own) {
 }
 
 static sb_mem *mem_of(sb_context *context, size_t bytes) {
-    sb_error err;
     sb_mem *mem;
     void *out;
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
@@ -326,7 +316,6 @@ static size_t kept_bytes(void) {
  */
 TEST(a_wait_keeps_what_is_free) {
     struct stage stage;
-    sb_error err;
     stage_open(&stage, 0);
     size_t kept = kept_bytes();
     sb_mem *used = mem_on_device(&stage, (size_t)300 << 20), *freed = mem_on_device(&stage, BYTES);
@@ -354,7 +343,6 @@ static bool opens_later(void *user) {
 TEST(short_memory_is_asked_of_the_pool) {
     int asked = 0;
     struct stage stage;
-    sb_error err;
     sb_mem *large;
     void *out;
     stage_open(&stage, 0);
@@ -388,7 +376,6 @@ static void launch(struct stage *stage, CUstream stream, void (*kernel)(void *us
 
 TEST(closing_waits_for_queued_work) {
     struct stage stage;
-    sb_error err;
     sb_context *context;
     sb_stream own;
     int ran = 0;
@@ -413,7 +400,6 @@ static void read_memory(void *user) {
 
 /* Memory of the device that a kernel on the stream will read. */
 static sb_mem *mem_in_use(struct stage *stage, CUstream stream, struct reader *reader) {
-    sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(stage, 7);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
@@ -427,7 +413,6 @@ static sb_mem *mem_in_use(struct stage *stage, CUstream stream, struct reader *r
 TEST(a_free_comes_after_its_users) {
     for (int pools = 0; pools < 2; pools++) {
         struct stage stage;
-        sb_error err;
         struct reader reader;
         standin_set(STANDIN_POOLS, pools);
         stage_open(&stage, 0);
@@ -444,7 +429,6 @@ TEST(a_free_comes_after_its_users) {
 /* --- memory is short ------------------------------------------------------------------------- */
 
 static sb_blob *blob_on_device(sb_context *context, int count, float value) {
-    sb_error err;
     sb_blob *blob;
     float *x;
     const void *in;
@@ -457,7 +441,6 @@ static sb_blob *blob_on_device(sb_context *context, int count, float value) {
 }
 
 static void assert_update_fails(struct stage *stage, sb_blob *blob) {
-    sb_error err;
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
     assert_int_equal(sb_context_device_status(stage->rig.context), SB_OK);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
@@ -466,7 +449,6 @@ static void assert_update_fails(struct stage *stage, sb_blob *blob) {
 /* Kernels are loaded at their first launch. */
 TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
     struct stage stage;
-    sb_error err;
     const void *in;
     const float *x;
     double sum;
@@ -502,7 +484,6 @@ TEST(arithmetic_without_a_compiler_is_unsupported) {
         CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
         CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_NO_BINARY_FOR_GPU};
     struct stage stage;
-    sb_error err;
     double sum;
     standin_heal(); /* no handle of an earlier test's */
     stage_open(&stage, 0);
@@ -536,7 +517,6 @@ TEST(arithmetic_that_queued_nothing_loses_nothing) {
         {"cuStreamIsCapturing", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, SB_ERR_UNSUPPORTED},
     };
     struct stage stage;
-    sb_error err;
     const float *x;
     int64_t failures = 0;
     stage_open(&stage, 0);
@@ -593,7 +573,6 @@ TEST(a_passing_failure_before_a_wait_loses_nothing) {
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
         for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
             struct stage stage;
-            sb_error err;
             sb_stream own;
             void *out;
             stage_open(&stage, 0);
@@ -621,7 +600,6 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
     for (int i = 0; i < 2; i++) {
         struct stage stage;
-        sb_error err;
         double sum;
         standin_heal();
         stage_open(&stage, 0);
@@ -657,7 +635,6 @@ struct pair {
 };
 
 static void open_pair(struct pair *pair) {
-    sb_error err;
     stage_open(&pair->stage, SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(cuda_context("cuda:0", &pair->other, &err));
     assert_ok(cuda_context("cuda:1", &pair->elsewhere, &err));
@@ -690,7 +667,6 @@ static sb_status use(sb_context *context, size_t bytes, sb_error *err) {
 
 TEST(short_memory_is_asked_of_other_contexts) {
     struct pair pair;
-    sb_error err;
     open_pair(&pair);
     assert_ok(use(pair.stage.rig.context, 2 * BYTES, &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, use(pair.stage.rig.context, 3 * BYTES, &err));
@@ -702,7 +678,6 @@ TEST(short_memory_is_asked_of_other_contexts) {
 TEST(short_memory_for_kernels_is_asked_of_other_contexts) {
     for (int says_so = 1; says_so >= 0; says_so--) {
         struct pair pair;
-        sb_error err;
         standin_heal(); /* nothing is loaded */
         open_pair(&pair);
         sb_mem *freed[16];
@@ -723,7 +698,6 @@ TEST(short_memory_for_kernels_is_asked_of_other_contexts) {
 static void *come_and_go(void *user) {
     int rounds = 0;
     for (bool fine = true; fine && rounds < 100; rounds++) {
-        sb_error err;
         sb_context *context;
         fine = cuda_context("cuda:0", &context, &err) == SB_OK;
         for (size_t n = 1; fine && n <= 8; n++) {
@@ -775,7 +749,6 @@ static void *add_up(void *user) {
 TEST(a_sum_holds_up_no_arithmetic) {
     struct stage stage;
     struct gate gate = {.end = time(NULL) + 20};
-    sb_error err;
     sb_context *other;
     sb_stream own;
     pthread_t thread;
@@ -816,7 +789,6 @@ static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
 TEST(short_memory_waits_for_no_other_context) {
     struct pair pair;
     struct gate gate = {.end = time(NULL) + 20};
-    sb_error err;
     open_pair(&pair);
     assert_ok(sb_context_synchronize(pair.other, &err));
     assert_int_equal(
@@ -846,7 +818,6 @@ TEST(the_drivers_word_on_a_stream_is_handed_on) {
     CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     sb_mem *mem = mem_on_host(&stage, 7);
     for (int i = 0; i < 2; i++) {
-        sb_error err;
         const void *in;
         standin_fail("cuStreamGetCtx", 1, STANDIN_NOW, rows[i].code);
         assert_status(rows[i].status, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
@@ -861,7 +832,6 @@ TEST(the_drivers_word_on_a_stream_is_handed_on) {
  */
 TEST(waits_block_where_the_application_wants_it) {
     struct stage stage;
-    sb_error err;
     assert_int_equal(cuInit(0), CUDA_SUCCESS);
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     stage_open(&stage, 0);
@@ -893,7 +863,6 @@ static void write_memory(void *user) {
 
 TEST(work_comes_after_per_thread_streams) {
     struct stage stage;
-    sb_error err;
     void *out;
     stage_open(&stage, 0);
     sb_mem *mem = mem_on_host(&stage, 7);
@@ -907,7 +876,6 @@ TEST(work_comes_after_per_thread_streams) {
 
 /* Its bytes are on the device, and nobody has a pointer to them or has named a stream. */
 static void push(struct stage *stage, sb_mem *mem, float *host, float value) {
-    sb_error err;
     CUstream stream = stage_stream(stage, CU_STREAM_NON_BLOCKING);
     for (size_t i = 0; i < BYTES / sizeof value; i++)
         host[i] = value;
@@ -926,7 +894,6 @@ static void write_per_thread(struct stage *stage, struct writer *writer, void *p
 TEST(an_update_comes_after_per_thread_streams) {
     for (int which = 1; which <= 3; which++) {
         struct stage stage;
-        sb_error err;
         struct writer writers[2] = {{0, 0x3F}, {0, 0x3F}};
         float *host, written;
         const float *x;
@@ -963,7 +930,6 @@ TEST(an_update_comes_after_per_thread_streams) {
 TEST(a_free_comes_after_per_thread_streams) {
     for (size_t captures = 0; captures < 2; captures++) {
         struct stage stage;
-        sb_error err;
         const void *in;
         stage_open(&stage, 0);
         CUstream captured = stage_stream(&stage, CU_STREAM_DEFAULT);
@@ -991,7 +957,6 @@ TEST(a_free_comes_after_per_thread_streams) {
 
 /* Every call that would use it. */
 static void assert_all_refused(struct stage *stage, sb_blob *blob, sb_stream own) {
-    sb_error err;
     double sum;
     void *out;
     const void *in;
@@ -1031,7 +996,6 @@ static void free_both(struct stage *stage, sb_mem *let_out, sb_mem *pushed) {
 TEST(our_own_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         struct stage stage;
-        sb_error err;
         sb_stream own;
         void *host;
         const float *x;
@@ -1070,7 +1034,6 @@ TEST(our_own_stream_may_be_captured) {
 TEST(what_a_capture_kept_is_free_for_all_after_one_wait) {
     struct stage stage;
     sb_stats stats = SB_STATS_INIT;
-    sb_error err;
     sb_stream own;
     sb_context *other;
     sb_mem *wanted;
@@ -1111,7 +1074,6 @@ TEST(short_memory_ends_no_capture_of_another_context) {
                                          "cuMemPoolTrimTo", "cuStreamQuery"};
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         struct pair pair;
-        sb_error err;
         sb_stream own;
         open_pair(&pair);
         assert_ok(sb_context_stream(pair.other, &own, &err));
@@ -1131,7 +1093,6 @@ TEST(short_memory_ends_no_capture_of_another_context) {
 TEST(memory_goes_after_a_wait_that_succeeds) {
     for (int pools = 0; pools < 2; pools++) {
         struct stage stage;
-        sb_error err;
         struct reader reader;
         standin_set(STANDIN_POOLS, pools);
         stage_open(&stage, 0);
@@ -1154,7 +1115,6 @@ TEST(memory_goes_after_a_wait_that_succeeds) {
 /* Without pools, where a free waits. */
 TEST(a_wait_that_fails_once_keeps_no_memory) {
     struct stage stage;
-    sb_error err;
     standin_set(STANDIN_POOLS, 0);
     stage_open(&stage, 0);
     sb_mem *mem = mem_on_device(&stage, BYTES);
@@ -1170,7 +1130,6 @@ TEST(a_wait_that_fails_once_keeps_no_memory) {
 /* What a sum downloads to, on the host: LeakSanitizer sees what is lost. */
 TEST(a_sum_that_was_not_waited_for_loses_no_memory) {
     struct stage stage;
-    sb_error err;
     double sum;
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 1000, 1);
@@ -1195,7 +1154,6 @@ TEST(a_sum_that_was_not_waited_for_loses_no_memory) {
 }
 
 static void refuses_memory(sb_mem *mem, CUdeviceptr ptr, size_t bytes, const char *words) {
-    sb_error err;
     assert_status(SB_ERR_WRONG_DEVICE,
                   sb_mem_set_gpu(mem, (void *)(uintptr_t)ptr, bytes, 0, NULL, NULL, &err));
     assert_non_null(strstr(err.message, words));
@@ -1229,7 +1187,6 @@ TEST(memory_of_another_context_is_refused) {
 TEST(what_is_another_devices_is_refused) {
     struct stage stage;
     struct rig other;
-    sb_error err;
     const void *in;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "cuda:1";
@@ -1256,7 +1213,6 @@ TEST(what_is_another_devices_is_refused) {
 TEST(blobs_are_copied_between_devices) {
     struct stage stage;
     struct rig other;
-    sb_error err;
     const int64_t shape[] = {1000};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_blob *a, *b;
@@ -1288,7 +1244,6 @@ TEST(blobs_are_copied_between_devices) {
 /* cuBLAS may say the same of both. */
 TEST(a_loss_is_told_from_short_memory) {
     struct stage stage;
-    sb_error err;
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
     assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
@@ -1302,7 +1257,6 @@ TEST(a_loss_is_told_from_short_memory) {
 
 TEST(a_loss_during_a_sum_is_told) {
     struct stage stage;
-    sb_error err;
     double sum;
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
@@ -1318,7 +1272,6 @@ TEST(a_loss_during_a_sum_is_told) {
 
 TEST(a_loss_leaves_current_host_bytes) {
     struct stage stage;
-    sb_error err;
     const void *in;
     void *out;
     stage_open(&stage, 0);

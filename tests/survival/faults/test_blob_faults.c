@@ -150,10 +150,9 @@ static bool wants_large_source(enum op op) {
 }
 
 static void world_open(struct world *w, const struct given *given, enum op op) {
-    sb_error err;
     memset(w, 0, sizeof *w);
-    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
-    rig_open(&w->other, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
+    rig_open_on(&w->other, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
     sb_context *context = w->rig.context;
     if (given->touched)
         w->blobs[TARGET] = make_blob(context, COUNT, given->data_head, given->diff_head, 1);
@@ -507,7 +506,6 @@ static bool is_lost(struct world *w) {
 static bool run_trial(const struct trial *t, const struct seen *after) {
     struct world w;
     struct seen before, now;
-    sb_error err;
     sb_mem *handles[2] = {NULL, NULL};
     world_open(&w, &t->given, t->op);
     if (t->given.touched) {
@@ -657,16 +655,13 @@ TEST(a_failed_push_is_told_by_the_call_that_meets_it) {
 
 /* --- lent memory that goes back -------------------------------------------------------------- */
 
-TEST(a_failed_push_is_told_before_lent_memory_goes_back) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_failed_push_is_told_before_lent_memory_goes_back) {
     void *user = NULL;
-    rig_open(&rig, "sim:0", 0);
     struct lent lent = lend_host(BYTES, 0x40);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_stream stream = rig_stream(&rig);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_stream stream = rig_stream(f);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    device_fail(rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    device_fail(f->context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
     assert_status(SB_ERR_DEVICE_FAILURE,
                   sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
@@ -677,34 +672,29 @@ TEST(a_failed_push_is_told_before_lent_memory_goes_back) {
     sb_blob_destroy(blob);
     assert_int_equal(lent.deleted, 0);
     lent_free(&lent);
-    rig_end_stream(&rig, stream);
-    rig_close(&rig);
+    rig_end_stream(f, stream);
 }
 
 /* Nobody can tell whether the device has read them: they are not the lender's before it says so. */
-TEST(what_a_lost_device_may_still_read_does_not_go_back) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     void *user = NULL;
-    rig_open(&rig, "sim:0", 0);
     struct lent lent = lend_host(BYTES, 0x40);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_stream stream = rig_stream(&rig);
-    rig_schedule(&rig, SB_SIM_LAZY, 1);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_stream stream = rig_stream(f);
+    rig_schedule(f, SB_SIM_LAZY, 1);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
-    device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
+    device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_null(user);
     assert_int_equal(lent.deleted, 0);
     sb_blob_destroy(blob);
-    ignore(sb_context_forget_stream(rig.context, stream, NULL));
-    ignore(sb_sim_stream_destroy(rig.context, stream, NULL));
-    sb_context_trim(rig.context);
+    ignore(sb_context_forget_stream(f->context, stream, NULL));
+    ignore(sb_sim_stream_destroy(f->context, stream, NULL));
+    sb_context_trim(f->context);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
-    rig_close(&rig);
 }
 
 /* --- making a blob ------------------------------------------------------------------------- */
@@ -720,16 +710,13 @@ static sb_status make(int way, sb_context *context, sb_blob **out, sb_error *err
     }
 }
 
-TEST(creation_under_failing_allocations) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, creation_under_failing_allocations) {
     for (int way = 0; way < 3; way++)
         for (int64_t n = 1;; n++) {
             sb_blob *blob = NULL;
-            struct armed armed = fault_arm(&rig, FAULT_ALLOC, n);
+            struct armed armed = fault_arm(f, FAULT_ALLOC, n);
             support_poison_error(&err);
-            sb_status status = make(way, rig.context, &blob, &err);
+            sb_status status = make(way, f->context, &blob, &err);
             bool fired = fault_disarm(&armed);
             support_check_status(fired ? SB_ERR_OUT_OF_MEMORY : SB_OK, status, &err, "creation",
                                  __FILE__, __LINE__);
@@ -738,5 +725,4 @@ TEST(creation_under_failing_allocations) {
             if (!fired)
                 break;
         }
-    rig_close(&rig);
 }

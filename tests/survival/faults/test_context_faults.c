@@ -11,9 +11,8 @@ struct queued {
 
 /* A push is queued on a stream of the caller's. */
 static void queued_open(struct queued *q) {
-    sb_error err;
     void *out;
-    rig_open(&q->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&q->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_sim_stream_create(q->rig.context, &q->stream, &err));
     assert_ok(sb_mem_create(q->rig.context, 64, &q->mem, &err));
     assert_ok(sb_mem_overwrite_cpu(q->mem, &out, &err));
@@ -64,7 +63,6 @@ static int64_t waits_of(enum call call) {
 
 static bool try_call(enum call call, enum fault fault, int64_t nth) {
     struct queued q;
-    sb_error err;
     const void *in;
     queued_open(&q);
     struct armed armed = fault_arm(&q.rig, fault, nth);
@@ -105,9 +103,8 @@ TEST(every_call_survives_every_fault) {
 /* The failure belongs to the memory, whose head goes back, and not to who waited first. */
 TEST(a_failed_push_is_still_told_after_the_stream_is_forgotten) {
     struct queued q;
-    sb_error err;
     const void *in;
-    rig_open(&q.rig, "sim:0", 0);
+    rig_open(&q.rig);
     assert_ok(sb_sim_stream_create(q.rig.context, &q.stream, &err));
     assert_ok(sb_mem_create(q.rig.context, 64, &q.mem, &err));
     assert_ok(sb_mem_cpu(q.mem, &in, &err));
@@ -119,16 +116,13 @@ TEST(a_failed_push_is_still_told_after_the_stream_is_forgotten) {
     queued_close(&q);
 }
 
-TEST(a_lost_context_still_serves_the_host) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_lost_context_still_serves_the_host) {
     sb_blob *blob;
     float *x;
     double sum = -1;
-    rig_open(&rig, "sim:0", 0);
-    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_int_not_equal(sb_context_synchronize(rig.context, NULL), SB_OK);
-    assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
+    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_int_not_equal(sb_context_synchronize(f->context, NULL), SB_OK);
+    assert_ok(sb_blob_create_shaped(f->context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
     x[0] = x[1] = x[2] = 2;
     assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
@@ -137,5 +131,4 @@ TEST(a_lost_context_still_serves_the_host) {
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_overwrite_gpu_f32(blob, SB_DATA, &x, &err));
     assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     sb_blob_destroy(blob);
-    rig_close(&rig);
 }

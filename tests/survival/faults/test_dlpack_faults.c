@@ -34,7 +34,7 @@ static void blame(const struct trial *t, const char *what) {
 
 static void world_open(struct world *w, const struct trial *t) {
     memset(w, 0, sizeof *w);
-    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     w->blob = blob_of(w->rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     mem_place(data_of(w->blob), t->head, values, sizeof values);
     if (t->side == SB_SIDE_GPU)
@@ -43,7 +43,6 @@ static void world_open(struct world *w, const struct trial *t) {
         tensor_make(&w->tensor);
     w->giver = blob_of(w->rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     mem_place(data_of(w->giver), SB_HEAD_SYNCED, values, sizeof values);
-    sb_error err;
     assert_ok(sb_blob_to_dlpack(w->giver, SB_DATA, t->side, &w->given, &err));
 }
 
@@ -117,7 +116,6 @@ static void check_failed(struct world *w, const struct trial *t, sb_status statu
 
 static bool run_trial(const struct trial *t) {
     struct world w;
-    sb_error err;
     world_open(&w, t);
     struct armed armed = fault_arm(&w.rig, t->fault, t->nth);
     support_poison_error(&err);

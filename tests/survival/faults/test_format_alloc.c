@@ -32,7 +32,6 @@ struct scene {
 
 static sb_blob *new_integers(sb_context *context) {
     sb_blob *blob;
-    sb_error err;
     int32_t *data, *diff;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_I32, four, 1, &blob, &err));
     assert_ok(sb_blob_mutable_cpu_i32(blob, SB_DATA, &data, &err));
@@ -43,7 +42,6 @@ static sb_blob *new_integers(sb_context *context) {
 
 static sb_blob *new_blob(sb_context *context, const int64_t *dims, float first) {
     sb_blob *blob;
-    sb_error err;
     void *data, *diff;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, dims, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &data, &err));
@@ -55,7 +53,6 @@ static sb_blob *new_blob(sb_context *context, const int64_t *dims, float first) 
 
 static void scene_open(struct scene *s) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_error err;
     memset(s, 0, sizeof *s);
     s->counting = (struct counting_allocator)COUNTING_ALLOCATOR_INIT;
     options.allocator = counting_allocator_table(&s->counting);
@@ -111,7 +108,6 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     unsigned char bytes[1024];
     size_t size;
-    sb_error err;
     assert_ok(sb_model_save(model, bytes, sizeof bytes, &size, &err));
     wire_raw(seen, bytes, size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -122,7 +118,6 @@ static void see_model(struct wire *seen, const sb_model *model) {
 
 static void see_memory(struct wire *seen, const sb_mem *mem) {
     const void *p;
-    sb_error err;
     wire_varint(seen, (uint64_t)sb_mem_head(mem));
     wire_varint(seen, (uint64_t)(uintptr_t)mem);
     assert_ok(sb_mem_cpu(mem, &p, &err));
@@ -132,7 +127,6 @@ static void see_memory(struct wire *seen, const sb_mem *mem) {
 
 static void see_blob(struct wire *seen, const sb_blob *blob) {
     const sb_mem *mem;
-    sb_error err;
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     assert_ok(sb_blob_mem(blob, SB_DATA, &mem, &err));
     see_memory(seen, mem);
@@ -336,7 +330,6 @@ TEST(test_the_nth_allocation_fails) {
         int64_t n = 0;
         for (bool failed = true; failed;) {
             struct scene s;
-            sb_error err;
             scene_open(&s);
             struct wire before = see(&s);
             int64_t blocks = s.counting.live_blocks;
@@ -372,7 +365,6 @@ TEST(test_a_device_that_fails_leaves_files_and_models) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         sb_context *sim;
         struct scene s;
-        sb_error err;
         void *p;
         options.device = "sim:0";
         assert_ok(sb_context_create(&options, &sim, &err));
@@ -403,7 +395,6 @@ TEST(test_a_cap_is_no_out_of_memory) {
     struct wire wire = {0};
     const int64_t dims[] = {100000};
     sb_blob *blob;
-    sb_error err;
     options.max_host_bytes = 100000;
     assert_ok(sb_context_create(&options, &context, &err));
     assert_ok(sb_blob_create(context, SB_DTYPE_F32, &blob, &err));

@@ -85,13 +85,11 @@ static void put_vector(struct wire *wire) {
 static sb_model *opened(struct test_source *from, int32_t format, const struct wire *wire) {
     const sb_source source = test_source_of(from, wire);
     sb_model *model;
-    sb_error err;
     assert_ok(sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err));
     return model;
 }
 
 static void scene_open(struct scene *s) {
-    sb_error err;
     memset(s, 0, sizeof *s);
     wire_number(&s->bytes, 1, 5);
     wire_blob_field(&s->bytes, 3, large, 1, 1);
@@ -325,17 +323,13 @@ TEST(test_every_report_cancels_in_turn) {
 }
 
 /* What is measured before is told, too. */
-TEST(test_a_save_is_stopped_before_it_writes) {
-    struct scene s;
-    sb_error err;
-    scene_open(&s);
-    const sb_progress progress = test_progress_of(&s.progress);
-    const sb_sink sink = test_sink_of(&s.sink);
-    assert_ok(sb_model_set_progress(s.net, &progress, &err));
-    s.progress.cancels_at = 1;
-    assert_status(SB_ERR_CANCELLED, sb_model_save_sink(s.net, &sink, &err));
-    assert_int_equal(s.sink.writes, 0);
-    scene_close(&s);
+TEST_ON(scene, test_a_save_is_stopped_before_it_writes) {
+    const sb_progress progress = test_progress_of(&f->progress);
+    const sb_sink sink = test_sink_of(&f->sink);
+    assert_ok(sb_model_set_progress(f->net, &progress, &err));
+    f->progress.cancels_at = 1;
+    assert_status(SB_ERR_CANCELLED, sb_model_save_sink(f->net, &sink, &err));
+    assert_int_equal(f->sink.writes, 0);
 }
 
 TEST(test_the_error_may_be_null) {
@@ -364,7 +358,6 @@ static void corrupt(struct wire *wire, size_t every) {
 /* Whatever comes of it, it is a fair status, and the loaded blob is the old or a whole one. */
 static void change(size_t call, const struct wire *other, int n, bool *fired) {
     struct scene s;
-    sb_error err;
     scene_open(&s);
     s.source.other = s.other.other = s.blob_source.other = s.net_source.other = s.raw_source.other =
         other;
@@ -423,7 +416,6 @@ static struct wire net_of_layers(const unsigned char layers[6]) {
 static void check_names(const sb_model *model) {
     for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
         sb_layer_info layer = SB_LAYER_INFO_INIT;
-        sb_error err;
         assert_ok(sb_model_layer_info(model, i, &layer, &err));
         assert_int_equal(strlen(layer.name.bytes), layer.name.size);
     }
@@ -527,7 +519,6 @@ static bool is_saved_whole(const struct wire *before, const struct wire *after, 
     unsigned char out[64];
     sb_model *model = NULL;
     sb_blob *blob;
-    sb_error err;
     size_t size = 0;
     sb_status st =
         sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, NULL, &model, &err);

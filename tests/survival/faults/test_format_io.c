@@ -239,7 +239,6 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
    so is its third, of values one by one. */
 static void scene_open(struct scene *s) {
     struct wire wire = {0};
-    sb_error err;
     memset(s, 0, sizeof *s);
     strcpy(s->folder, "/tmp/syncblob-io-XXXXXX");
     assert_non_null(mkdtemp(s->folder));
@@ -472,25 +471,21 @@ TEST(test_a_link_to_nothing_stays_one) {
 }
 
 /* Another's file of the name that is drawn is neither used nor removed. */
-TEST(test_a_name_that_is_taken_is_left_alone) {
-    struct scene s;
-    sb_error err;
+TEST_ON(scene, test_a_name_that_is_taken_is_left_alone) {
     char taken[128];
-    scene_open(&s);
-    (void)snprintf(taken, sizeof taken, "%s/.syncblob-0000000000000000.tmp", s.folder);
+    (void)snprintf(taken, sizeof taken, "%s/.syncblob-0000000000000000.tmp", f->folder);
     file_write(taken, "left", 4);
     no_luck = true;
-    sb_status st = write_file(&s, &err);
+    sb_status st = write_file(f, &err);
     no_luck = false;
     assert_int_equal(st, SB_ERR_IO);
     assert_int_equal(err.device_code, EEXIST);
-    assert_true(file_holds(s.target, "old"));
-    assert_ok(write_file(&s, &err));
+    assert_true(file_holds(f->target, "old"));
+    assert_ok(write_file(f, &err));
     struct wire left = wire_of_file(taken);
     assert_true(left.size == 4 && memcmp(left.bytes, "left", 4) == 0);
     wire_free(&left);
     assert_int_equal(unlink(taken), 0);
-    scene_close(&s);
 }
 
 TEST(test_interrupted_and_short_calls_are_resumed) {
@@ -534,7 +529,6 @@ static bool killed_at(size_t call, int n, struct scene *s) {
 }
 
 static bool target_is_whole(struct scene *s, size_t call) {
-    sb_error err;
     if (calls[call].call == write_file)
         return sb_blob_load_file(s->single, s->target, SB_PROTO_RESHAPE, NULL, &err) == SB_OK;
     sb_model_destroy(s->made);
@@ -549,7 +543,6 @@ TEST(test_a_killed_writer_leaves_the_old_file_or_the_new_one) {
         bool killed = calls[call].writes;
         for (int n = 1; killed; n++) {
             struct scene s;
-            sb_error err;
             scene_open(&s);
             killed = killed_at(call, n, &s);
             assert_true(file_holds(s.target, "old") ? killed : target_is_whole(&s, call));
@@ -563,18 +556,14 @@ TEST(test_a_killed_writer_leaves_the_old_file_or_the_new_one) {
 }
 
 /* A file system that cannot bring a folder to the disk says EINVAL. */
-TEST(test_a_folder_that_cannot_be_synced_is_no_failure) {
-    struct scene s;
-    sb_error err;
-    scene_open(&s);
+TEST_ON(scene, test_a_folder_that_cannot_be_synced_is_no_failure) {
     refused_fsync = 2; /* the first is the file's */
-    assert_ok(write_file(&s, &err));
+    assert_ok(write_file(f, &err));
     assert_int_equal(refused_fsync, 0);
-    assert_true(target_is_whole(&s, WRITE_FILE));
+    assert_true(target_is_whole(f, WRITE_FILE));
     refused_fsync = 1;
-    assert_status(SB_ERR_IO, write_file(&s, &err));
+    assert_status(SB_ERR_IO, write_file(f, &err));
     assert_int_equal(err.device_code, EINVAL);
-    scene_close(&s);
 }
 
 TEST(test_the_error_may_be_null) {
@@ -593,22 +582,18 @@ TEST(test_a_file_that_ends_early_is_an_error) {
         (void)run_all(call, ENDS);
 }
 
-TEST(test_the_bytes_are_right_after_resumed_calls) {
-    struct scene s;
-    sb_error err;
+TEST_ON(scene, test_the_bytes_are_right_after_resumed_calls) {
     const void *p;
-    scene_open(&s);
     for (int n = 1; n < 12; n++) {
         arm(n % 2 ? SHORT : INTERRUPTED, n);
-        sb_status st = load_blob(&s, &err);
+        sb_status st = load_blob(f, &err);
         (void)disarm();
         if (st != SB_OK)
             continue; /* a call that cannot be short */
-        assert_ok(sb_blob_cpu(s.blob, SB_DATA, &p, &err));
+        assert_ok(sb_blob_cpu(f->blob, SB_DATA, &p, &err));
         for (int i = 0; i < 20000; i++)
             assert_true(((const double *)p)[i] == 1 + (double)i);
     }
-    scene_close(&s);
 }
 
 /* --- storage that others use ----------------------------------------------------------------- */
@@ -616,7 +601,6 @@ TEST(test_the_bytes_are_right_after_resumed_calls) {
 CALL(read_one_blob, sb_blob_load_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err))
 
 static const void *host_bytes(const sb_blob *blob) {
-    sb_error err;
     const void *p = NULL;
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     return p;
@@ -626,7 +610,6 @@ static const void *host_bytes(const sb_blob *blob) {
    was one. */
 static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct scene *s,
                         sb_blob *blob, enum mode mode, int n) {
-    sb_error err;
     sb_blob *sharer;
     const size_t size = (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
     unsigned char *before = malloc(size);
@@ -653,7 +636,6 @@ TEST(test_a_read_that_fails_leaves_what_sharers_see) {
     for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
         sb_status (*call)(struct scene *, sb_error *) = reads[i / 2];
         struct scene s;
-        sb_error err;
         void *p;
         scene_open(&s);
         sb_blob *blob = call == load_blob || call == read_one_blob ? s.blob : s.single;
@@ -759,7 +741,6 @@ static bool is_fair(sb_status st) {
 static bool use_while_changing(const char *path, const struct wire *other, int n) {
     sb_model *model = NULL;
     sb_blob *blob;
-    sb_error err;
     size_t size = 1;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
     fault.lie = other;

@@ -32,7 +32,6 @@ static void blame(const struct trial *t, const char *what) {
 }
 
 static void queue_copy(struct trial *t) {
-    sb_error err;
     if (t->given.start.head == SB_HEAD_AT_CPU)
         assert_ok(sb_mem_async_gpu_push(t->scene.mem, t->stream, &err));
     else
@@ -40,7 +39,6 @@ static void queue_copy(struct trial *t) {
 }
 
 static void trial_open(struct trial *t) {
-    sb_error err;
     scene_open(&t->scene, &t->given.start, BYTES);
     assert_ok(sb_sim_stream_create(t->scene.rig.context, &t->stream, &err));
     scene_lend_extra(&t->scene, t->call);
@@ -91,7 +89,6 @@ static void check_current(struct trial *t, int32_t head, int fill, bool same_sto
         if (!table_is_current(head, side))
             continue;
         const void *ptr = NULL;
-        sb_error err;
         sb_status status = side == SB_SIDE_CPU ? sb_mem_cpu(t->scene.mem, &ptr, &err)
                                                : sb_mem_gpu(t->scene.mem, &ptr, &err);
         if (status != SB_OK)
@@ -220,7 +217,6 @@ static void check_told(struct trial *t, const struct outcome *o) {
 
 static bool run_trial(struct trial *t, const struct outcome *o) {
     void *out = NULL;
-    sb_error err;
     trial_open(t);
     struct armed armed = fault_arm(&t->scene.rig, t->fault, t->nth);
     support_poison_error(&err);
@@ -322,7 +318,6 @@ static void reader_deleter(void *user, void *ptr) {
 static bool give_up(int64_t nth, bool release, bool plain) {
     struct scene scene;
     struct start start = {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE};
-    sb_error err;
     sb_stream stream;
     scene_open(&scene, &start, BYTES);
     struct reader reader = {.context = scene.rig.context};
@@ -394,7 +389,6 @@ static bool fail_write(const struct start *start, sb_side side, uint32_t flags, 
     struct trial t = {.given = {*start, false, SB_SIM_EAGER}, .fault = fault, .nth = nth};
     sb_write *write = NULL;
     void *ptr = NULL;
-    sb_error err;
     trial_open(&t);
     struct armed armed = fault_arm(&t.scene.rig, fault, nth);
     support_poison_error(&err);
@@ -427,15 +421,12 @@ TEST(writes_in_steps_that_cannot_begin) {
 
 /* --- making a memory ------------------------------------------------------------------ */
 
-TEST(creation_under_failing_allocations) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, creation_under_failing_allocations) {
     for (int64_t n = 1;; n++) {
         sb_mem *mem = NULL;
-        struct armed armed = fault_arm(&rig, FAULT_ALLOC, n);
+        struct armed armed = fault_arm(f, FAULT_ALLOC, n);
         support_poison_error(&err);
-        sb_status status = sb_mem_create(rig.context, BYTES, &mem, &err);
+        sb_status status = sb_mem_create(f->context, BYTES, &mem, &err);
         bool fired = fault_disarm(&armed);
         assert_int_equal(status, fired ? SB_ERR_OUT_OF_MEMORY : SB_OK);
         support_check_status(status, status, &err, "sb_mem_create", __FILE__, __LINE__);
@@ -444,5 +435,4 @@ TEST(creation_under_failing_allocations) {
         if (!fired)
             break;
     }
-    rig_close(&rig);
 }

@@ -20,7 +20,6 @@
 
 /* From the `nth` call of `op` on, `times` in a row fail. */
 static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
-    sb_error err;
     device_fail(rig->context, op, nth, SB_SIM_FAIL_NOW);
     for (int i = 1; i < times; i++)
         assert_ok(sb_sim_fail_also(rig->context, op, nth + i, SB_SIM_FAIL_NOW, &err));
@@ -34,7 +33,6 @@ static void fail_no_more(struct rig *rig) {
 
 /* A memory at the device, with a host side that is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
-    sb_error err;
     sb_mem *mem;
     void *out;
     assert_ok(sb_mem_create(rig->context, BYTES, &mem, &err));
@@ -54,9 +52,8 @@ struct stuck {
 };
 
 static void stuck_open(struct stuck *s) {
-    sb_error err;
     const void *in;
-    rig_open(&s->rig, "sim:0", 0);
+    rig_open(&s->rig);
     s->mem = at_device(&s->rig, &s->lent);
     rig_schedule(&s->rig, SB_SIM_LAZY, 0);
     fail_run(&s->rig, SB_SIM_ANY, 2, 16);
@@ -95,7 +92,7 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     struct lent other;
     const void *in;
     (void)rig;
-    rig_open(&own, "sim:0", 0);
+    rig_open(&own);
     sb_mem *mem = at_device(&own, &other);
     fail_run(&own, SB_SIM_ANY, 2, 16);
     sb_status st = sb_mem_cpu(mem, &in, NULL);
@@ -108,7 +105,6 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
 
 TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
     struct stuck s;
-    sb_error err;
     stuck_open(&s);
     sb_mem_release(s.mem);
     assert_int_equal(s.lent.deleted, 0);
@@ -131,7 +127,6 @@ TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
 
 static int64_t waits(struct rig *rig) {
     int64_t calls[SB_SIM_OP_COUNT];
-    sb_error err;
     assert_ok(sb_sim_calls(rig->context, calls, SB_SIM_OP_COUNT, &err));
     return calls[SB_SIM_STREAM_SYNCHRONIZE];
 }
@@ -139,7 +134,6 @@ static int64_t waits(struct rig *rig) {
 /* A device may free in the order of its stream. Quarantine asks that stream, too. */
 TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
     struct stuck s;
-    sb_error err;
     int64_t made[2];
     stuck_open(&s);
     sb_mem_release(s.mem);
@@ -157,7 +151,6 @@ TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
 
 TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
     struct stuck s;
-    sb_error err;
     void *out;
     stuck_open(&s);
     assert_ok(sb_mem_overwrite_cpu(s.mem, &out, &err));
@@ -174,7 +167,6 @@ TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
 /* A copy to the host of which nobody can tell whether it is over: it has no event, and its stream
    cannot be waited for. */
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
-    sb_error err;
     rig_schedule(rig, SB_SIM_LAZY, 0);
     fail_no_more(rig);
     for (int i = 2; i <= 4; i++) /* the first is that of the order before it */
@@ -186,56 +178,47 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-TEST(device_storage_outlives_a_copy_that_may_still_read_it) {
-    struct rig rig;
+TEST_ON(rig, device_storage_outlives_a_copy_that_may_still_read_it) {
     struct lent host;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream stream = rig_stream(&rig);
-    sb_mem *mem = at_device(&rig, &host);
-    struct lent first = lend_device(rig.context, BYTES, CURRENT);
-    struct lent second = lend_device(rig.context, BYTES, LENT);
+    sb_stream stream = rig_stream(f);
+    sb_mem *mem = at_device(f, &host);
+    struct lent first = lend_device(f->context, BYTES, CURRENT);
+    struct lent second = lend_device(f->context, BYTES, LENT);
     first.taken = true;
     assert_ok(sb_mem_set_gpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
-    pull_and_lose_track(&rig, mem, stream);
+    pull_and_lose_track(f, mem, stream);
     assert_ok(sb_mem_set_gpu(mem, second.ptr, BYTES, 0, lent_deleter, &second, &err));
     assert_int_equal(first.deleted, 1);
     assert_true(lent_holds(&host, CURRENT)); /* copied before that loan came back */
     sb_mem_release(mem);
-    rig_end_stream(&rig, stream);
+    rig_end_stream(f, stream);
     lent_free(&host);
     lent_free(&first);
     lent_free(&second);
-    rig_close(&rig);
 }
 
 /* Read-only storage is not written: the copy went to new storage, which the memory did not get. */
-TEST(new_storage_is_kept_while_a_copy_may_write_it) {
-    struct rig rig;
+TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
-    sb_error err;
     sb_mem *mem;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_stream stream = rig_stream(f);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    pull_and_lose_track(&rig, mem, stream);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
-    sb_context_trim(rig.context);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+    pull_and_lose_track(f, mem, stream);
+    assert_int_equal(rig_stats(f).quarantined_bytes, BYTES);
+    sb_context_trim(f->context);
+    assert_int_equal(rig_stats(f).quarantined_bytes, 0);
     sb_mem_release(mem);
     assert_true(lent_holds(&host, LENT));
-    rig_end_stream(&rig, stream);
+    rig_end_stream(f, stream);
     lent_free(&host);
-    rig_close(&rig);
 }
 
 /* Host storage of a memory that was never written, as a load that failed leaves it. */
 static const void *leave_host_storage(sb_mem *mem) {
     struct sb__write write;
-    sb_error err;
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
     memset(write.ptr, LENT, BYTES);
     sb__write_cancel(&write);
@@ -244,15 +227,12 @@ static const void *leave_host_storage(sb_mem *mem) {
 }
 
 /* Only what is new is cleared, so that nobody sees another's bytes in it. */
-TEST(a_fill_that_is_given_up_leaves_what_was_there) {
-    struct rig rig;
+TEST_ON(rig, a_fill_that_is_given_up_leaves_what_was_there) {
     struct sb__write write;
-    sb_error err;
     sb_mem *new_one;
     const void *in;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
+    sb_mem *mem = mem_filled(f->context, BYTES, CURRENT);
     assert_ok(sb_mem_gpu(mem, &in, &err));
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_FILL, &err));
     sb__write_cancel(&write);
@@ -260,13 +240,12 @@ TEST(a_fill_that_is_given_up_leaves_what_was_there) {
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, CURRENT));
     sb_mem_release(mem);
-    assert_ok(sb_mem_create(rig.context, BYTES, &new_one, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &new_one, &err));
     assert_ok(sb__write_begin(&write, new_one, SB_SIDE_CPU, SB__WRITE_FILL, &err));
     sb__write_cancel(&write);
     assert_ok(sb_mem_overwrite_cpu(new_one, &out, &err));
     assert_true(bytes_are(out, BYTES, 0));
     sb_mem_release(new_one);
-    rig_close(&rig);
 }
 
 /* The bytes of a copy to the device are written elsewhere while it may read them, and in their
@@ -275,10 +254,9 @@ TEST(storage_that_a_copy_may_still_read_is_not_written) {
     for (int answers = 0; answers < 2; answers++) {
         struct rig rig;
         struct lent lent = lend_host(BYTES, LENT);
-        sb_error err;
         sb_mem *mem;
         void *out;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
@@ -305,7 +283,6 @@ TEST(storage_that_a_copy_may_still_read_is_not_written) {
 
 /* It is not written by an update, either, which has nothing to add to. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
-    sb_error err;
     void *out;
     sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
     assert_ok(sb_blob_set_mem(blob, SB_DATA, mem, &err));
@@ -319,11 +296,10 @@ TEST(storage_that_was_left_is_zeroed_where_nobody_uses_it) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
             struct rig rig;
-            sb_error err;
             sb_mem *mem;
             const void *in;
             void *out;
-            rig_open(&rig, "sim:0", 0);
+            rig_open(&rig);
             assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
             const void *old = leave_host_storage(mem);
             refuse_update(&rig, mem);
@@ -349,7 +325,6 @@ TEST(storage_that_was_left_is_zeroed_where_nobody_uses_it) {
 
 TEST(a_memory_that_is_released_asks_for_others) {
     struct stuck s;
-    sb_error err;
     sb_mem *other;
     stuck_open(&s);
     assert_ok(sb_mem_create(s.rig.context, BYTES, &other, &err));
@@ -365,10 +340,9 @@ TEST(a_memory_that_is_released_asks_for_others) {
 TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {
     struct rig rig;
     struct look look;
-    sb_error err;
     sb_mem *mem;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
@@ -394,10 +368,9 @@ TEST(device_memory_outlives_the_work_that_a_failing_wait_was_for) {
     for (uint64_t i = 0; i < 40; i++) {
         struct rig rig;
         struct look look;
-        sb_error err;
         sb_mem *mem;
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         assert_ok(sb_sim_set_schedule(rig.context, schedules[i % 2], i, &err));
         sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
@@ -414,62 +387,54 @@ TEST(device_memory_outlives_the_work_that_a_failing_wait_was_for) {
     }
 }
 
-TEST(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
-    struct rig rig;
+TEST_ON(rig, a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     struct look look;
-    sb_error err;
     sb_mem *mem;
     sb_dl_managed_versioned *tensor;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream stream = rig_stream(&rig);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    sb_stream stream = rig_stream(f);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_blob_gpu_on(blob, SB_DATA, stream, &in, &err));
     assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
     assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
     assert_ok(sb_mem_evict_gpu(mem, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    rig_look(&look, &rig, stream, in, BYTES);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    rig_look(&look, f, stream, in, BYTES);
     tensor->deleter(tensor);
-    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(look.ran && look.reached);
     sb_blob_destroy(blob);
-    rig_end_stream(&rig, stream);
-    rig_close(&rig);
+    rig_end_stream(f, stream);
 }
 
 /* It cannot be waited for any more once it is destroyed. */
-TEST(a_stream_of_a_lost_device_is_forgotten) {
-    struct rig rig;
+TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     struct look look;
-    sb_error err;
     sb_mem *mem;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream stream = rig_stream(&rig);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    sb_stream stream = rig_stream(f);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-    device_fail(rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    rig_look(&look, &rig, stream, in, BYTES);
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(rig.context, stream, &err));
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    rig_look(&look, f, stream, in, BYTES);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(f->context, stream, &err));
     assert_true(look.ran && look.reached);
-    assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
     sb_mem_release(mem);
     sb_blob_destroy(blob);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
-    rig_close(&rig);
+    assert_int_equal(rig_stats(f).quarantined_bytes, 0);
 }
 
 /* A context that ends first goes when its device answers, and its last loan with it. */
 TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
     struct stuck s;
     struct rig other;
-    rig_open(&other, NULL, 0);
+    rig_open_on(&other, NULL, 0);
     uint64_t leaked = rig_stats(&other).leaked_bytes;
     stuck_open(&s);
     sb_mem_release(s.mem);
@@ -505,9 +470,8 @@ TEST(a_context_that_ends_asks_once_more) {
 TEST(a_stream_is_asked_twice_whether_it_is_over) {
     for (int failures = 0; failures < 3; failures++) {
         struct rig rig;
-        sb_error err;
         sb_mem *mem;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         struct lent lent = lend_device(rig.context, BYTES, LENT);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
@@ -542,7 +506,7 @@ static void end_owner(void *user, void *ptr) {
 /* One that never had a device. */
 static void end_another_context(void) {
     struct rig other;
-    rig_open(&other, NULL, 0);
+    rig_open_on(&other, NULL, 0);
     sb_context_release(other.context);
     counting_allocator_assert_clean(&other.counting);
 }
@@ -551,11 +515,10 @@ static void end_another_context(void) {
 TEST(a_loan_that_owns_its_context_comes_back) {
     struct rig rig;
     struct owner owner;
-    sb_error err;
     const void *in;
     void *out;
     sb_mem *mem;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     owner = (struct owner){lend_host(BYTES, LENT), sb_context_retain(rig.context)};
     owner.lent.taken = true;
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
@@ -580,37 +543,32 @@ TEST(a_loan_that_owns_its_context_comes_back) {
 }
 
 /* Waiting for the legacy default stream is not waiting for the library's own. */
-TEST(a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
     sb_mem *mem;
-    rig_open(&rig, "sim:0", 0);
-    struct lent lent = lend_device(rig.context, BYTES, LENT);
+    struct lent lent = lend_device(f->context, BYTES, LENT);
     lent.taken = true;
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    rig_schedule(f, SB_SIM_LAZY, 0);
     const int waits[] = {1, 3, 4}; /* for the zeros; in the loss of the device, the own stream */
     for (int i = 0; i < 3; i++)
-        assert_ok(sb_sim_fail_also(rig.context, SB_SIM_STREAM_SYNCHRONIZE, waits[i],
-                                   SB_SIM_FAIL_NOW, &err));
+        assert_ok(sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, waits[i], SB_SIM_FAIL_NOW,
+                                   &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_clear(mem, &err));
     sb_mem_release(mem);
-    ignore(sb_context_synchronize(rig.context, &err));
-    sb_context_trim(rig.context);
+    ignore(sb_context_synchronize(f->context, &err));
+    sb_context_trim(f->context);
     assert_int_equal(lent.deleted, 1);
-    sb_stream own = rig.context->stream;
-    assert_ok(rig.context->backend.stream_synchronize(rig.context->device, own, &err));
+    sb_stream own = f->context->stream;
+    assert_ok(f->context->backend.stream_synchronize(f->context->device, own, &err));
     assert_true(lent_holds(&lent, TAKEN));
     lent_free(&lent);
-    rig_close(&rig);
 }
 
 /* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
 TEST(a_cap_counts_what_is_in_quarantine) {
     const size_t mib = 1 << 20;
     struct rig rig;
-    sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_mem *cached, *mem, *next;
     const void *in;
@@ -671,7 +629,6 @@ static void crowd_close(struct crowd *crowd) {
 
 /* A memory on the loan, which is used on the streams whose bits are in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
-    sb_error err;
     sb_mem *mem;
     const void *in;
     assert_ok(sb_mem_create(crowd->rig.context, BYTES, &mem, &err));
@@ -689,30 +646,27 @@ static int64_t asks_of_release(sb_mem *mem) {
 }
 
 /* However much is in quarantine, and for whichever streams. */
-TEST(a_release_asks_each_stream_once) {
+TEST_ON(crowd, a_release_asks_each_stream_once) {
     enum { MEMBERS = 32 }; /* one for each set of streams */
-    struct crowd crowd;
     sb_mem *members[2][MEMBERS];
     int64_t most[2] = {0, 0};
     int kept = 0;
-    crowd_open(&crowd);
     for (int round = 0; round < 2; round++)
         for (unsigned users = 0; users < MEMBERS; users++)
-            members[round][users] = member(&crowd, users);
-    captured_stream = crowd.streams[CAPTURED];
+            members[round][users] = member(f, users);
+    captured_stream = f->streams[CAPTURED];
     for (int round = 0; round < 2; round++)
         for (unsigned users = 0; users < MEMBERS; users++) {
             const int64_t asks = asks_of_release(members[round][users]);
             if (asks > most[round])
                 most[round] = asks;
             kept += (int)(users >> CAPTURED & 1);
-            assert_int_equal(crowd.lent.deleted, round * MEMBERS + (int)users + 1 - kept);
+            assert_int_equal(f->lent.deleted, round * MEMBERS + (int)users + 1 - kept);
         }
     assert_int_equal(most[1], most[0]);
     captured_stream = NULL;
-    sb_context_trim(crowd.rig.context);
-    assert_int_equal(crowd.lent.deleted, 2 * MEMBERS);
-    crowd_close(&crowd);
+    sb_context_trim(f->rig.context);
+    assert_int_equal(f->lent.deleted, 2 * MEMBERS);
 }
 
 /* Its other streams are waited for. */
@@ -736,30 +690,26 @@ static void crowd_keeps_two(struct crowd *crowd, unsigned users, struct look *lo
 }
 
 static void run_stream(struct crowd *crowd, int i) {
-    sb_error err;
     sb_context *context = crowd->rig.context;
     assert_ok(sb__sim_backend.stream_synchronize(context->device, crowd->streams[i], &err));
 }
 
 /* Nor does the last owner of the other one. */
-TEST(the_end_of_a_context_waits_for_no_other_device) {
-    struct crowd crowd;
+TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     struct look look;
-    crowd_open(&crowd);
-    crowd_keeps_two(&crowd, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
+    crowd_keeps_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
     const int64_t before = captured_waits;
     for (int i = 0; i < 3; i++)
         end_another_context();
     assert_false(look.ran);
-    assert_int_equal(crowd.lent.deleted, 0);
-    run_stream(&crowd, CAPTURED);
+    assert_int_equal(f->lent.deleted, 0);
+    run_stream(f, CAPTURED);
     end_another_context(); /* now it asks the next stream */
-    assert_int_equal(crowd.lent.deleted, 0);
-    run_stream(&crowd, CAPTURED + 1);
+    assert_int_equal(f->lent.deleted, 0);
+    run_stream(f, CAPTURED + 1);
     end_another_context();
-    assert_int_equal(crowd.lent.deleted, 2);
+    assert_int_equal(f->lent.deleted, 2);
     assert_int_equal(captured_waits, before);
-    crowd_close(&crowd);
 }
 
 static void release_captured(struct crowd *crowd, sb_mem *mem) {
@@ -772,7 +722,6 @@ static void release_captured(struct crowd *crowd, sb_mem *mem) {
    event is `between`, and behind this `look`. */
 static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
                                             void **between) {
-    sb_error err;
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;
     const sb_stream stream = crowd->streams[CAPTURED];
@@ -792,24 +741,20 @@ static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *lo
 
 /* What is retired after the question was put is asked for by the next one, though it waits for the
    same stream. */
-TEST(an_event_speaks_of_what_was_in_quarantine_before_it) {
-    struct crowd crowd;
+TEST_ON(crowd, an_event_speaks_of_what_was_in_quarantine_before_it) {
     struct look look;
-    sb_error err;
     void *between;
-    crowd_open(&crowd);
-    crowd_keeps_one_after_the_other(&crowd, &look, &between);
-    assert_ok(sb__sim_backend.event_wait(crowd.rig.context->device, between, &err));
+    crowd_keeps_one_after_the_other(f, &look, &between);
+    assert_ok(sb__sim_backend.event_wait(f->rig.context->device, between, &err));
     for (int i = 0; i < 2; i++) {
         end_another_context();
-        assert_int_equal(crowd.lent.deleted, 1);
+        assert_int_equal(f->lent.deleted, 1);
     }
     assert_false(look.ran);
     sb_context_trim(NULL); /* waits */
     assert_true(look.ran && look.reached);
-    assert_int_equal(crowd.lent.deleted, 2);
-    sb__sim_backend.event_destroy(crowd.rig.context->device, between);
-    crowd_close(&crowd);
+    assert_int_equal(f->lent.deleted, 2);
+    sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
 static sb_status query_status;
@@ -825,24 +770,21 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
 }
 
 /* As two threads would, each for what the other has not taken. */
-TEST(two_may_ask_at_once) {
-    struct crowd crowd;
+TEST_ON(crowd, two_may_ask_at_once) {
     struct look look;
     void *between;
-    crowd_open(&crowd);
-    crowd_keeps_one_after_the_other(&crowd, &look, &between);
-    crowd.rig.context->backend.event_query = query;
+    crowd_keeps_one_after_the_other(f, &look, &between);
+    f->rig.context->backend.event_query = query;
     query_status = SB_OK;
     queries_to_interrupt = 1;
     end_another_context();
-    assert_int_equal(crowd.lent.deleted, 0);
-    run_stream(&crowd, CAPTURED);
+    assert_int_equal(f->lent.deleted, 0);
+    run_stream(f, CAPTURED);
     end_another_context();
-    assert_int_equal(crowd.lent.deleted, 1);
+    assert_int_equal(f->lent.deleted, 1);
     sb_context_trim(NULL);
-    assert_int_equal(crowd.lent.deleted, 2);
-    sb__sim_backend.event_destroy(crowd.rig.context->device, between);
-    crowd_close(&crowd);
+    assert_int_equal(f->lent.deleted, 2);
+    sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
 /* Nobody can tell: the table lacks the slot, the slot fails, no event can be recorded. Then a wait
@@ -894,7 +836,6 @@ struct trial {
 };
 
 static void trial_open(struct trial *t) {
-    sb_error err;
     scene_open(&t->scene, t->start, BYTES);
     t->scene.cpu.taken = t->scene.gpu.taken = true;
     scene_lend_extra(&t->scene, t->call);

@@ -38,7 +38,6 @@ ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset) {
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 static FILE *numbers(sb_source *source) {
-    sb_error err;
     FILE *file = tmpfile();
     assert_non_null(file);
     for (int i = 0; i < SIZE; i++)
@@ -57,7 +56,6 @@ TEST(what_comes_in_pieces_comes_whole) {
         for (int from = 0; from < 5; from++)
             for (int bytes = 1; bytes <= SIZE - 5; bytes++) {
                 unsigned char to[SIZE + 1];
-                sb_error err;
                 memset(to, 0xee, sizeof to);
                 script = scripts[s];
                 assert_ok(source.read_at(source.user, (uint64_t)from, to, (size_t)bytes, &err));
@@ -84,7 +82,6 @@ TEST(what_does_not_come_is_said) {
     FILE *file = numbers(&source);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         unsigned char to[SIZE];
-        sb_error err;
         script = rows[r].script;
         assert_status(SB_ERR_IO, source.read_at(source.user, 2, to, 20, &err));
         assert_non_null(strstr(err.message, rows[r].words));

@@ -283,7 +283,6 @@ static sb_status write_blob(const sb_blob *blob, const char *file, const struct 
 static void check(const struct row *row, const char *folder, const sb_blob *blob,
                   const struct wire *whole) {
     char file[96];
-    sb_error err;
     (void)snprintf(file, sizeof file, "%s/blob", folder);
     file_write(file, "old", 3);
     fault.open = 0;
@@ -319,7 +318,6 @@ struct scene {
 static void scene_open(struct scene *s) {
     static const int64_t count = 100000;
     static const struct row nothing = {.words = ""};
-    sb_error err;
     float *x;
     *s = (struct scene){.folder = "/tmp/syncblob-replace-XXXXXX"};
     assert_non_null(mkdtemp(s->folder));
@@ -351,31 +349,24 @@ static void scene_close(struct scene *s) {
     assert_int_equal(rmdir(s->folder), 0);
 }
 
-TEST(a_file_is_the_old_one_or_the_new_one_whatever_fails) {
-    struct scene s;
-    scene_open(&s);
+TEST_ON(scene, a_file_is_the_old_one_or_the_new_one_whatever_fails) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check(&rows[i], s.folder, s.blob, &s.whole);
-    scene_close(&s);
+        check(&rows[i], f->folder, f->blob, &f->whole);
 }
 
 /* --- permissions ------------------------------------------------------------------------ */
 
 /* A file system may have one mode for all files, and refuse to change it. */
-TEST(a_mode_that_is_right_need_not_be_set) {
+TEST_ON(scene, a_mode_that_is_right_need_not_be_set) {
     static const int errors[] = {EPERM, ENOSYS, ENOTSUP, EROFS};
-    struct scene s;
-    sb_error err;
-    scene_open(&s);
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct row row = {.function = "fchmod", .nth = 1, .last = 0, .error = errors[i]};
-        file_write(s.file, "old", 3);
-        assert_int_equal(chmod(s.file, 0600), 0);
-        assert_ok(write_blob(s.blob, s.file, &row, &err));
+        file_write(f->file, "old", 3);
+        assert_int_equal(chmod(f->file, 0600), 0);
+        assert_ok(write_blob(f->blob, f->file, &row, &err));
         assert_int_equal(fault.calls, 0);
-        assert_int_equal(unlink(s.file), 0);
+        assert_int_equal(unlink(f->file), 0);
     }
-    scene_close(&s);
 }
 
 /* A list: version 2, then for the owner, the user 1002, the group, the mask and all others. */
@@ -385,27 +376,23 @@ static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xf
                                0xff, 0xff, 0xff, 32,   0,    0,    0,  0xff, 0xff, 0xff, 0xff};
 
 /* Where the list cannot be kept the mode gives only what every entry of it gave. */
-TEST(a_list_that_cannot_be_kept_gives_nobody_more) {
+TEST_ON(scene, a_list_that_cannot_be_kept_gives_nobody_more) {
     static const int errors[] = {EPERM, ENOTSUP, EINVAL, ENOSPC};
-    struct scene s;
     struct stat info;
-    sb_error err;
-    scene_open(&s);
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct row row = {.function = "fsetxattr", .nth = 1, .last = 1, .error = errors[i]};
-        file_write(s.file, "old", 3);
-        if (setxattr(s.file, LIST, list, sizeof list, 0) != 0) {
+        file_write(f->file, "old", 3);
+        if (setxattr(f->file, LIST, list, sizeof list, 0) != 0) {
             print_message("skipped: this file system keeps no access lists\n");
-            assert_int_equal(unlink(s.file), 0);
+            assert_int_equal(unlink(f->file), 0);
             break;
         }
-        assert_ok(write_blob(s.blob, s.file, &row, &err));
-        assert_int_equal(stat(s.file, &info), 0);
+        assert_ok(write_blob(f->blob, f->file, &row, &err));
+        assert_int_equal(stat(f->file, &info), 0);
         assert_int_equal(info.st_mode & 07777, 0600);
-        assert_true(getxattr(s.file, LIST, NULL, 0) < 0);
-        assert_int_equal(unlink(s.file), 0);
+        assert_true(getxattr(f->file, LIST, NULL, 0) < 0);
+        assert_int_equal(unlink(f->file), 0);
     }
-    scene_close(&s);
 }
 
 /* --- random failures ---------------------------------------------------------------------- */
@@ -500,27 +487,21 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     assert_int_equal(unlink(s->file), 0);
 }
 
-TEST(saves_under_any_failures_at_random) {
+TEST_ON(scene, saves_under_any_failures_at_random) {
     const uint64_t rounds = test_is_full() ? 20000 : test_is_quick() ? 100 : 600;
-    struct scene s;
-    scene_open(&s);
     for (size_t system = 0; system < sizeof file_systems / sizeof *file_systems; system++) {
         for (uint64_t seed = 0; seed < 24; seed++)
-            save_at_random(&s, system, 0, seed);
+            save_at_random(f, system, 0, seed);
         for (uint64_t seed = 0; seed < rounds; seed++)
-            save_at_random(&s, system, seed % 5 == 0 ? 3 : seed % 5 == 1 ? 100 : 15, seed);
+            save_at_random(f, system, seed % 5 == 0 ? 3 : seed % 5 == 1 ? 100 : 15, seed);
     }
-    scene_close(&s);
 }
 
 /* Over a network the answer to a rename may be lost: then the file is in place, and the call says
    so, whatever it was told. */
-TEST(a_rename_that_was_made_is_no_failure) {
-    struct scene s;
-    sb_error err;
-    scene_open(&s);
+TEST_ON(scene, a_rename_that_was_made_is_no_failure) {
     for (int error = 1; error < 134; error++) {
-        file_write(s.file, "old", 3);
+        file_write(f->file, "old", 3);
         memset(&world, 0, sizeof world);
         world.lacks[0] = "renameat";
         world.with = error == EINTR ? ENOENT : error;
@@ -528,12 +509,11 @@ TEST(a_rename_that_was_made_is_no_failure) {
         world.random = (uint64_t)error;
         fault.error = 0;
         world.armed = true;
-        const sb_status st = sb_blob_save_file(s.blob, s.file, 0, &err);
+        const sb_status st = sb_blob_save_file(f->blob, f->file, 0, &err);
         world.armed = false;
         assert_int_equal(st, world.lost ? SB_OK : SB_ERR_IO);
-        check_bytes(s.file, &s.whole, world.lost, (uint64_t)error);
-        assert_int_equal(entries_of(s.folder), 1);
-        assert_int_equal(unlink(s.file), 0);
+        check_bytes(f->file, &f->whole, world.lost, (uint64_t)error);
+        assert_int_equal(entries_of(f->folder), 1);
+        assert_int_equal(unlink(f->file), 0);
     }
-    scene_close(&s);
 }

@@ -73,7 +73,6 @@ static sb_status open_context(sb_context **out, sb_error *err) {
 }
 
 static void scene_open(struct scene *s) {
-    sb_error err;
     void *out;
     memset(s, 0, sizeof *s);
     assert_ok(open_context(&s->context, &err));
@@ -177,7 +176,6 @@ static bool is_unchanged(struct scene *s, bool lost) {
 /* Whether there was an n-th request. */
 static bool run(size_t i, int64_t n) {
     struct scene s;
-    sb_error err;
     scene_open(&s);
     fault.left = n;
     fault.fired = false;

@@ -16,9 +16,8 @@ struct scene {
 
 static void scene_open(struct scene *s) {
     static const int64_t shape[] = {2, 3, 4, 5};
-    sb_error err;
     *s = (struct scene){.model = NULL};
-    rig_open(&s->rig, "sim:0", 0);
+    rig_open(&s->rig);
     net_current(&s->wire);
     s->blob = blob_of(s->rig.context, SB_DTYPE_F32, 4, shape);
     assert_ok(sb_model_open_bytes(s->rig.context, SB_FORMAT_AUTO, s->wire.bytes, s->wire.size, NULL,
@@ -129,9 +128,7 @@ static const struct {
 static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
                                    INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
 
-TEST(test_numbers_out_of_range_are_refused) {
-    struct scene s;
-    scene_open(&s);
+TEST_ON(scene, test_numbers_out_of_range_are_refused) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         print_message("  %s\n", calls[i].name);
         for (size_t k = 0; k < sizeof extremes / sizeof *extremes; k++) {
@@ -139,36 +136,31 @@ TEST(test_numbers_out_of_range_are_refused) {
             const int64_t n = extremes[k];
             if (calls[i].call == create_shaped && n == INT32_MAX)
                 continue; /* one such dimension is fine */
-            assert_status(n < 0 ? calls[i].below : calls[i].above, calls[i].call(&s, n, &err));
-            assert_int_equal(sb_blob_count(s.blob), 120);
-            assert_int_equal(num_blobs(s.model, n), 0);
+            assert_status(n < 0 ? calls[i].below : calls[i].above, calls[i].call(f, n, &err));
+            assert_int_equal(sb_blob_count(f->blob), 120);
+            assert_int_equal(num_blobs(f->model, n), 0);
         }
     }
-    assert_int_equal(sb_model_num_layers(s.model), 3);
-    assert_int_equal(num_blobs(s.model, 2), 1);
-    scene_close(&s);
+    assert_int_equal(sb_model_num_layers(f->model), 3);
+    assert_int_equal(num_blobs(f->model, 2), 1);
 }
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-TEST(test_more_bytes_than_there_can_be) {
-    struct scene s;
-    sb_error err;
+TEST_ON(scene, test_more_bytes_than_there_can_be) {
     float value = 1;
     sb_mem *mem;
     static const size_t sizes[] = {(size_t)PTRDIFF_MAX + 1, SIZE_MAX - 3, SIZE_MAX};
-    scene_open(&s);
-    const sb_mem *before = data_of(s.blob);
+    const sb_mem *before = data_of(f->blob);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_blob_set_cpu(s.blob, SB_DATA, &value, sizes[i], 0, NULL, NULL, &err));
+                      sb_blob_set_cpu(f->blob, SB_DATA, &value, sizes[i], 0, NULL, NULL, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_blob_set_gpu(s.blob, SB_DATA, &value, sizes[i], 0, NULL, NULL, &err));
-        assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(s.rig.context, sizes[i], &mem, &err));
+                      sb_blob_set_gpu(f->blob, SB_DATA, &value, sizes[i], 0, NULL, NULL, &err));
+        assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(f->rig.context, sizes[i], &mem, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_mem_set_cpu(data_of(s.blob), &value, sizes[i], 0, NULL, NULL, &err));
+                      sb_mem_set_cpu(data_of(f->blob), &value, sizes[i], 0, NULL, NULL, &err));
     }
-    assert_ptr_equal(data_of(s.blob), before);
-    assert_ok(sb_blob_set_cpu(s.blob, SB_DATA, &value, PTRDIFF_MAX, 0, NULL, NULL, &err));
-    scene_close(&s);
+    assert_ptr_equal(data_of(f->blob), before);
+    assert_ok(sb_blob_set_cpu(f->blob, SB_DATA, &value, PTRDIFF_MAX, 0, NULL, NULL, &err));
 }

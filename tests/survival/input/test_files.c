@@ -37,7 +37,6 @@ struct place {
 static int setup(void **state) {
     struct place *p = calloc(1, sizeof *p);
     const int64_t shape[] = {COUNT};
-    sb_error err;
     float *x;
     strcpy(p->folder, "/tmp/syncblob-files-XXXXXX");
     assert_non_null(mkdtemp(p->folder));
@@ -117,7 +116,6 @@ static sb_status write_with(const struct place *p, int writer, const char *path,
 }
 
 static void check_readers(const char *path, sb_status status, int error) {
-    sb_error err;
     for (int reader = 0; reader < READERS; reader++) {
         support_poison_error(&err);
         sb_status st = read_with(reader, path, &err);
@@ -128,7 +126,6 @@ static void check_readers(const char *path, sb_status status, int error) {
 }
 
 static void check_writers(const struct place *p, const char *path, int error) {
-    sb_error err;
     for (int writer = 0; writer < WRITERS; writer++) {
         support_poison_error(&err);
         sb_status st = write_with(p, writer, path, &err);
@@ -187,7 +184,6 @@ TEST_WITH(setup, teardown, devices) {
 /* What the kernel makes as it is read has a size of 0, and is not empty. */
 TEST_WITH(setup, teardown, files_of_proc) {
     struct place *p = *state;
-    sb_error err;
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_status(SB_ERR_IO, read_with(OPEN_MODEL, "/proc/self/status", &err));
     assert_non_null(strstr(err.message, "has a size of 0, but bytes"));
@@ -266,7 +262,6 @@ TEST_WITH(setup, teardown, sparse_payloads_are_counted_before_they_are_read) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     sb_blob *blob;
-    sb_error err;
     file_write(p->file, claim, sizeof claim - 1);
     assert_int_equal(truncate(p->file, (off_t)sizeof claim - 1 + (1 << 30)), 0);
     options.allocator = counting_allocator_table(&counting);
@@ -313,7 +308,6 @@ static void read_while_it_changes(struct place *p, off_t other) {
     struct shaker shaker = {.place = p, .whole = FILE_BYTES + 20, .other = other};
     pthread_t thread;
     double end = seconds() + 0.3;
-    sb_error err;
     assert_ok(sb_model_save_file(p->model, p->file, &err));
     assert_int_equal(pthread_create(&thread, NULL, shake, &shaker), 0);
     bool only_statuses = true;
@@ -418,7 +412,6 @@ static void make_leftovers(const struct place *p, int count, bool make) {
 TEST_WITH(setup, teardown, leftovers_are_not_touched) {
     struct place *p = *state;
     enum { LEFT = 1000 };
-    sb_error err;
     file_write(p->file, "old", 3);
     make_leftovers(p, LEFT, true);
     assert_ok(sb_blob_save_file(p->blob, p->file, 0, &err));

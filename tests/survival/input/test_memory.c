@@ -65,7 +65,6 @@ static bool is_the_datas_fault(sb_status st) {
 /* The blobs of a model: some of the many, the first and the last. */
 static void load_some(struct observed *o, const sb_model *model, const struct input *input,
                       size_t index) {
-    sb_error err;
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer += 97)
         for (int64_t i = 0; i < num_blobs(model, layer); i += 997) {
             sb_blob *blob;
@@ -85,8 +84,7 @@ static void load_some(struct observed *o, const sb_model *model, const struct in
 static void check_default(const struct input *input, bool in_file) {
     struct observed o;
     sb_model *model = NULL;
-    sb_error err;
-    rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     watch(&o);
     sb_status st = open_input(input, in_file, o.rig.context, NULL, &model, &err);
     size_t index = peak(&o);
@@ -127,8 +125,7 @@ TEST(by_default_a_blob_takes_its_payload) {
             for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
                 struct observed o;
                 sb_blob *blob;
-                sb_error err;
-                rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+                rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
                 assert_ok(sb_blob_create(o.rig.context, dtype, &blob, &err));
                 watch(&o);
                 sb_status st =
@@ -152,11 +149,10 @@ TEST(a_net_of_a_million_empty_layers_is_refused) {
         static const size_t bytes[] = {3, 2, 4};
         struct input input;
         sb_model *model;
-        sb_error err;
         input_open(&input, &bombs[i], bytes[i] * 1000000);
         for (int in_file = 0; in_file < 2; in_file++) {
             struct observed o;
-            rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+            rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
             watch(&o);
             assert_status(SB_ERR_DATA_LIMIT,
                           open_input(&input, in_file, o.rig.context, NULL, &model, &err));
@@ -175,8 +171,7 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     struct observed o;
     sb_model *model = NULL;
     sb_limits limits = SB_LIMITS_INIT;
-    sb_error err;
-    rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     limits.max_memory = memory;
     limits.max_layers = limits.max_blobs = INT64_MAX;
     limits.max_name_bytes = SIZE_MAX;
@@ -224,7 +219,6 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
     struct wire wire = {0}, shape = {0};
     sb_limits limits = SB_LIMITS_INIT;
     sb_blob *blob;
-    sb_error err;
     limits.max_memory = memory;
     float *values = calloc((size_t)count, sizeof *values);
     wire_numbers(&shape, 1, &count, 1);
@@ -232,7 +226,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
     wire_floats(&wire, 5, values, (size_t)count);
     if (diff)
         wire_floats(&wire, 6, values, (size_t)count);
-    rig_open(&o.rig, device, 0);
+    rig_open_on(&o.rig, device, 0);
     assert_ok(sb_blob_create(o.rig.context, SB_DTYPE_F32, &blob, &err));
     watch(&o);
     const sb_status st =
@@ -274,7 +268,6 @@ TEST(the_cap_of_a_context_is_never_passed) {
             sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
             sb_context *context;
             sb_model *model = NULL;
-            sb_error err;
             options.allocator = counting_allocator_table(&counting);
             options.max_host_bytes = caps[c];
             assert_ok(sb_context_create(&options, &context, &err));

@@ -51,8 +51,7 @@ TEST(test_each_limit_is_exact) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rig rig;
         sb_model *model = NULL;
-        sb_error err;
-        rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
         print_message("  %s\n", rows[i].claim);
         assert_status(rows[i].status, open_limited(rig.context, &wire, SB_FORMAT_AUTO,
                                                    &rows[i].limits, &model, &err));
@@ -66,7 +65,6 @@ TEST(test_texts_of_solver_states_are_limited) {
     sb_limits limits = SB_LIMITS_INIT;
     struct wire wire = {0};
     sb_model *model;
-    sb_error err;
     limits.max_name_bytes = 3;
     wire_text(&wire, 2, "four");
     assert_status(SB_ERR_DATA_LIMIT,
@@ -85,8 +83,7 @@ TEST(test_the_memory_limit_is_what_the_allocator_sees) {
         struct rig rig;
         sb_model *model = NULL;
         sb_blob *blob;
-        sb_error err;
-        rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
         limits.max_memory = memory;
         size_t before = rig.counting.live_bytes;
         sb_status st = open_limited(rig.context, &wire, SB_FORMAT_AUTO, &limits, &model, &err);
@@ -116,8 +113,7 @@ TEST(test_an_empty_model_takes_its_object) {
     struct rig rig;
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model = NULL;
-    sb_error err;
-    rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     const size_t before = rig.counting.live_bytes;
     while (!model && limits.max_memory++ < 4000)
         (void)open_limited(rig.context, &none, SB_FORMAT_CAFFEMODEL, &limits, &model, &err);
@@ -132,7 +128,6 @@ TEST(test_the_contexts_limits_are_the_default) {
     sb_context *context;
     struct wire wire = {0};
     sb_model *model;
-    sb_error err;
     limits.max_layers = 4;
     options.limits = &limits;
     assert_ok(sb_context_create(&options, &context, &err));
@@ -157,8 +152,7 @@ TEST(test_a_million_empty_layers_are_refused) {
     struct rig rig;
     struct wire wire = {0};
     sb_model *model;
-    sb_error err;
-    rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     repeat(&wire, "\xa2\x06\x00", 3, 1000000);
     assert_status(SB_ERR_DATA_LIMIT,
                   open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
@@ -181,8 +175,7 @@ TEST(test_loading_takes_the_payload_once) {
         char path[] = "/tmp/syncblob-limits-XXXXXX";
         sb_model *model;
         sb_blob *blob;
-        sb_error err;
-        rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+        rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
         wire_number(&wire, 1, 1);
         wire_blob_field(&wire, 3, dims, 1, 1);
         FILE *file = fdopen(mkstemp(path), "wb");

@@ -25,9 +25,8 @@ struct world {
 };
 
 static int setup(void **state) {
-    sb_error err;
     struct world *w = calloc(1, sizeof *w);
-    rig_open(&w->rig, "sim:0", 0);
+    rig_open(&w->rig);
     w->blob = blob_of_count(w->rig.context, SB_DTYPE_F32, 4);
     w->other = blob_of_count(w->rig.context, SB_DTYPE_F32, 4);
     assert_ok(sb_mem_create(w->rig.context, 16, &w->mem, &err));
@@ -41,7 +40,6 @@ static int setup(void **state) {
 /* Nothing was made, nothing was touched. */
 static int teardown(void **state) {
     struct world *w = *state;
-    sb_error err;
     assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
     assert_int_equal(w->rig.counting.buffer_calls, 0);
@@ -58,7 +56,6 @@ static int teardown(void **state) {
 
 TEST_WITH(setup, teardown, calls_of_a_memory) {
     struct world *w = *state;
-    sb_error err;
     assert_names_null("out", sb_mem_create(w->rig.context, 1, NULL, &err));
     for (enum call call = 0; call < CALLS; call++) {
         const struct lent *lent = call == SET_CPU ? &w->host : &w->device;
@@ -84,7 +81,6 @@ typedef sb_status (*numbers)(const sb_blob *, int64_t *, sb_error *);
 
 TEST_WITH(setup, teardown, pointers_into_a_blob) {
     struct world *w = *state;
-    sb_error err;
     for (enum call call = 0; call < POINTER_CALLS; call++)
         for (int diff = 0; diff < 2; diff++) {
             assert_names_null("blob", blob_call(NULL, diff, call, w->stream, &w->out.ptr, &err));
@@ -102,7 +98,6 @@ TEST_WITH(setup, teardown, pointers_into_a_blob) {
 
 TEST_WITH(setup, teardown, calls_of_a_blob) {
     struct world *w = *state;
-    sb_error err;
     static const sums sum[] = {sb_blob_asum_data, sb_blob_asum_diff, sb_blob_sumsq_data,
                                sb_blob_sumsq_diff};
     void *user;
@@ -141,7 +136,6 @@ TEST_WITH(setup, teardown, calls_of_a_blob) {
 
 TEST_WITH(setup, teardown, blobs_as_bytes) {
     struct world *w = *state;
-    sb_error err;
     size_t size;
     assert_names_null("blob", sb_blob_from_proto(NULL, "", 0, 0, NULL, &err));
     assert_names_null("bytes", sb_blob_from_proto(w->blob, NULL, 1, 0, NULL, &err));
@@ -162,7 +156,6 @@ TEST_WITH(setup, teardown, blobs_as_bytes) {
 
 TEST_WITH(setup, teardown, opening_models) {
     struct world *w = *state;
-    sb_error err;
     sb_model *model = NULL;
     sb_context *context = w->rig.context;
     assert_names_null("bytes",
@@ -176,7 +169,6 @@ TEST_WITH(setup, teardown, opening_models) {
 
 TEST_WITH(setup, teardown, calls_of_a_model) {
     struct world *w = *state;
-    sb_error err;
     sb_model *model;
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info blob = SB_BLOB_INFO_INIT;
@@ -231,7 +223,6 @@ TEST_WITH(setup, teardown, calls_of_a_model) {
 
 TEST_WITH(setup, teardown, calls_of_a_net) {
     struct world *w = *state;
-    sb_error err;
     sb_model *model;
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_CAFFEMODEL, &model, &err));
     assert_names_null("name", sb_model_add_layer(model, NULL, 1, "b", 1, NULL, &err));
@@ -244,7 +235,6 @@ TEST_WITH(setup, teardown, calls_of_a_net) {
 
 TEST_WITH(setup, teardown, calls_of_contexts) {
     struct world *w = *state;
-    sb_error err;
     void *out = NULL;
     assert_names_null("out", sb_context_create(NULL, NULL, &err));
     assert_names_null("out", sb_context_stream(w->rig.context, NULL, &err));

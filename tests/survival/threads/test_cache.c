@@ -24,7 +24,6 @@ static void *take_and_release(void *user) {
     for (int i = 0; i < ROUNDS; i++) {
         const size_t bytes = 1 + test_random(&seed) % 400000;
         sb_mem *mem;
-        sb_error err;
         void *p;
         count(bytes);
         if (sb_mem_create(context, bytes, &mem, &err) != SB_OK ||
@@ -40,7 +39,7 @@ TEST(threads_keep_no_more_than_they_used) {
     for (int round = 0; round < 5; round++) {
         struct rig rig;
         pthread_t threads[THREADS];
-        rig_open(&rig, "cpu", 0);
+        rig_open_on(&rig, "cpu", 0);
         context = rig.context;
         atomic_store(&most, 0);
         for (uintptr_t i = 0; i < THREADS; i++)

@@ -64,7 +64,6 @@ static void compete(void *arg, int member) {
 
 TEST(the_cap_holds_for_what_is_live_at_once) {
     struct crowd crowd = {.context = NULL};
-    sb_error err;
     sb_stats stats = SB_STATS_INIT;
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

@@ -21,7 +21,6 @@ struct crossed {
 };
 
 static sb_mem *mem_of(sb_context *context, float value, int32_t head) {
-    sb_error err;
     sb_mem *mem;
     float values[COUNT];
     for (int i = 0; i < COUNT; i++)
@@ -40,9 +39,8 @@ static sb_blob *blob_over(sb_context *context, sb_mem *data, sb_mem *diff) {
 
 static void crossed_open(struct crossed *c, int32_t schedule, float x, int32_t x_head, float y,
                          int32_t y_head) {
-    sb_error err;
     memset(c, 0, sizeof *c);
-    rig_open(&c->rig, "sim:0", 0);
+    rig_open(&c->rig);
     (void)pthread_mutex_init(&c->turn, NULL);
     c->x = mem_of(c->rig.context, x, x_head);
     c->y = mem_of(c->rig.context, y, y_head);

@@ -34,7 +34,6 @@ static void destroy_the_blob(void *arg) {
 
 static void write_and_destroy_the_blob(void *arg) {
     struct loan *loan = arg;
-    sb_error err;
     void *data;
     assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
     memset(data, 0x44, 16);
@@ -48,8 +47,7 @@ static void end_the_tensor(void *arg) {
 
 static void lend(void (*first)(void *), void (*second)(void *)) {
     struct loan loan = {.tensor = NULL};
-    sb_error err;
-    rig_open(&loan.rig, NULL, 0);
+    rig_open_on(&loan.rig, NULL, 0);
     loan.lent = lend_host(16, 0x41);
     loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_set_cpu(loan.blob, SB_DATA, loan.lent.ptr, 16, 0, read_back, &loan, &err));
@@ -71,7 +69,6 @@ TEST(the_last_user_comes_after_all_others) {
    thread, and only the lease orders the two. */
 static void write_elsewhere(void *arg) {
     struct loan *loan = arg;
-    sb_error err;
     void *data;
     assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
 }
@@ -79,8 +76,7 @@ static void write_elsewhere(void *arg) {
 TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
     for (int i = 0; i < 50; i++) {
         struct loan loan = {.tensor = NULL};
-        sb_error err;
-        rig_open(&loan.rig, NULL, 0);
+        rig_open_on(&loan.rig, NULL, 0);
         loan.lent = lend_host(16, 0x44);
         loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
         assert_ok(sb_blob_set_cpu(loan.blob, SB_DATA, loan.lent.ptr, 16, SB_READ_ONLY, read_back,
@@ -103,20 +99,17 @@ struct pair {
 
 static void export_first(void *arg) {
     struct pair *pair = arg;
-    sb_error err;
     assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[0], &err));
 }
 
 static void export_second(void *arg) {
     struct pair *pair = arg;
-    sb_error err;
     assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[1], &err));
 }
 
 TEST(two_threads_export_one_side) {
     for (int i = 0; i < 50; i++) {
         struct pair pair = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
-        sb_error err;
         void *data;
         assert_ok(sb_blob_mutable_cpu(pair.blob, SB_DATA, &data, &err));
         hand_over(export_first, export_second, &pair);
@@ -138,7 +131,6 @@ struct reader {
 static void read_and_destroy(void *arg) {
     struct reader *reader = arg;
     const void *data;
-    sb_error err;
     assert_ok(sb_blob_cpu(reader->other, SB_DATA, &data, &err));
     assert_true(bytes_are(data, 16, 0x66));
     sb_blob_destroy(reader->other);
@@ -147,7 +139,6 @@ static void read_and_destroy(void *arg) {
 static void write_when_unique(void *arg) {
     struct reader *reader = arg;
     void *data;
-    sb_error err;
     assert_true(sb_mem_is_unique(data_of(reader->blob)));
     assert_ok(sb_blob_mutable_cpu(reader->blob, SB_DATA, &data, &err));
     memset(data, 0x67, 16);
@@ -157,7 +148,6 @@ TEST(a_memory_that_is_unique_again_may_be_written) {
     for (int i = 0; i < 50; i++) {
         struct reader reader = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
         sb_dl_managed_versioned *tensor;
-        sb_error err;
         void *data;
         assert_ok(sb_blob_mutable_cpu(reader.blob, SB_DATA, &data, &err));
         memset(data, 0x66, 16);
@@ -176,7 +166,6 @@ TEST(a_memory_that_is_unique_again_may_be_written) {
 static void import_read_end(const sb_blob *blob, sb_dl_managed_versioned *tensor, int byte) {
     sb_blob *other;
     const void *data;
-    sb_error err;
     assert_ok(sb_blob_create_from_dlpack(sb_blob_context(blob), tensor, &other, &err));
     assert_ok(sb_blob_cpu(other, SB_DATA, &data, &err));
     assert_true(bytes_are(data, 400, byte));
@@ -185,7 +174,6 @@ static void import_read_end(const sb_blob *blob, sb_dl_managed_versioned *tensor
 
 static void export_read_end(void *arg, int member) {
     const sb_blob *blob = arg;
-    sb_error err;
     for (int i = 0; i < ROUNDS; i++) {
         sb_dl_managed_versioned *tensor;
         int32_t side = (member + i) % 2;
@@ -200,17 +188,13 @@ static void export_read_end(void *arg, int member) {
     }
 }
 
-TEST(many_threads_export_one_blob) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, many_threads_export_one_blob) {
     void *data;
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 100);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 100);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
     memset(data, 0x33, 400);
     team_run(MEMBERS, export_read_end, blob);
     assert_true(sb_mem_is_unique(data_of(blob)));
-    assert_in_range(rig_stats(&rig).uploads, 1, 2); /* data; diff where the host came first */
+    assert_in_range(rig_stats(f).uploads, 1, 2); /* data; diff where the host came first */
     sb_blob_destroy(blob);
-    rig_close(&rig);
 }

@@ -59,7 +59,6 @@ static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int6
 }
 
 static void scale_open(struct scale *s) {
-    sb_error err;
     memset(s, 0, sizeof *s);
     s->table = tiny_table(&s->tiny);
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -88,7 +87,6 @@ static int64_t calls_so_far(struct scale *s) {
 
 TEST(slow_paths_are_counted) {
     struct scale s;
-    sb_error err;
     sb_mem *mem;
     const void *in;
     void *out;
@@ -109,7 +107,6 @@ TEST(slow_paths_are_counted) {
 
 TEST(asking_for_a_ready_side_is_fast) {
     struct scale s;
-    sb_error err;
     sb_mem *mem;
     const void *in;
     void *out;
@@ -141,7 +138,6 @@ static sb_status look_around(sb_mem *mem) {
 
 TEST(blobs_are_as_fast_as_their_memories) {
     struct scale s;
-    sb_error err;
     sb_blob *blob;
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;
@@ -168,7 +164,6 @@ TEST(blobs_are_as_fast_as_their_memories) {
 /* Small calls on blobs that the host has: the work, and nothing before or after it. */
 TEST(calls_on_the_host_are_the_work_alone) {
     struct scale s;
-    sb_error err;
     sb_blob *blob, *source;
     sb_filler filler = SB_FILLER_INIT;
     void *out;

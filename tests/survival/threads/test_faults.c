@@ -528,9 +528,8 @@ static void run(void *arg, int member) {
 /* --- a round --------------------------------------------------------------------------------- */
 
 static void round_open(struct round *round, uint64_t seed) {
-    sb_error err;
     *round = (struct round){.seed = seed, .may_lose = seed % 3 == 0, .ends_failing = seed % 5 == 1};
-    rig_open(&round->rig, "sim:0", seed % 2 ? SB_CONTEXT_NO_PINNED : 0);
+    rig_open_on(&round->rig, "sim:0", seed % 2 ? SB_CONTEXT_NO_PINNED : 0);
     assert_ok(sb_sim_set_schedule(round->rig.context, seed % 4 ? SB_SIM_RANDOM : SB_SIM_LAZY, seed,
                                   &err));
     round->loans = calloc(MAX_LOANS, sizeof *round->loans);
@@ -565,7 +564,6 @@ static void rest(struct round *round) {
 static void give_up_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];
-    sb_error err;
     void *out;
     assert_ok(sb_sim_set_schedule(round->rig.context, SB_SIM_LAZY, 0, &err));
     lend(&w, o, 1);
@@ -581,7 +579,7 @@ static void give_up_in_use(struct round *round) {
 static void end_failing(struct round *round) {
     struct rig other;
     uint64_t random = round->seed;
-    rig_open(&other, NULL, 0);
+    rig_open_on(&other, NULL, 0);
     uint64_t before = rig_stats(&other).leaked_bytes;
     arm(round, &random);
     for (int i = 1; i < SHARED; i++)

@@ -70,7 +70,6 @@ struct estate {
 
 static sb_model *small_model(sb_context *context) {
     static struct wire net;
-    sb_error err;
     sb_model *model;
     if (!net.size)
         net_current(&net);
@@ -80,7 +79,6 @@ static sb_model *small_model(sb_context *context) {
 }
 
 static void estate_memories(struct estate *e) {
-    sb_error err;
     void *ptr;
     sb_context *context = e->context;
     sb_mem_release(mem_filled(context, LARGE, 0x77)); /* stays in the cache */
@@ -104,7 +102,6 @@ static void estate_memories(struct estate *e) {
 }
 
 static void estate_open(struct estate *e) {
-    sb_error err;
     float *x;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     memset(e, 0, sizeof *e);
@@ -181,7 +178,6 @@ TEST(no_process_hashes_names_as_another_does) {
 
 TEST(a_child_reads_what_is_current_and_releases_everything) {
     struct estate e;
-    sb_error err;
     estate_open(&e);
     in_child(read_and_release, &e);
     /* Nothing of that is seen here: the transfers are still pending, and end well. */
@@ -341,7 +337,6 @@ struct locked_estate {
 };
 
 static void locked_estate_open(struct locked_estate *e) {
-    sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     memset(e, 0, sizeof *e);
     e->table = sb__sim_backend;
@@ -408,8 +403,7 @@ TEST(a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
     struct rig rig;
     sb_write *write;
     void *ptr;
-    sb_error err;
-    rig_open(&rig, "cpu", 0);
+    rig_open_on(&rig, "cpu", 0);
     sb_mem *mem = mem_filled(rig.context, BYTES, 1);
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
     in_child(end_a_write, write);
@@ -424,7 +418,6 @@ TEST(a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
 /* Where the device's driver does not promise that the child has them. */
 TEST(page_locked_bytes_may_be_the_parent_s_alone) {
     struct locked_estate e;
-    sb_error err;
     double sum = 0;
     locked_estate_open(&e);
     in_child(touch_page_locked_bytes, &e);
@@ -541,7 +534,6 @@ TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
     for (int i = 0; i < 2; i++) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         sb_context *context;
-        sb_error err;
         const sb_mem *mem;
         const void *in;
         float *x;
@@ -574,7 +566,6 @@ static void change_beside_the_lock(void *arg) {
 static void wait_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     sb_blob *blob;
-    sb_error err;
     const void *in;
     child_wants(sb_blob_create(sb_mem_context(mem), SB_DTYPE_F32, &blob, &err) == SB_OK);
     child_is_refused(sb_blob_set_mem(blob, SB_DATA, mem, &err));
@@ -588,7 +579,6 @@ static void wait_beside_the_lock(void *arg) {
 
 TEST(a_child_is_told_that_the_memory_s_lock_stayed_behind) {
     struct estate e;
-    sb_error err;
     const void *in;
     estate_open(&e);
     sb_mem *mem = mem_filled(e.context, BYTES, 8);
@@ -652,7 +642,6 @@ static void wait_for_a_slow_thread(void *arg) {
 
 TEST(a_child_s_own_thread_is_waited_for_however_long) {
     sb_context *context;
-    sb_error err;
     assert_ok(sb_context_create(NULL, &context, &err));
     sb_mem *mem; /* unwritten, so that writing it takes the lock */
     assert_ok(sb_mem_create(context, BYTES, &mem, &err));
@@ -674,7 +663,6 @@ static void trim_and_release(void *arg) {
 
 TEST(host_only_contexts_work_on_beside_held_locks) {
     struct estate e = {.context = NULL};
-    sb_error err;
     for (int builtin = 0; builtin < 2; builtin++) {
         if (!builtin)
             assert_ok(sb_context_create(NULL, &e.context, &err));

@@ -7,7 +7,6 @@
 #define MIB ((size_t)1 << 20)
 
 static size_t cached_bytes(sb_context *context) {
-    sb_error err;
     sb_stats stats = SB_STATS_INIT;
     assert_ok(sb_context_stats(context, &stats, &err));
     return stats.cached_bytes;
@@ -37,7 +36,6 @@ TEST(trimmed_memory_leaves_the_process) {
         int count;
     } cases[] = {{"cpu", 64 * MIB, 1}, {"cpu", MIB, 64}, {"sim:0", 64 * MIB, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sb_error err;
         sb_context *context;
         sb_mem *mems[64];
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -61,7 +59,6 @@ TEST(trimmed_memory_leaves_the_process) {
 }
 
 TEST(without_a_cache_memory_leaves_when_it_is_released) {
-    sb_error err;
     sb_context *context;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     skip_when_observed();

@@ -22,7 +22,6 @@ struct stage {
 };
 
 static void stage_open(struct stage *s) {
-    sb_error err;
     memset(s, 0, sizeof *s);
     s->table = tiny_table(&s->tiny);
     s->context = tiny_context(&s->table);
@@ -52,7 +51,6 @@ static void count_deleter(void *user, void *ptr) {
 
 static void use_large_buffer(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     sb_mem *mem;
     void *ptr;
     assert_ok(sb_mem_create(s->context, LARGE, &mem, &err));
@@ -76,7 +74,6 @@ TEST(buffers_pass_through_the_cache) {
 static int stream_objects[2];
 
 static void use_stream(struct stage *s, int stream) {
-    sb_error err;
     sb_mem *mem;
     const void *ptr;
     assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
@@ -94,20 +91,17 @@ static void use_stream_1(void *arg) {
 
 static void take_stream_0(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_gpu_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
 }
 
 static void forget_stream_0(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], &err));
 }
 
 static void synchronize_context(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_context_synchronize(s->context, &err));
 }
 
@@ -122,34 +116,29 @@ TEST(streams_are_known_to_all_threads) {
 
 static void touch_cpu(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
 }
 
 static void touch_gpu(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
 }
 
 static void prefetch_gpu(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_mem_prefetch_gpu(s->mem, (sb_stream)&stream_objects[1], &err));
 }
 
 static void overwrite_gpu(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     void *ptr;
     assert_ok(sb_mem_overwrite_gpu(s->mem, &ptr, &err));
 }
 
 static void synchronize(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_mem_synchronize(s->mem, &err));
 }
 
@@ -167,13 +156,11 @@ TEST(readers_meet_under_the_memory_s_lock) {
 
 static void lend_0(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, count_deleter, s, &err));
 }
 
 static void lend_1(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[1], BYTES, 0, count_deleter, s, &err));
 }
 
@@ -196,18 +183,13 @@ TEST(calls_that_collide_leave_the_memory_whole) {
 
 static void give_to_blob(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
 }
 
 /* A blob asks how the bytes are aligned, wherever they are. */
-TEST(a_memory_is_given_to_a_blob_beside_its_first_reader) {
-    struct stage s;
-    sb_error err;
-    stage_open(&s);
-    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s.blob, &err));
-    hand_over(touch_cpu, give_to_blob, &s);
-    stage_close(&s);
+TEST_ON(stage, a_memory_is_given_to_a_blob_beside_its_first_reader) {
+    assert_ok(sb_blob_create_shaped(f->context, SB_DTYPE_F32, (int64_t[]){64}, 1, &f->blob, &err));
+    hand_over(touch_cpu, give_to_blob, f);
 }
 
 /* Two updates on the device, each of a blob of its own, by one diff. */
@@ -217,18 +199,15 @@ struct updates {
 };
 
 static void update_0(void *arg) {
-    sb_error err;
     assert_ok(sb_blob_update(((struct updates *)arg)->blobs[0], &err));
 }
 
 static void update_1(void *arg) {
-    sb_error err;
     assert_ok(sb_blob_update(((struct updates *)arg)->blobs[1], &err));
 }
 
 TEST(reads_of_one_diff_are_noted_by_both) {
     struct updates u;
-    sb_error err;
     stage_open(&u.stage);
     for (int i = 0; i < 2; i++) {
         void *ptr;
@@ -261,19 +240,16 @@ TEST(loans_that_collide_end_once_each) {
 
 static void spoil(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(s->blob, SB_DATA, 2, &err));
 }
 
 static void lend_after_the_loss(void *arg) {
     struct stage *s = arg;
-    sb_error err;
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
 }
 
 /* With a blob on the device that the next scaling spoils, whose memory is `mem`. */
 static void stage_open_to_spoil(struct stage *s) {
-    sb_error err;
     sb_mem *mem;
     void *ptr;
     stage_open(s);
@@ -356,7 +332,6 @@ TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
     struct failing f = {.read = 0};
     struct stage *s = &f.stage;
     sb_comm *comm;
-    sb_error err;
     pthread_t reader;
     stage_open(s);
     assert_ok(sb_comm_create(s->context, &engine, &f, &comm, &err));
@@ -401,7 +376,6 @@ static void *read_and_replace(void *user) {
 
 static void *join_in(void *user) {
     struct replacing *r = user;
-    sb_error err;
     const void *ptr;
     quiet_await(&r->giving_up);
     assert_ok(sb_mem_gpu_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
@@ -412,7 +386,6 @@ static void *join_in(void *user) {
 TEST(storage_is_given_up_beside_new_readers) {
     struct replacing r = {.waits = 0};
     struct stage *s = &r.stage;
-    sb_error err;
     void *ptr;
     pthread_t threads[2];
     stage_open(s);

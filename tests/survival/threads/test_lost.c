@@ -72,7 +72,6 @@ static sb_status overwrite(struct race *race) {
 }
 
 static void race_open(struct race *race, sb_status (*give_up)(struct race *race)) {
-    sb_error err;
     void *out;
     *race = (struct race){.give_up = give_up};
     open_slow_device(race);
@@ -154,7 +153,6 @@ TEST(a_wait_that_the_loss_cut_short_does_not_succeed) {
     struct waiting w = {.tiny = {.fails_scale = true}};
     sb_backend table = tiny_table(&w.tiny);
     sb_context *context = tiny_context(&table);
-    sb_error err;
     void *out;
     w.blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_overwrite_gpu(w.blob, SB_DATA, &out, &err));
@@ -182,7 +180,6 @@ static void end_chained(void *user, void *ptr) {
 
 /* A context of which nothing is left but a loan in quarantine. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
-    sb_error err;
     sb_mem *mem;
     const void *in;
     void *out;
@@ -207,7 +204,6 @@ static void trim_often(void *arg, int member) {
 TEST(threads_that_trim_end_what_waits_once) {
     static char bytes[2][BYTES];
     for (int round = 0; round < 50; round++) {
-        sb_error err;
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         sb_context *contexts[2];
         sb_stats stats = SB_STATS_INIT;

@@ -28,8 +28,7 @@ static void touch_first(void *arg, int member) {
 
 TEST(concurrent_first_touch_allocates_once) {
     struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     for (int round = 0; round < ROUNDS; round++) {
         struct crowd crowd = {.wrong = 0};
         assert_ok(sb_mem_create(rig.context, BYTES, &crowd.mem, &err));
@@ -56,14 +55,11 @@ static void ask_for_memories(void *arg, int member) {
     expect(crowd, atomic_compare_exchange_strong(&crowd->seen, &first, data) || first == data);
 }
 
-TEST(concurrent_readers_make_one_memory) {
-    struct rig rig;
-    rig_open(&rig, "sim:0", 0);
+TEST_ON(rig, concurrent_readers_make_one_memory) {
     for (int round = 0; round < ROUNDS; round++) {
-        struct crowd crowd = {.blob = blob_of_count(rig.context, SB_DTYPE_F32, 10)};
+        struct crowd crowd = {.blob = blob_of_count(f->context, SB_DTYPE_F32, 10)};
         team_run(THREADS, ask_for_memories, &crowd);
         assert_int_equal(atomic_load(&crowd.wrong), 0);
         sb_blob_destroy(crowd.blob);
     }
-    rig_close(&rig);
 }

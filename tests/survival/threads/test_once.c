@@ -4,7 +4,6 @@
 #include "tiny.h"
 
 static void use_builtin(void *arg) {
-    sb_error err;
     sb_mem *mem;
     const void *ptr;
     (void)arg;

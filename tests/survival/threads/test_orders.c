@@ -10,7 +10,6 @@
 #define BYTES ((size_t)256)
 
 static sb_mem *new_mem(sb_context *context, size_t bytes) {
-    sb_error err;
     sb_mem *mem;
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
     return mem;
@@ -33,7 +32,6 @@ static void release_context(void *arg) {
 }
 
 TEST(the_last_release_of_a_context_comes_after_all_uses) {
-    sb_error err;
     sb_context *context;
     assert_ok(sb_context_create(NULL, &context, &err));
     (void)sb_context_retain(context);
@@ -53,7 +51,6 @@ TEST(the_last_release_of_a_memory_comes_after_all_uses) {
 }
 
 static void read_and_release(void *arg) {
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_cpu(arg, &ptr, &err));
     assert_true(holds(ptr, BYTES, 0x11));
@@ -61,7 +58,6 @@ static void read_and_release(void *arg) {
 }
 
 static void write_when_alone(void *arg) {
-    sb_error err;
     void *ptr;
     while (!sb_mem_is_unique(arg))
         sched_yield();
@@ -70,7 +66,6 @@ static void write_when_alone(void *arg) {
 }
 
 TEST(the_only_owner_comes_after_all_others) {
-    sb_error err;
     void *ptr;
     sb_mem *mem = sb_mem_retain(new_mem(NULL, BYTES));
     assert_int_equal(sb_mem_is_unique(mem), 0);
@@ -84,7 +79,6 @@ TEST(the_only_owner_comes_after_all_others) {
 /* --- the word of a memory ---------------------------------------------------------- */
 
 static void read_zeros_cpu(void *arg) {
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_cpu(arg, &ptr, &err));
     assert_true(holds(ptr, BYTES, 0));
@@ -98,7 +92,6 @@ TEST(a_host_side_that_is_ready_is_whole) {
 
 /* The device's memory is the host's. */
 static void read_zeros_gpu(void *arg) {
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_gpu(arg, &ptr, &err));
     assert_true(holds(ptr, BYTES, 0));
@@ -116,7 +109,6 @@ TEST(a_device_side_that_is_ready_is_whole) {
 
 /* Writers exclude each other by the contract; the memory itself stays whole even so. */
 static void ask_to_write(void *arg) {
-    sb_error err;
     void *ptr;
     assert_ok(sb_mem_mutable_cpu(arg, &ptr, &err));
     assert_non_null(ptr);
@@ -130,21 +122,18 @@ TEST(a_side_that_is_writable_is_whole) {
 
 /* A blob's short ways look at the same word. */
 static sb_blob *new_blob(void) {
-    sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){10}, 1, &blob, &err));
     return blob;
 }
 
 static void read_blob(void *arg) {
-    sb_error err;
     const void *ptr;
     assert_ok(sb_blob_cpu(arg, SB_DATA, &ptr, &err));
     assert_true(holds(ptr, 10 * sizeof(float), 0));
 }
 
 static void sum_zeros(void *arg) {
-    sb_error err;
     double sum = 1;
     assert_ok(sb_blob_asum(arg, SB_DATA, &sum, &err));
     assert_true(sum == 0);
@@ -157,7 +146,6 @@ TEST(a_host_side_that_is_summed_at_once_is_whole) {
 }
 
 static void ask_blob_to_write(void *arg) {
-    sb_error err;
     void *ptr;
     assert_ok(sb_blob_mutable_cpu(arg, SB_DATA, &ptr, &err));
     assert_non_null(ptr);
@@ -172,7 +160,6 @@ TEST(a_side_that_is_written_at_once_is_whole) {
 /* --- memories that const calls make -------------------------------------------------- */
 
 static void look_at_memories(void *arg) {
-    sb_error err;
     sb_mem *mem;
     assert_ok(sb_blob_mutable_mem(arg, SB_DATA, &mem, &err));
     assert_int_equal(sb_mem_size(mem), 10 * sizeof(float));
@@ -226,7 +213,6 @@ static void *come_second(void *user) {
 
 TEST(whoever_comes_second_sees_the_first_one_s_memory) {
     struct duel duel = {.blob = NULL};
-    sb_error err;
     sb_context *context;
     sb_mem *mem;
     pthread_t slow;
@@ -255,14 +241,12 @@ struct pulled {
 
 static void pull_and_wait(void *arg) {
     struct pulled *p = arg;
-    sb_error err;
     assert_ok(sb_mem_async_cpu_pull(p->mem, NULL, &err));
     assert_ok(sb_mem_synchronize(p->mem, &err));
 }
 
 static void wait_and_look(void *arg) {
     struct pulled *p = arg;
-    sb_error err;
     assert_ok(sb_mem_synchronize(p->mem, &err));
     assert_true(holds(p->bytes, BYTES, 0x11));
 }
@@ -271,7 +255,6 @@ TEST(a_copy_that_another_thread_waited_for_is_over) {
     struct tiny tiny = {.calls = 0};
     const sb_backend table = tiny_table(&tiny);
     struct pulled p;
-    sb_error err;
     void *ptr;
     sb_context *context = tiny_context(&table);
     p.mem = new_mem(context, BYTES);

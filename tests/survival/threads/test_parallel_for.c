@@ -86,7 +86,6 @@ static void pool_close(struct pool *pool) {
 }
 
 static sb_context *context_with(const char *device, sb_parallel_for run, void *user) {
-    sb_error err;
     sb_context *context;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = device;
@@ -105,7 +104,6 @@ struct results {
 };
 
 static unsigned char *bytes_of(const sb_mem *mem, size_t bytes) {
-    sb_error err;
     const void *in;
     unsigned char *copy = malloc(bytes);
     assert_non_null(copy);
@@ -126,7 +124,6 @@ static void fill(int32_t dtype, int64_t count, uint64_t seed, void *out) {
 
 /* Read-only bytes move to storage of the library's, which is a copy. */
 static unsigned char *move_read_only(sb_context *context, const void *bytes, size_t size) {
-    sb_error err;
     sb_mem *mem;
     void *out;
     assert_ok(sb_mem_create(context, size, &mem, &err));
@@ -140,7 +137,6 @@ static unsigned char *move_read_only(sb_context *context, const void *bytes, siz
 
 static struct results compute(sb_context *context, int32_t dtype, int64_t count) {
     struct results r;
-    sb_error err;
     void *out;
     size_t bytes = (size_t)count * sb_dtype_size(dtype);
     sb_blob *blob = blob_of_count(context, dtype, count), *copy;
@@ -303,7 +299,6 @@ static void steal_first(void *user, int64_t tasks, void (*task)(void *arg, int64
 TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     const size_t bytes = (size_t)4 << 20;
     struct thief thief = {.mem = NULL};
-    sb_error err;
     sb_context *context = context_with("cpu", steal_first, &thief);
     void *out, *lent = calloc(1, bytes);
     const void *in;
@@ -348,7 +343,6 @@ TEST(tasks_that_are_not_run_add_nothing) {
     enum { COUNT = 1 << 21 };
     static const int64_t most[] = {1000, 1, 0};
     for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
-        sb_error err;
         void *p;
         double sum;
         int64_t tasks = most[i];

@@ -35,7 +35,6 @@ static int32_t report(void *user, uint64_t done, uint64_t total) {
 static int setup(void **state) {
     struct shared *s = calloc(1, sizeof *s);
     sb_progress progress = SB_PROGRESS_INIT;
-    sb_error err;
     wire_number(&s->wire, 1, 5);
     for (int i = 0; i < BLOBS; i++)
         wire_blob_field(&s->wire, 3, counts, 1, (float)i);
@@ -59,7 +58,6 @@ static int teardown(void **state) {
 
 static void check_values(const sb_blob *blob, int64_t index) {
     const void *p;
-    sb_error err;
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < *counts; i++)
         assert_true(((const float *)p)[i] == (float)index + (float)i);
@@ -68,7 +66,6 @@ static void check_values(const sb_blob *blob, int64_t index) {
 static void load_all(void *arg, int member) {
     struct shared *s = arg;
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;
@@ -88,7 +85,6 @@ TEST_WITH(setup, teardown, threads_load_through_one_source) {
 static void load_or_cancel(void *arg, int member) {
     struct shared *s = arg;
     sb_blob *blob;
-    sb_error err;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 2 * BLOBS; i++) {
         mine.done = 0;
@@ -108,7 +104,6 @@ static void save_or_load(void *arg, int member) {
     struct shared *s = arg;
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    sb_error err;
     if (member % 2) {
         load_all(arg, member);
         return;

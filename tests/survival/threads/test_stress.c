@@ -429,7 +429,6 @@ static void work(void *arg, int member) {
 }
 
 static void object_open(struct object *o, struct place *place) {
-    sb_error err;
     float *x;
     (void)pthread_rwlock_init(&o->lock, NULL);
     o->place = place;
@@ -445,7 +444,6 @@ static void object_open(struct object *o, struct place *place) {
 static void place_open(struct place *place, int i) {
     static const int32_t schedules[CONTEXTS] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM,
                                                 SB_SIM_RANDOM};
-    sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     place->has_device = i < CONTEXTS - 1;
     options.device = place->has_device ? "sim:0" : "cpu";
@@ -462,7 +460,6 @@ static void place_open(struct place *place, int i) {
 
 static void place_close(struct world *world, struct place *place) {
     struct worker w = {world, 1};
-    sb_error err;
     sb_stats stats = SB_STATS_INIT;
     for (int k = 0; k < OBJECTS; k++) {
         read_host(&w, &place->objects[k]);
@@ -482,7 +479,6 @@ static void place_close(struct world *world, struct place *place) {
 
 TEST(every_reader_sees_the_last_writer_s_bytes) {
     static struct world world;
-    sb_error err;
     for (int i = 0; i < CONTEXTS; i++)
         place_open(&world.places[i], i);
     net_current(&world.net);
@@ -536,7 +532,6 @@ static void come_at_once(void *arg, int member) {
 }
 
 static void race_once(struct race *r, int round) {
-    sb_error err;
     float *x;
     void *out;
     r->blob = blob_of_count(r->rig.context, SB_DTYPE_F32, COUNT);
@@ -558,9 +553,8 @@ static void race_once(struct race *r, int round) {
 
 TEST(readers_of_every_kind_cause_one_transfer) {
     struct race r;
-    sb_error err;
     memset(&r, 0, sizeof r);
-    rig_open(&r.rig, "sim:0", 0);
+    rig_open(&r.rig);
     for (int i = 0; i < STREAMS; i++)
         assert_ok(sb_sim_stream_create(r.rig.context, &r.streams[i], &err));
     for (int round = 0; round < (test_is_quick() ? 12 : 120); round++)

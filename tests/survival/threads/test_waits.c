@@ -12,7 +12,6 @@
 enum work { SCALE, UPDATE, COPY, CLEAR, SHRINK, WORKS };
 
 static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff) {
-    sb_error err;
     const void *in;
     float *x;
     void *out;
@@ -29,7 +28,6 @@ static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff
 }
 
 static void do_work(enum work work, sb_blob *blob, const sb_blob *other) {
-    sb_error err;
     switch (work) {
     case SCALE:
         assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
@@ -54,10 +52,9 @@ TEST(device_work_is_over_where_a_pointer_is_given) {
     static const float expected[WORKS] = {[SCALE] = 12, [UPDATE] = 3, [COPY] = 7, [SHRINK] = 4};
     for (enum work work = 0; work < WORKS; work++) {
         struct rig rig;
-        sb_error err;
         float values[COUNT];
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = on_device(&rig, work == SHRINK ? 2 * COUNT : COUNT, 4, 1);
         sb_blob *other = on_device(&rig, COUNT, 7, 0);
         rig_schedule(&rig, SB_SIM_LAZY, 0);
@@ -86,11 +83,10 @@ TEST(device_work_is_over_where_a_pointer_is_given) {
 TEST(arithmetic_on_a_stream_is_queued_there) {
     for (int way = 0; way < 3; way++) {
         struct rig rig;
-        sb_error err;
         const void *in = NULL;
         const float *host = NULL;
         float first;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
         rig_schedule(&rig, SB_SIM_LAZY, 0);
@@ -127,7 +123,6 @@ static void write_nines(void *user) {
 
 /* A blob on the device, of which nobody has a plain pointer. */
 static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
-    sb_error err;
     float *x;
     sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(rig);
@@ -146,7 +141,6 @@ static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
 }
 
 static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look, void *out) {
-    sb_error err;
     *look = (struct look){.context = rig->context, .ptr = out, .bytes = BYTES};
     assert_ok(sb_sim_launch(rig->context, stream, write_nines, look, &err));
     assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for it alone */
@@ -159,10 +153,9 @@ TEST(a_diff_is_not_overtaken_by_its_next_writer) {
     for (int way = 0; way < WAYS; way++) {
         struct rig rig;
         struct look look;
-        sb_error err;
         void *out;
         const float *host;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = way == PLAIN ? on_device(&rig, COUNT, 4, 1) : kept_on_device(&rig, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
         if (way == PLAIN)
@@ -195,10 +188,9 @@ TEST(an_update_waits_for_nothing_but_its_own_copies) {
         for (int at_host = 0; at_host < 2; at_host++)
             for (int at_device = 0; at_device < 2; at_device++) {
                 struct rig rig;
-                sb_error err;
                 void *out;
                 const float *host;
-                rig_open(&rig, "sim:0", 0);
+                rig_open(&rig);
                 sb_blob *blob = kept_on_device(&rig, 4, 1);
                 sb_stream stream = rig_stream(&rig);
                 if (at_device)
@@ -220,22 +212,18 @@ TEST(an_update_waits_for_nothing_but_its_own_copies) {
 }
 
 /* A plain pointer is ready for any stream, though its memory was allocated on the library's. */
-TEST(plain_device_memory_is_there_for_any_stream) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, plain_device_memory_is_there_for_any_stream) {
     sb_mem *mem;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream stream = rig_stream(f);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
     struct look look;
-    rig_look(&look, &rig, stream, out, BYTES);
-    assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+    rig_look(&look, f, stream, out, BYTES);
+    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
     assert_true(look.ran && look.reached);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* A stream that a context knows, since it read a memory there; what is queued there waits. */
@@ -247,8 +235,7 @@ struct known {
 };
 
 static void open_known(struct known *k) {
-    sb_error err;
-    rig_open(&k->rig, "sim:0", 0);
+    rig_open(&k->rig);
     k->named = rig_stream(&k->rig);
     assert_ok(sb_mem_create(k->rig.context, BYTES, &k->mem, &err));
     assert_ok(sb_mem_gpu_on(k->mem, k->named, &k->in, &err));
@@ -263,7 +250,6 @@ static void close_known(struct known *k) {
 
 TEST(synchronising_a_context_waits_for_every_stream_it_knows) {
     struct known k;
-    sb_error err;
     sb_stream own;
     open_known(&k);
     assert_ok(sb_context_stream(k.rig.context, &own, &err));
@@ -287,7 +273,6 @@ TEST(synchronising_a_context_waits_for_every_stream_it_knows) {
 TEST(synchronising_goes_on_behind_a_failed_wait) {
     struct known k;
     struct look look;
-    sb_error err;
     open_known(&k);
     rig_look(&look, &k.rig, k.named, k.in, BYTES);
     device_fail(k.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW); /* for the legacy stream */
@@ -300,7 +285,6 @@ TEST(synchronising_goes_on_behind_a_failed_wait) {
 TEST(forgetting_a_stream_waits_for_it) {
     struct known k;
     struct look looks[2];
-    sb_error err;
     open_known(&k);
     rig_look(&looks[0], &k.rig, NULL, k.in, BYTES);
     assert_ok(sb_context_forget_stream(k.rig.context, NULL, &err));
@@ -315,37 +299,32 @@ TEST(forgetting_a_stream_waits_for_it) {
 }
 
 /* However often they are named, and by whom; a wait for another stream is none for them. */
-TEST(the_default_streams_take_no_room) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, the_default_streams_take_no_room) {
     sb_mem *mem;
     const void *in;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream own, named = rig_stream(&rig);
-    assert_ok(sb_context_stream(rig.context, &own, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_stream own, named = rig_stream(f);
+    assert_ok(sb_context_stream(f->context, &own, &err));
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_gpu(mem, &in, &err));
-    const uint64_t bytes = rig_stats(&rig).host_bytes;
+    const uint64_t bytes = rig_stats(f).host_bytes;
     for (int i = 0; i < 20; i++)
         assert_ok(sb_mem_gpu_on(mem, i % 2 ? own : NULL, &in, &err));
-    assert_int_equal(rig_stats(&rig).host_bytes, bytes);
+    assert_int_equal(rig_stats(f).host_bytes, bytes);
     assert_ok(sb_mem_mutable_gpu_on(mem, named, &out, &err));
-    struct tally before = rig_tally(&rig);
+    struct tally before = rig_tally(f);
     assert_ok(sb_mem_gpu(mem, &in, &err));
-    struct tally since = rig_since(&rig, &before);
+    struct tally since = rig_since(f, &before);
     assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
     assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 1);
     sb_mem_release(mem);
-    rig_end_stream(&rig, named);
-    rig_close(&rig);
+    rig_end_stream(f, named);
 }
 
 enum past { PULLED, WRITTEN, WRITTEN_AND_PULLED, SCALED, SCALED_AND_READ, PASTS };
 
 /* Work on the device that is over when it returns, and known to be. */
 static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
-    sb_error err;
     const void *in;
     void *out;
     if (past == PULLED)
@@ -365,10 +344,9 @@ static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
 TEST(what_was_waited_for_once_is_not_waited_for_again) {
     for (enum past past = 0; past < PASTS; past++) {
         struct rig rig;
-        sb_error err;
         const void *in;
         void *out;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig);
         come_to_pass(past, blob, stream);
@@ -390,11 +368,10 @@ TEST(a_plain_pointer_waits_for_the_last_writer) {
     enum { EVICTED, PREFETCHED, LEGACY, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct rig rig;
-        sb_error err;
         float first;
         void *out;
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = on_device(&rig, COUNT, 3, 1);
         sb_stream stream = rig_stream(&rig);
         rig_schedule(&rig, SB_SIM_LAZY, 0);
@@ -419,21 +396,18 @@ TEST(a_plain_pointer_waits_for_the_last_writer) {
 }
 
 /* What is on its way already needs no wait. */
-TEST(a_second_prefetch_does_not_wait_for_the_first) {
-    struct rig rig;
-    sb_error err;
+TEST_ON(rig, a_second_prefetch_does_not_wait_for_the_first) {
     sb_mem *mem;
     void *out;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_stream stream = rig_stream(f);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    rig_schedule(f, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
-        struct tally before = rig_tally(&rig);
+        struct tally before = rig_tally(f);
         assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
-        struct tally since = rig_since(&rig, &before);
+        struct tally since = rig_since(f, &before);
         assert_int_equal(since.downloads, i == 0);
         assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 0);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
@@ -443,87 +417,73 @@ TEST(a_second_prefetch_does_not_wait_for_the_first) {
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, 0));
     sb_mem_release(mem);
-    rig_end_stream(&rig, stream);
-    rig_close(&rig);
+    rig_end_stream(f, stream);
 }
 
 /* --- failures -------------------------------------------------------------------------------- */
 
 /* The next reader comes after the writer still. */
-TEST(a_copy_that_fails_keeps_the_writer) {
-    struct rig rig;
+TEST_ON(rig, a_copy_that_fails_keeps_the_writer) {
     struct look data;
-    sb_error err;
     void *out;
     const void *in;
     float first;
-    rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = kept_on_device(&rig, 4, 1);
-    sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    sb_blob *blob = kept_on_device(f, 4, 1);
+    sb_stream stream = rig_stream(f), other = rig_stream(f);
+    rig_schedule(f, SB_SIM_LAZY, 0);
     assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
-    data = (struct look){.context = rig.context, .ptr = out, .bytes = BYTES};
-    assert_ok(sb_sim_launch(rig.context, stream, write_nines, &data, &err));
-    device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
+    data = (struct look){.context = f->context, .ptr = out, .bytes = BYTES};
+    assert_ok(sb_sim_launch(f->context, stream, write_nines, &data, &err));
+    device_fail(f->context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_blob_gpu_on(blob, SB_DATA, other, &in, &err));
-    assert_ok(sb_context_forget_stream(rig.context, other, &err));
-    assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
+    assert_ok(sb_context_forget_stream(f->context, other, &err));
+    assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
     assert_true(first == 9);
     sb_blob_destroy(blob);
-    rig_end_stream(&rig, stream);
-    rig_end_stream(&rig, other);
-    rig_close(&rig);
+    rig_end_stream(f, stream);
+    rig_end_stream(f, other);
 }
 
 /* What is read-only is copied first; without that nothing is scaled. */
-TEST(a_move_that_fails_is_told) {
-    struct rig rig;
-    sb_error err;
-    rig_open(&rig, "sim:0", 0);
-    struct lent lent = lend_device(rig.context, BYTES, 0x11);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+TEST_ON(rig, a_move_that_fails_is_told) {
+    struct lent lent = lend_device(f->context, BYTES, 0x11);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(
         sb_blob_set_gpu(blob, SB_DATA, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
-    device_fail(rig.context, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
+    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_GPU), SB_STORAGE_BORROWED_READ_ONLY);
     sb_blob_destroy(blob);
     assert_true(lent_holds(&lent, 0x11));
     lent_free(&lent);
-    rig_close(&rig);
 }
 
 /* On whatever stream that is. */
-TEST(memory_that_a_failed_call_allocated_is_there_for_the_next) {
-    struct rig rig;
+TEST_ON(rig, memory_that_a_failed_call_allocated_is_there_for_the_next) {
     struct look look;
-    sb_error err;
     sb_mem *mem;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    device_fail(rig.context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
+    sb_stream stream = rig_stream(f);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    device_fail(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_overwrite_gpu(mem, &out, &err));
     assert_ok(sb_mem_overwrite_gpu_on(mem, stream, &out, &err));
-    rig_look(&look, &rig, stream, out, BYTES);
-    assert_ok(sb_context_forget_stream(rig.context, stream, &err));
+    rig_look(&look, f, stream, out, BYTES);
+    assert_ok(sb_context_forget_stream(f->context, stream, &err));
     assert_true(look.ran && look.reached);
     sb_mem_release(mem);
-    rig_end_stream(&rig, stream);
-    rig_close(&rig);
+    rig_end_stream(f, stream);
 }
 
 /* A first touch that was queued and fails is found by whoever copies from it. */
 TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
     for (int queued = 0; queued < 2; queued++) {
         struct rig rig;
-        sb_error err;
         sb_mem *mem;
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         rig_schedule(&rig, SB_SIM_LAZY, 0);
         sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
@@ -548,10 +508,9 @@ TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
 TEST(a_failure_that_is_not_of_arithmetic_leaves_the_device) {
     for (int named = 0; named < 2; named++) {
         struct rig rig;
-        sb_error err;
         double sum = -1;
         const void *in;
-        rig_open(&rig, "sim:0", 0);
+        rig_open(&rig);
         sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig);
         assert_ok(named ? sb_blob_scale_on(blob, SB_DATA, 2, stream, &err)
@@ -574,11 +533,10 @@ TEST(a_failure_that_is_not_of_arithmetic_leaves_the_device) {
    it has ended all the same, since the caller may take the memory back now. */
 static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, bool *fired) {
     struct rig rig;
-    sb_error err;
     sb_mem *mem;
     const void *in;
     void *out;
-    rig_open(&rig, "sim:0", 0);
+    rig_open(&rig);
     sb_stream stream = rig_stream(&rig);
     struct lent lent = lend_host(BYTES, 0x11);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));

@@ -33,7 +33,6 @@ struct team {
 };
 
 static void open_contexts(struct team *team, int32_t size) {
-    sb_error err;
     *team = (struct team){.size = size};
     standin_set(STANDIN_DEVICES, MOST);
     for (int32_t i = 0; i < size; i++) {
@@ -44,7 +43,6 @@ static void open_contexts(struct team *team, int32_t size) {
 }
 
 static void open_team(struct team *team, int32_t size, uint32_t limit) {
-    sb_error err;
     open_contexts(team, size);
     assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
 }
@@ -115,7 +113,6 @@ struct net {
 };
 
 static void net_open(struct net *net, sb_context *context) {
-    sb_error err;
     for (int b = 0; b < BLOBS; b++)
         expect_ok(sb_blob_create_shaped(context, dtypes[b], &counts[b], 1, &net->blobs[b], &err));
 }
@@ -138,12 +135,10 @@ static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, 
 }
 
 static void fill(struct net *net, int32_t rank, int b, bool on_device) {
-    sb_error err;
     expect_ok(try_fill(net, rank, b, on_device, &err));
 }
 
 static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
-    sb_error err;
     const void *values = NULL;
     if (!counts[b])
         return true;
@@ -160,7 +155,6 @@ static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
 
 static void reduce_host(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    sb_error err;
     (void)arg;
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++)
         for (int b = 0; b < BLOBS; b++) {
@@ -183,7 +177,6 @@ static void reduce_host(sb_comm *comm, void *arg) {
 static void reduce_blobs(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    sb_error err;
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
         struct net net;
         net_open(&net, team->contexts[rank]);
@@ -202,7 +195,6 @@ static void reduce_blobs(sb_comm *comm, void *arg) {
 static void broadcast_blobs(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
-    sb_error err;
     for (int32_t root = 0; root < team->size; root++) {
         struct net net;
         net_open(&net, team->contexts[rank]);
@@ -229,7 +221,6 @@ TEST(sums_are_those_of_all_ranks) {
 /* --- the reducer --------------------------------------------------------------------------- */
 
 static void random_step(struct net *net, sb_comm *comm, sb_reducer *reducer, uint64_t *seed) {
-    sb_error err;
     int order[BLOBS];
     for (int i = 0; i < BLOBS; i++)
         order[i] = i;
@@ -252,7 +243,6 @@ static void reduce_in_random_orders(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
     uint64_t seed = 17 + (uint64_t)rank;
-    sb_error err;
     for (size_t size = 0; size < sizeof bucket_sizes / sizeof *bucket_sizes; size++) {
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         sb_reducer *reducer = NULL;
@@ -295,7 +285,6 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm);
     CUcontext primary = NULL, old = NULL;
     sb_stream stream = NULL;
-    sb_error err;
     expect(cuDevicePrimaryCtxRetain(&primary, rank) == CUDA_SUCCESS);
     expect_ok(sb_context_stream(team->contexts[rank], &stream, &err));
     for (int on_default = 0; on_default < 2; on_default++) {
@@ -327,7 +316,6 @@ static void reduce_elsewhere(sb_comm *comm, void *arg) {
     for (int i = 0; i < 2; i++) {
         sb_context *context = NULL;
         struct net net;
-        sb_error err;
         expect_ok(cuda_context(devices[i], &context, &err));
         net_open(&net, context);
         fill(&net, 0, 1, true);
@@ -368,7 +356,6 @@ static void *make_one(void *user) {
 static void make_by_id(struct team *team, struct maker *makers, int32_t come, uint32_t limit) {
     pthread_t threads[MOST];
     uint8_t id[SB_NCCL_ID_BYTES];
-    sb_error err;
     assert_ok(sb_nccl_id_create(id, &err));
     for (int32_t i = 0; i < come; i++) {
         makers[i] = (struct maker){.team = team, .rank = i, .limit = limit};
@@ -432,7 +419,6 @@ static void make_over_without(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
     sb_comm *comm = NULL;
-    sb_error err;
     const sb_status st = sb_nccl_comm_create_over(rank == 1 ? NULL : team->contexts[rank], other,
                                                   LONG_LIMIT, &comm, &err);
     expect(st == (rank == 1 ? SB_ERR_INVALID_ARGUMENT : SB_ERR_COMM_FAILURE));
@@ -444,7 +430,6 @@ static void make_over_broken(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
     sb_comm *comm = NULL;
-    sb_error err;
     if (rank == 1)
         return;
     support_poison_error(&err);
@@ -474,7 +459,6 @@ TEST(refuses_contexts_of_other_devices) {
     sb_backend table = plain_backend(&plain);
     struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
-    sb_error err;
     open_contexts(&team, 1);
     assert_ok(sb_nccl_id_create(id, &err));
     table.name = "cuda";
@@ -503,7 +487,6 @@ TEST(refuses_what_is_no_rank) {
     struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
     sb_comm *comm, *two[2];
-    sb_error err;
     open_contexts(&team, 1);
     assert_ok(sb_nccl_id_create(id, &err));
     sb_context *const same[] = {team.contexts[0], team.contexts[0]};
@@ -526,7 +509,6 @@ TEST(a_lost_device_is_asked_for_nothing) {
     uint8_t id[SB_NCCL_ID_BYTES];
     sb_blob *blob;
     sb_comm *comm = NULL;
-    sb_error err;
     void *p;
     open_contexts(&team, 1);
     assert_ok(sb_nccl_id_create(id, &err));
@@ -567,7 +549,6 @@ static void do_nothing(sb_comm *comm, void *arg) {
 /* The nth handle is not there: the ranks that were made wait for nobody. */
 TEST(no_memory_leaves_no_rank) {
     struct team team;
-    sb_error err;
     int64_t failures = 0;
     open_contexts(&team, 3);
     const int64_t finalized = standin_calls("ncclCommFinalize");
@@ -614,7 +595,6 @@ static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
 static void fail_in_a_step(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     struct net net;
-    sb_error err;
     double one = 1;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
@@ -643,7 +623,6 @@ TEST(an_asynchronous_error_ends_the_step) {
 static void wait_in_vain(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     struct net net;
-    sb_error err;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
     expect(strstr(err.message, "another rank is late, or gone, or calls something else"));
@@ -675,7 +654,6 @@ static void end_in_a_step(sb_comm *comm, void *arg) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_reducer *reducer = NULL;
     struct net net;
-    sb_error err;
     options.bucket_bytes = 0;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     for (int b = 0; b < BLOBS; b++)
@@ -696,7 +674,6 @@ TEST(a_reducer_may_end_in_its_step) {
 /* Rank 1 does not come. The failure meets the look whether rank 0's memory is used still. */
 TEST(a_passing_failure_keeps_no_memory) {
     struct team team;
-    sb_error err;
     double value = 1;
     open_team(&team, 2, FAULT_LIMIT);
     standin_fail("cuEventRecord", 3, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
@@ -716,7 +693,6 @@ TEST(requests_are_given_up_in_any_order) {
     double values[3] = {0};
     void *requests[3];
     struct team team;
-    sb_error err;
     open_team(&team, 2, LONG_LIMIT);
     void *end = team.comms[0]->end;
     slot = &team.comms[0]->engine;
@@ -853,7 +829,6 @@ static const struct {
 /* What was made by then is given back without a word to the other ranks. */
 TEST(making_tells_each_call) {
     struct team team;
-    sb_error err;
     open_contexts(&team, 2);
     const int64_t finalized = standin_calls("ncclCommFinalize"), live = standin_nccl_live();
     for (size_t i = 0; i < sizeof making / sizeof *making; i++)
@@ -876,7 +851,6 @@ TEST(making_tells_each_call) {
 
 TEST(an_identifier_that_cannot_be_made_is_told) {
     uint8_t id[SB_NCCL_ID_BYTES];
-    sb_error err;
     standin_fail("ncclGetUniqueId", 1, STANDIN_NOW, ncclSystemError);
     assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
     assert_int_equal(err.device_code, ncclSystemError);
@@ -886,7 +860,6 @@ TEST(an_identifier_that_cannot_be_made_is_told) {
 
 TEST(a_group_may_end_in_progress) {
     struct team team;
-    sb_error err;
     open_contexts(&team, 2);
     standin_fail("ncclGroupEnd", 1, STANDIN_NOW, ncclInProgress);
     assert_ok(sb_nccl_comm_create_all(team.contexts, 2, LONG_LIMIT, team.comms, &err));
@@ -911,7 +884,6 @@ TEST(a_rank_ends_with_the_others) {
 static void take_any_status(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     struct net net;
-    sb_error err;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     const sb_status st = step(&net, comm, &err);
     if (st == SB_OK)
@@ -926,7 +898,6 @@ static void take_any_status(sb_comm *comm, void *arg) {
 /* True: the call was made, and failed. */
 static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
     struct team team;
-    sb_error err;
     const int64_t live = standin_nccl_live();
     open_contexts(&team, 2);
     standin_fail(function, nth, STANDIN_NOW, code);

@@ -51,11 +51,11 @@ void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *com
 
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg) {
+    sb_error err;
     sb_comm *comms[RANKS_MAX];
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options context_options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    sb_error err;
     context_options.allocator = counting_allocator_table(&counting);
     assert_true(size <= RANKS_MAX);
     assert_ok(sb_context_create(&context_options, &context, &err));
