@@ -1,22 +1,20 @@
 /**
- * The backend table: what somebody implements to bring another accelerator.
- * Users of blobs do not need this header.
+ * The backend table, for implementers of another accelerator. Users of blobs do not need this
+ * header.
  *
- * The core checks every argument before a slot is called: pointers are not
- * NULL, bytes and counts are above 0, dtypes are ones the slot is given for.
- * Slots may run on any thread, several at once, and under a lock of one
- * memory; they must not call the library. Every slot that can fail returns
- * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
- * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
- * with sb_error_fill; it has done and queued nothing then. DEVICE_LOST makes
- * the whole context lost: from then on only stream_synchronize, event_wait, event_query,
- * free, free_pinned, event_destroy and close are called. Callers see what a slot returns, and
- * any other code as DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
+ * The core checks every argument before it calls a slot: pointers are not NULL, bytes and counts
+ * are above 0, the slot is defined for the dtype. Slots may run on any thread, several at once, and
+ * under the lock of one memory; they must not call the library, except sb_error_fill. Every slot
+ * that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
+ * UNSUPPORTED, WRONG_DEVICE, FORKED. On failure it fills `err` (never NULL) with sb_error_fill, and
+ * has done and queued nothing. DEVICE_LOST makes the whole context lost: from then on the core
+ * calls only stream_synchronize, event_wait, event_query, free, free_pinned, event_destroy,
+ * extension and close. The core passes these codes on to its caller, and any other code as
+ * DEVICE_FAILURE. c/guide/backend.md develops a backend step by step.
  *
- * "Queued on `stream`" means ordered after all that was queued there before;
- * the slot need not wait for it. A backend whose work is always complete on
- * return leaves all stream and event slots NULL; then asynchronous calls are
- * synchronous and `_on` takes only the NULL stream.
+ * "Queued on `stream`" means ordered after all work that was queued there before; the slot need not
+ * wait for it. A backend whose work is always complete on return leaves all stream and event slots
+ * NULL; then asynchronous calls are synchronous, and `_on` calls accept only the NULL stream.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -30,13 +28,13 @@ SB_BEGIN_DECLS
 
 /** Flags of a backend. */
 enum {
-    SB_BACKEND_PINNED_NOT_IN_CHILD = 1 /**< in the child of a fork, page-locked memory of the parent
-                                            may not be mapped: the core answers FORKED there, rather
-                                            than with a pointer to it */
+    SB_BACKEND_PINNED_NOT_IN_CHILD = 1 /**< in a forked child, page-locked memory of the parent may
+                                            not be mapped: the core returns FORKED there instead of
+                                            a pointer to it */
 };
 
-/** The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot
- *  is refused. */
+/** The table. With a smaller struct_size the missing tail is NULL and 0; a struct that ends within
+ *  a slot is refused. */
 typedef struct sb_backend {
     size_t struct_size;   /**< sizeof(sb_backend) of the implementer */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
@@ -46,11 +44,11 @@ typedef struct sb_backend {
 
     /* --- life: both required -------------------------------------------- */
 
-    /** Opens device number `ordinal`; `*out` is the first argument of all
-     *  other slots. On failure nothing stays open. */
+    /** Opens device `ordinal`; `*out` is the first argument of all other slots. On failure nothing
+     *  stays open. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
-    /** Waits for queued work and closes the device. Everything allocated has
-     *  been given back. Also called on a lost device: must not fail. */
+    /** Waits for queued work and closes the device. All memory has been freed before. Also called
+     *  on a lost device. Must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
@@ -59,19 +57,19 @@ typedef struct sb_backend {
      *  usable by work queued on `stream` from now on and by any stream once
      *  `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Takes memory back once the work queued so far on `stream` is done. On
-     *  a lost device: frees what can be freed. */
+    /** Frees memory after the work queued so far on `stream`. On a lost device: frees it if
+     *  possible. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
-    /** Host to device, queued on `stream`; `src` stays untouched until it is done. The regions do
-     *  not overlap: equal addresses are the same memory to the core, which copies nothing then. */
+    /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
+     *  complete. The regions do not overlap: the core skips a copy between equal addresses. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
-    /** Device to host, queued on `stream`; otherwise the same. */
+    /** Copies device to host, queued on `stream`; otherwise as upload. */
     sb_status (*download)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err);
-    /** Within the device, regions that do not overlap, queued on `stream`. */
+    /** Copies within the device between regions that do not overlap, queued on `stream`. */
     sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                       sb_error *err);
 
@@ -80,7 +78,7 @@ typedef struct sb_backend {
     /** Host memory that the device copies from and to without another copy, aligned
      *  to 64 or more. */
     sb_status (*alloc_pinned)(void *device, size_t bytes, void **out, sb_error *err);
-    /** Takes it back. No work uses it any more. */
+    /** Frees memory of alloc_pinned. No work uses it any more. */
     void (*free_pinned)(void *device, void *ptr, size_t bytes);
 
     /* --- adopted pointers: optional; missing: any pointer is taken -------- */
@@ -90,49 +88,48 @@ typedef struct sb_backend {
 
     /* --- streams and events: all or none ---------------------------------- */
 
-    /** The stream that the library queues its own work on; it is ordered with
-     *  the legacy default stream (NULL). Lives from open to close. The core asks once after
-     *  `open`, and again whenever it lets a caller have it: from then on somebody may
-     *  capture it, and the slots refuse that as check_stream does for other streams. What
-     *  `free` takes meanwhile goes back later. */
+    /** The stream on which the library queues its work; it is ordered with the legacy default
+     *  stream (NULL). Exists from open to close. The core calls this slot once after `open`, and
+     *  again each time it returns the stream to a caller: from then on a caller may capture the
+     *  stream, and slots refuse to use it during the capture, as check_stream does for other
+     *  streams. Memory that `free` receives meanwhile is freed later. */
     sb_stream (*own_stream)(void *device);
-    /** WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for
-     *  one that is being captured. NULL is always right. What a handle does that is
-     *  no stream, or one no longer, is between the caller and the driver. */
+    /** WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream that is
+     *  being captured. NULL is always valid. For a handle that is not an existing stream the
+     *  driver's behaviour applies. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
-    /** Waits for all work queued on `stream`; a failure of that work is
-     *  returned here, once or more: to any thread for the library's own stream, since the core
-     *  learns from it alone that its arithmetic there has failed; for other streams it asks events.
-     *  SB_OK and DEVICE_LOST say that the work has ended, one
-     *  way or the other. After any other status the core waits once more; until a
-     *  wait says so, memory that the work uses is neither freed nor used again, and
-     *  its deleter does not run. Also called on a lost device, where work may go on
-     *  after a failure of another slot. */
+    /** Waits for all work queued on `stream` and returns a failure of that work at least once: for
+     *  own_stream to any thread, since the core learns only here that its arithmetic on own_stream
+     *  has failed; for other streams the core waits for events. SB_OK and DEVICE_LOST mean that the
+     *  work has ended, successfully or not. After any other status the core retries the wait; until
+     *  a wait returns one of these two, memory that the work uses is neither freed nor reused, and
+     *  its deleter does not run. Also called on a lost device, where work may continue after
+     *  another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
-    /** An event that completes when all that is queued so far on `stream` has. */
+    /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
-    /** Makes later work on `stream` wait for the event; the host does not wait. If the wait
-     *  itself fails later on, work behind it still does not run before the event is complete:
-     *  memory is given back on a stream that waits for its last users. */
+    /** Makes later work on `stream` wait for the event; the host does not wait. Even if the wait
+     *  later fails, work behind it must not run before the event is complete: the core frees memory
+     *  on a stream that waits for the memory's last users. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
-    /** Waits on the host; a failure of the work before the event is returned
-     *  here, every time it is asked, on whichever thread. Work counts as before the event whose
-     *  failure no wait had returned, and no event of the same thread had taken up, when the event
-     *  was recorded: the core records one behind each copy and each arithmetic whose failure it has
-     *  to know. It asks once more after a failure: SB_OK then says that only the wait had failed.
-     *  An event may outlive its stream. Failures are those of stream_synchronize. */
+    /** Waits on the host for the event and returns a failure of the work before it, each time it is
+     *  called, on any thread. The work before an event is all work on its stream whose failure no
+     *  wait had returned, and no event of the same thread had covered, when the event was recorded:
+     *  the core records an event behind each copy and each arithmetic operation whose failure it
+     *  needs to know. After a failure the core retries the wait: SB_OK then means that only the
+     *  wait had failed. An event may outlive its stream. Statuses are those of stream_synchronize.
+     *  */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
-    /** Gives the event back, complete or not. */
+    /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. OUT_OF_MEMORY and UNSUPPORTED of axpy or scale say, as above,
-       that nothing was done. Unlike above, any other failure means that the output may be
-       spoiled: the core then treats the device as lost. So it does where a slot failed before
-       it had queued anything: no status says "a failure, but nothing was begun". */
+    /* dtype is F32 or F64. OUT_OF_MEMORY and UNSUPPORTED of axpy or scale mean that nothing was
+       queued. After any other failure the output may be spoiled, unlike above: the core then treats
+       the device as lost, even if the slot failed before it queued anything. */
 
-    /** Whatever may fail before arithmetic starts (opening a library, making a
-     *  handle), so that a failure here has changed nothing. */
+    /** Does all that may fail before arithmetic starts (opening a library, creating a handle). A
+     *  failure here has changed nothing. */
     sb_status (*prepare_arithmetic)(void *device, sb_error *err);
     /** y[i] += alpha * x[i], queued on `stream`. x may be y. */
     sb_status (*axpy)(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
@@ -149,39 +146,39 @@ typedef struct sb_backend {
 
     /* --- DLPack (dlpack.h): numbers of its device types --------------------- */
 
-    /** That of the device's memory, device N of "NAME:N" being number N there; 0: it is not
+    /** The device type of the device's memory; device N of "NAME:N" has the id N. 0: memory is not
      *  exchanged. */
     int32_t dlpack_device;
-    /** That of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
+    /** The device type of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;
 
-    /* --- memory that the backend keeps: optional; missing: it keeps none ---- */
+    /* --- memory that the backend caches: optional; missing: no cache ---- */
 
-    /** Gives back what `free` took and the backend keeps for `alloc`; waits where it has to.
-     *  sb_context_trim calls it. An `alloc` that lacks memory does the same by itself. */
+    /** Releases freed memory that the backend caches for `alloc`; waits if necessary.
+     *  sb_context_trim calls it. An `alloc` that is out of memory must trim without this call. */
     void (*trim)(void *device);
 
     /* --- default streams: optional; missing: NULL stands for all of them ------ */
 
-    /** Makes later work on the own stream wait for what is queued so far on default streams that
-     *  it is not ordered with by itself, such as CUDA's per-thread ones. The core calls it before
-     *  work that uses memory of which a caller has a pointer without having named a stream, and
-     *  before such memory is freed. UNSUPPORTED says that a capture forbids it: then the core goes
-     *  on with the work, and frees nothing before it has waited for NULL. */
+    /** Makes later work on own_stream wait for work queued so far on default streams that
+     *  own_stream is not ordered with, such as CUDA's per-thread ones. The core calls it before
+     *  work on memory to which a caller holds a pointer without having named a stream, and before
+     *  it frees such memory. UNSUPPORTED means that a capture forbids it: the core then continues
+     *  with the work, and frees no such memory before it has waited for NULL. */
     sb_status (*after_default)(void *device, sb_error *err);
 
-    /* --- questions: optional; missing: nothing is known without a wait --------- */
+    /* --- queries: optional; missing: only a wait detects completion --------- */
 
-    /** Sets `*out_done` to 1 if all work before the event has ended, whether or not it failed, else
-     *  to 0. Never waits, and takes no failure away from event_wait. The core asks this of the
-     *  device of one context when another context ends. DEVICE_LOST says that the work has ended,
-     *  any other failure that nobody can tell. Also called on a lost device. */
+    /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
+     *  0. Never waits, and does not clear a failure that event_wait returns. The core calls this on
+     *  the device of one context when another context ends. DEVICE_LOST means that the work has
+     *  ended; any other failure, that its state is unknown. Also called on a lost device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
-    /* --- what the backend has beside these slots: optional; missing: nothing ------ */
+    /* --- extensions: optional; missing: none ------ */
 
-    /** The table that sb_context_extension gives for `name`, as long as the device is open; NULL if
-     *  there is none. Also called on a lost device. */
+    /** The table that sb_context_extension returns for `name`, valid as long as the device is open;
+     *  NULL if there is none. Also called on a lost device. */
     const void *(*extension)(void *device, const char *name);
 } sb_backend;
 

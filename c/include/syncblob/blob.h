@@ -1,14 +1,13 @@
 /**
- * sb_blob: Caffe's Blob. An n-dimensional array of one element type with two
- * memories, data and diff, each made when first needed.
+ * sb_blob: Caffe's Blob. An n-dimensional array of one element type with two memories, data and
+ * diff, each created when first needed.
  *
- * A blob has one owner (create, destroy); its memories are shared by
- * sb_blob_share and sb_blob_set_mem. Element (i0, i1, ...) lies at
- * sb_blob_offset, row-major.
+ * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem share its memories.
+ * Elements are stored row-major; sb_blob_offset gives the index of element (i0, i1, ...).
  *
- * Threads: calls on a const blob are safe beside each other. Reshape, share,
- * shrink and whatever else replaces a memory need the blob alone; whatever writes
- * bytes needs exclusion over all sharers of the memory (see mem.h).
+ * Threads: calls on a const blob are safe beside each other. Calls that may replace a memory
+ * (reshape, share, shrink, set) need exclusive access to the blob; calls that write bytes need
+ * exclusive access among all sharers of the memory (mem.h).
  */
 #ifndef SYNCBLOB_BLOB_H
 #define SYNCBLOB_BLOB_H
@@ -20,27 +19,27 @@ SB_BEGIN_DECLS
 /** A blob: shape, element type, data and diff. */
 typedef struct sb_blob sb_blob;
 
-/** Axes of a blob at most (Caffe's kMaxBlobAxes). */
+/** The most axes of a blob (Caffe's kMaxBlobAxes). */
 #define SB_MAX_AXES 32
 
-/** Which memories a call replaced, so that pointers to them are stale. */
+/** The memories that a call replaced: pointers to the old ones are stale. */
 enum {
-    SB_REALLOCATED_DATA = 1, /**< that of data */
-    SB_REALLOCATED_DIFF = 2  /**< that of diff */
+    SB_REALLOCATED_DATA = 1, /**< the memory of data */
+    SB_REALLOCATED_DIFF = 2  /**< the memory of diff */
 };
 
 /* --- making -------------------------------------------------------------- */
 
-/** An empty blob: never shaped, 0 axes, count 0.
+/** Creates an empty blob: never shaped, 0 axes, count 0.
  *  @param context [borrowed, nullable] retained
  *  @param dtype SB_DTYPE_*
  *  @param out [owned] sb_blob_destroy
- *  Errors: INVALID_ARGUMENT (no dtype), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (unknown dtype), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** A blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes
- *  count 0. Nothing is allocated for the elements yet.
+/** Creates a blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes count 0. The
+ *  call does not allocate the elements.
  *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
@@ -49,17 +48,16 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_shaped(sb_context *context, sb_dty
                                                      const int64_t *shape, int32_t num_axes,
                                                      sb_blob **out, sb_error *err);
 
-/** Ends the blob and its share of its memories. @param blob [owned, nullable] */
+/** Destroys the blob and releases its memories. @param blob [owned, nullable] */
 SB_API void sb_blob_destroy(sb_blob *blob);
 
 /* --- shape ----------------------------------------------------------------- */
 
-/** Changes the shape (Blob::Reshape). A memory is replaced, by a fresh one,
- *  only when the count outgrows its capacity; otherwise contents, shares and
- *  borrowed storage stay. Sharers are never harmed: a shared blob that
- *  outgrows its memory lets go of it. The capacity of data or diff is the count at which
- *  it was first asked for (sb_blob_mem does, and allocates nothing); Caffe's is the largest
- *  count that the blob ever had, and outgrown, both are replaced.
+/** Changes the shape (Blob::Reshape). The call replaces a memory by a fresh one only if the count
+ *  exceeds its capacity; otherwise contents, shares and borrowed storage stay. Sharers are not
+ *  affected: a blob that outgrows a shared memory leaves it to them. The capacity of data or diff
+ *  is the count at its first use (sb_blob_mem is a use, and allocates nothing). In Caffe it is the
+ *  largest count that the blob ever had, and both memories are replaced together.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
@@ -68,17 +66,17 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *sha
                                                int32_t num_axes, uint32_t *out_reallocated,
                                                sb_error *err);
 
-/** Reshape to the shape of `other` (Blob::ReshapeLike). One that was never shaped
- *  has no dimensions, and as in Caffe these make a scalar, count 1.
+/** Reshapes to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, it has no
+ *  dimensions and, as in Caffe, the blob becomes a scalar, count 1.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: SIZE_OVERFLOW (larger elements than those of `other`). */
+ *  Errors: SIZE_OVERFLOW (the blob's elements are larger). */
 SB_API SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
                                                     uint32_t *out_reallocated, sb_error *err);
 
-/** Replaces memories that are larger than the count needs by ones that fit,
- *  contents kept where the head is (SYNCED: the host). Shared and borrowed ones
- *  stay as they are. Caffe never shrinks.
+/** Replaces memories that are larger than the count needs by smaller ones and keeps the contents on
+ *  the side of the head (SYNCED: the host). Shared and borrowed memories stay unchanged. Caffe
+ *  never shrinks.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated,
@@ -87,7 +85,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *ou
 /** The element type, SB_DTYPE_*. */
 SB_API sb_dtype sb_blob_dtype(const sb_blob *blob);
 
-/** The context that the blob was made in.
+/** The context of the blob.
  *  @return [borrowed] lives as long as the blob; NULL for the built-in context */
 SB_API sb_context *sb_blob_context(const sb_blob *blob);
 
@@ -95,14 +93,14 @@ SB_API sb_context *sb_blob_context(const sb_blob *blob);
  *  without a shape. */
 SB_API int32_t sb_blob_is_shaped(const sb_blob *blob);
 
-/** Axes, 0 to SB_MAX_AXES. */
+/** The number of axes, 0 to SB_MAX_AXES. */
 SB_API int32_t sb_blob_num_axes(const sb_blob *blob);
 
-/** Elements. */
+/** The number of elements. */
 SB_API int64_t sb_blob_count(const sb_blob *blob);
 
-/** The dimensions, sb_blob_num_axes of them.
- *  @return [borrowed] not NULL; until the next reshape */
+/** The sb_blob_num_axes dimensions.
+ *  @return [borrowed] not NULL; valid until the next reshape */
 SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 
 /** One dimension; a negative axis counts from the end (Blob::shape(index)).
@@ -112,21 +110,20 @@ SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, in
 
 /** Product of the dimensions start..end-1 (Blob::count(start, end)), 1 for none.
  *  0 <= start <= end <= num_axes.
- *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (a part without the zero dimension
- *  that made the whole fit). */
+ *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (a range that leaves out a dimension of 0). */
 SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
                                                    int64_t *out, sb_error *err);
 
-/** Blob::LegacyShape: index -4..3 of at most 4 axes; missing ones are 1.
+/** Blob::LegacyShape: index -4..3 of at most 4 axes; missing axes are 1.
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
 
-/** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`. For programs whose messages
- *  show a shape.
+/** Caffe's form "2 3 4 5 (120)", NUL-terminated, truncated to `capacity`. For messages that show a
+ *  shape.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
  *  @param capacity bytes of `buffer`
- *  @param out_length [nullable] length of the whole text without the NUL
+ *  @param out_length [nullable] length of the untruncated text without the NUL
  *  Errors: none. */
 SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer,
                                                     size_t capacity, size_t *out_length,
@@ -135,128 +132,126 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *b
 /** The linear index of an element; missing trailing indices are 0
  *  (Blob::offset(indices)).
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
- *  Errors: INDEX_OUT_OF_RANGE (an index negative or not below its extent, more
- *  indices than axes, a blob without elements). */
+ *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or not below its extent, more indices than
+ *  axes, a blob without elements). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices,
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
-/** Blob::offset(n, c, h, w): at most 4 axes, missing ones being 1. It is an address and no
+/** Blob::offset(n, c, h, w): at most 4 axes, missing axes are 1. The result is an address, not an
  *  access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to its extent, and
- *  the result may be the count or lie beyond it.
- *  Errors: INDEX_OUT_OF_RANGE (an index negative or beyond its extent), SHAPE_MISMATCH (more than 4
- *  axes), SIZE_OVERFLOW (an offset beyond the elements, or a product on the way to it, that
- *  does not fit). */
+ *  the result may be equal to the count or above it.
+ *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its extent), SHAPE_MISMATCH (more
+ *  than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not fit). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c,
                                                      int64_t h, int64_t w, int64_t *out,
                                                      sb_error *err);
 
 /** The dimensions as int64_t on the device (Blob::gpu_shape, there int).
- *  @param out [borrowed] num_axes dimensions, until the next reshape
+ *  @param out [borrowed] num_axes dimensions, valid until the next reshape
  *  Errors: NO_DEVICE, OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out,
                                                  sb_error *err);
 
-/** SB_OK if the blob holds `dtype`: what the typed wrappers of typed.h ask first.
+/** SB_OK if the blob's element type is `dtype`. The typed wrappers of typed.h call this first.
  *  Errors: DTYPE_MISMATCH. */
 SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype,
                                                    sb_error *err);
 
 /* --- bytes of data and of diff --------------------------------------------- */
-/* The calls of mem.h on the memory of one part of the blob, which is made on the way if need
-   be. A pointer covers at least sb_blob_count elements. A `part` that
-   is neither SB_DATA nor SB_DIFF is INVALID_ARGUMENT, unless something else is wrong, too. */
+/* The calls of mem.h on the memory of one part of the blob. They create the memory at first use. A
+   pointer covers at least sb_blob_count elements. A `part` that is neither SB_DATA nor SB_DIFF
+   gives INVALID_ARGUMENT, or the code of another error of the call. */
 
-/** The memory itself, for reading (Blob::data, Blob::diff). For programs that ask mem.h for its
- *  head, its storage or a prefetch.
+/** The memory of a part, for reading (Blob::data, Blob::diff). For its head, its storage or a
+ *  prefetch (mem.h).
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call that replaces it
- *  Errors: INVALID_ARGUMENT (no part), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (unknown part), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, const sb_mem **out,
                                            sb_error *err);
-/** The same memory, for calls that write it and to retain it. This call itself moves no
- *  head, and may be made beside const calls.
+/** The memory of a part, for calls that write it and to retain it. This call does not move the head
+ *  and is safe beside const calls.
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] until a call that replaces it; retain it to keep it
+ *  @param out [borrowed] until a call that replaces it, unless retained
  *  Errors: as sb_blob_mem. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out,
                                                    sb_error *err);
-/** Makes `mem` the memory of a part, in place of the one before: the blob is one more
- *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_mem. Bytes
- *  that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
+/** Replaces the memory of a part by `mem`, a separate memory or another blob's
+ *  (sb_blob_mutable_mem); the blob becomes an owner of it. The call checks the alignment of the
+ *  bytes of both sides; later calls of sb_mem_set_cpu do not.
  *  @param part SB_DATA or SB_DIFF
- *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
- *      capacity; of the blob's context
- *  Errors: INVALID_ARGUMENT (no part; too few bytes; lent bytes that are not element-aligned),
+ *  @param mem [borrowed] retained; at least count x element size bytes, further bytes are capacity;
+ *      of the blob's context
+ *  Errors: INVALID_ARGUMENT (unknown part, too few bytes, lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
                                                sb_error *err);
-/** Elements that the memory has room for, so many that a Reshape keeps it: its size over
- *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
- *  memory is not made.
+/** The number of elements that fit into the memory without a new one: its size divided by the
+ *  element size. 0 if there is no memory: it was never needed, or a Reshape outgrew it. The call
+ *  does not create the memory.
  *  @param part SB_DATA or SB_DIFF; 0 for any other */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** The elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_cpu
- *  Errors: as sb_mem_cpu, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_cpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_cpu(const sb_blob *blob, sb_part part, const void **out,
                                            sb_error *err);
 /** The elements on the host, for writing (Blob::mutable_cpu_data, Blob::mutable_cpu_diff).
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_mutable_cpu
- *  Errors: as sb_mem_mutable_cpu, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_mutable_cpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu(sb_blob *blob, sb_part part, void **out,
                                                    sb_error *err);
 /** Host memory for a caller that writes every element.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_overwrite_cpu
- *  Errors: as sb_mem_overwrite_cpu, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_overwrite_cpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu(sb_blob *blob, sb_part part, void **out,
                                                      sb_error *err);
 /** The elements on the device, for reading (Blob::gpu_data, Blob::gpu_diff).
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_gpu
- *  Errors: as sb_mem_gpu, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_gpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu(const sb_blob *blob, sb_part part, const void **out,
                                            sb_error *err);
-/** The same for work on `stream`: for programs that queue kernels of their own.
+/** As sb_blob_gpu, for kernels that the program queues on `stream`.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] as of sb_mem_gpu_on
- *  Errors: as sb_mem_gpu_on, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_gpu_on, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu_on(const sb_blob *blob, sb_part part, sb_stream stream,
                                               const void **out, sb_error *err);
 /** The elements on the device, for writing (Blob::mutable_gpu_data, Blob::mutable_gpu_diff).
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_mutable_gpu
- *  Errors: as sb_mem_mutable_gpu, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_mutable_gpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu(sb_blob *blob, sb_part part, void **out,
                                                    sb_error *err);
-/** The same for work on `stream`: for programs that queue kernels of their own.
+/** As sb_blob_mutable_gpu, for kernels that the program queues on `stream`.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] as of sb_mem_mutable_gpu_on
- *  Errors: as sb_mem_mutable_gpu_on, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_mutable_gpu_on, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_on(sb_blob *blob, sb_part part, sb_stream stream,
                                                       void **out, sb_error *err);
-/** Device memory for a caller that writes every element. For programs whose kernels make it on the
- *  device's default stream.
+/** Device memory for a caller that writes every element by kernels on the device's default stream.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] as of sb_mem_overwrite_gpu
- *  Errors: as sb_mem_overwrite_gpu, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_overwrite_gpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu(sb_blob *blob, sb_part part, void **out,
                                                      sb_error *err);
-/** The same for work on `stream`: for programs that queue kernels of their own.
+/** As sb_blob_overwrite_gpu, for kernels that the program queues on `stream`.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
- *  Errors: as sb_mem_overwrite_gpu_on, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_overwrite_gpu_on, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part part,
                                                         sb_stream stream, void **out,
                                                         sb_error *err);
 
-/** One element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at). For programs that
- *  look at a few elements: loops take a pointer.
+/** Reads one element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at). For a few
+ *  elements; loops use a pointer.
  *  @param part SB_DATA or SB_DIFF
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  @param out [borrowed] receives one element of the blob's dtype
@@ -264,39 +259,40 @@ SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part p
 SB_API SB_MUST_CHECK sb_status sb_blob_at(const sb_blob *blob, sb_part part, const int64_t *indices,
                                           int32_t num_indices, void *out, sb_error *err);
 
-/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); it lives as long as either.
+/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); the memory lives as long as
+ *  either blob.
  *  @param part SB_DATA or SB_DIFF
  *  @param other [borrowed] of equal count and dtype; its shape may differ
- *  Errors: INVALID_ARGUMENT (no part), SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE
- *  (another context), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (unknown part), SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH,
+ *  WRONG_DEVICE (another context), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_share(sb_blob *blob, sb_part part, const sb_blob *other,
                                              sb_error *err);
 
-/** Lends the caller's host memory to a part of the blob (Blob::set_cpu_data); if the part
- *  is shared, this blob lets go of the share first. In Caffe all sharers see the memory:
- *  sb_mem_set_cpu on sb_blob_mutable_mem does that. The other part is untouched.
- *  On failure ownership stays with the caller.
+/** Lends the caller's host memory to a part of the blob (Blob::set_cpu_data). If the part is
+ *  shared, this blob first releases its share. In Caffe all sharers see the memory:
+ *  sb_mem_set_cpu on sb_blob_mutable_mem does that. The other part stays unchanged. On failure
+ *  ownership stays with the caller.
  *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_cpu; element-aligned
- *  @param bytes at least count x element size; the rest is capacity
+ *  @param bytes at least count x element size; further bytes are capacity
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] see sb_mem_set_cpu
  *  @param user passed to `deleter`
- *  Errors: INVALID_ARGUMENT (no part, too few bytes, more than PTRDIFF_MAX, misaligned, unknown
- *  flag), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (unknown part, too few bytes, more than PTRDIFF_MAX, misaligned,
+ *  unknown flag), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void *ptr, size_t bytes,
                                                uint32_t flags, sb_deleter deleter, void *user,
                                                sb_error *err);
 
-/** Gives host memory that was lent to a part of the blob back to the caller: `deleter` does not
- *  run, and the part is as if nobody had asked for it yet. The blob must be the only user of the
- *  memory, and the bytes be current on the host (sb_blob_cpu).
+/** Returns host memory that was lent to a part of the blob to the caller: `deleter` does not run,
+ *  and the part is as if it had never been used. The blob must be the only user of the memory, and
+ *  the bytes must be current on the host (sb_blob_cpu).
  *  @param part SB_DATA or SB_DIFF
- *  @param deleter [borrowed] which the memory was lent with, not NULL
+ *  @param deleter [borrowed] the deleter of the call that lent the memory, not NULL
  *  @param out_user [owned] `user` of the call that lent the memory
- *  Errors: INVALID_ARGUMENT (no part; memory that was not lent with `deleter`; that another blob,
- * an owner of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
+ *  Errors: INVALID_ARGUMENT (unknown part; memory that was not lent with `deleter`, that is not
+ *  current, that another blob, an owner of its sb_mem or a tensor also uses, or that a copy may
+ *  still use), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
 SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter,
                                                    void **out_user, sb_error *err);
 
@@ -313,41 +309,43 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void
                                                uint32_t flags, sb_deleter deleter, void *user,
                                                sb_error *err);
 
-/** Sets the elements to zero where the head is; never written memory stays as it is.
+/** Sets the elements to zero on the side of the head; memory that was never written stays
+ *  unchanged.
  *  @param part SB_DATA or SB_DIFF
- *  Errors: as sb_mem_clear, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_mem_clear, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_error *err);
 
-/** Releases the memory of a part; those who share it keep it. The part is as if it was never
- *  needed: the next call that needs it makes a memory of zeros. For the diffs of a net that is no
- *  longer trained. Like sb_mem_release it waits for pending transfers.
+/** Releases the memory of a part; other sharers keep it. The next call that needs the part creates
+ *  a memory of zeros. For the diffs of a net that is no longer trained. Like sb_mem_release it
+ *  waits for pending transfers.
  *  @param blob [nullable]
- *  @param part SB_DATA or SB_DIFF; nothing for any other */
+ *  @param part SB_DATA or SB_DIFF; any other value does nothing */
 SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
 
 /* --- arithmetic ------------------------------------------------------------ */
 
-/** Sum of absolute values where the head is, as double; 0 for never written
- *  memory (Blob::asum_data, Blob::asum_diff).
+/** Sum of absolute values as double, computed on the side of the head; 0 for memory that was never
+ *  written (Blob::asum_data, Blob::asum_diff).
  *  @param part SB_DATA or SB_DIFF
- *  Errors: INVALID_ARGUMENT (no part), UNSUPPORTED (not F32 or F64; a device without arithmetic),
- *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
+ *  Errors: INVALID_ARGUMENT (unknown part), UNSUPPORTED (not F32 or F64; a device without
+ *  arithmetic), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED
+ *  (LOST). */
 SB_API SB_MUST_CHECK sb_status sb_blob_asum(const sb_blob *blob, sb_part part, double *out,
                                             sb_error *err);
-/** Sum of squares, otherwise the same (Blob::sumsq_data, Blob::sumsq_diff).
+/** Sum of squares; otherwise as sb_blob_asum (Blob::sumsq_data, Blob::sumsq_diff).
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_blob_asum. */
 SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out,
                                              sb_error *err);
-/** Multiplies the elements by `factor`, rounded to the element type, where the head is;
- *  nothing for never written memory (Blob::scale_data, Blob::scale_diff). Zero times NaN or
- *  infinity is NaN on the host, where Caffe's BLAS may clear. On the device it is queued, as
- *  sb_blob_update is.
+/** Multiplies the elements by `factor`, rounded to the element type, on the side of the head; does
+ *  nothing for memory that was never written (Blob::scale_data, Blob::scale_diff). Zero times NaN
+ *  or infinity is NaN on the host, where Caffe's BLAS may give 0. On the device the work is queued,
+ *  as by sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
- *  Errors: as sb_blob_update, INVALID_ARGUMENT (no part). */
+ *  Errors: as sb_blob_update, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor,
                                              sb_error *err);
-/** The same, on the device queued on `stream`, as sb_blob_update_on is.
+/** As sb_blob_scale; on the device the work is queued on `stream`, as by sb_blob_update_on.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update_on. */
@@ -356,37 +354,37 @@ SB_API SB_MUST_CHECK sb_status sb_blob_scale_on(sb_blob *blob, sb_part part, dou
 
 /** Flag of sb_blob_copy_from. */
 enum {
-    SB_COPY_RESHAPE = 1 << 1 /**< take the source's shape first */
+    SB_COPY_RESHAPE = 1 << 1 /**< reshape to the source's shape first */
 };
 
-/** Copies a part of `source`, where its head is (SYNCED: the device),
- *  through the host between contexts (Blob::CopyFrom). A source that was never
- *  written stays so, and the blob gets zeros that count as written: where its head is,
- *  else on the host. A copy to itself does nothing. DEVICE_LOST of a device that failed
- *  while it wrote leaves the bytes as that of sb_blob_update does.
+/** Copies a part of `source`, on the side of its head (SYNCED: the device); between contexts,
+ *  through the host (Blob::CopyFrom). If the source was never written, it stays so, and the blob's
+ *  part becomes zeros that count as written: on the side of the blob's head, else on the host. A
+ *  copy to itself does nothing. If the device is lost while it writes, the bytes are as after
+ *  DEVICE_LOST of sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
- *  @param source [borrowed] any context's
+ *  @param source [borrowed] of any context
  *  @param flags 0 or SB_COPY_RESHAPE
- *  Errors: INVALID_ARGUMENT (no part; unknown flag; bytes that overlap in part, see mem.h),
+ *  Errors: INVALID_ARGUMENT (unknown part, unknown flag, bytes that overlap in part: see mem.h),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, const sb_blob *source,
                                                  uint32_t flags, sb_error *err);
 
-/** data -= diff, where the head of data is (Blob::Update). On the device it is
- *  queued on the library's own stream, and whoever needs the bytes waits, as in Caffe. If it
- *  fails then, that call says DEVICE_LOST, and the bytes went down with the device.
- *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
- *  (data never written; LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part, see
- *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun; or earlier work has
- *  failed, and the memory that it wrote is LOST), DEVICE_LOST (failed when it was queued: host
- *  bytes that were current are kept and become the head, else the memory is LOST), FORKED. */
+/** data -= diff, on the side of the head of data (Blob::Update). On the device the work is queued
+ *  on the library's stream, and a call that needs the bytes waits, as in Caffe. If the queued work
+ *  fails, that call returns DEVICE_LOST, and the bytes are lost with the device.
+ *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED (data that was
+ *  never written, or is LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part: see
+ *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was queued; or earlier work has
+ *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
+ *  the head moves to the host if its bytes were current, else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_on
- *  and sb_blob_gpu_on record it. If it fails then, or what made the diff has failed, the first
- *  call that waits for data on the host says DEVICE_FAILURE, and data is LOST ("Failures of queued
- *  work" in mem.h); the device is as before. Where many such calls are queued and nobody
- *  waits, one may wait for the oldest. On the host it is done on return, and the stream is not
- *  looked at.
+/** As sb_blob_update; on the device the work is queued on `stream`, which is recorded as by
+ *  sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work fails, or the work that computed
+ *  the diff, the first call that waits for data on the host returns DEVICE_FAILURE, and data is
+ *  LOST ("Failures of queued work" in mem.h); the device is not lost. If many such calls are queued
+ *  without a wait, a call may wait for the oldest. On the host the work is complete on return, and
+ *  the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */

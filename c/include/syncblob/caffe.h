@@ -1,8 +1,8 @@
 /**
- * Caffe's spellings of blob.h and mem.h, for programs that are ported from Caffe: data and diff as
- * names, num, channels, height and width, and the forms of four legacy dimensions. Each is an
- * inline function over functions of blob.h and mem.h, and has their arguments, ownership and
- * errors. None reads a layout.
+ * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe:
+ * data and diff in the names, num, channels, height and width, and four legacy dimensions. Each is
+ * an inline function over functions of blob.h and mem.h with their arguments, ownership and errors.
+ * None depends on a struct's layout.
  */
 #ifndef SYNCBLOB_CAFFE_H
 #define SYNCBLOB_CAFFE_H

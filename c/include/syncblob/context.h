@@ -1,23 +1,21 @@
 /**
- * sb_context: what Caffe keeps in a global (mode, device, cuBLAS handle),
- * made explicit. It owns the allocator, the limits, the caches and at most
- * one device. Reference counted and shareable between threads; all that is
- * made from it keeps it alive.
+ * sb_context: the mode, device and cuBLAS handle that Caffe keeps in a global, as an object. It
+ * owns the allocator, the limits, the caches and at most one device. It is reference counted and
+ * may be shared between threads; every object made in a context retains it.
  *
- * NULL where a context is asked for means a built-in one: host only, default
- * limits, never destroyed.
+ * Functions that take a context accept NULL: the built-in context, which is host only, has default
+ * limits and is never destroyed.
  *
- * Quarantine: work on a device is over when the device says so, not when waiting
- * for it has failed. Storage may be given up while nobody can tell whether work on
- * it is over. It is then neither freed nor used again, its deleter does not run,
- * and it counts as live. The context asks for it again whenever it is synchronised
- * or trimmed and whenever a memory of it is released. If another thread is asking
- * at that moment, that thread gives the storage back, perhaps later. What a driver
- * does not take back, since its calls fail, is kept and counted likewise.
+ * Quarantine: a failed wait does not mean that the work on a device has ended. Retired storage may
+ * therefore still be in use by the device. Such storage is neither freed nor reused, its deleter
+ * does not run, and it counts as live. The context checks it again whenever the context is
+ * synchronised or trimmed and whenever a memory of the context is released. If another thread is
+ * checking at that moment, that thread frees the storage, perhaps later. Storage that a driver
+ * fails to free is kept and counted in the same way.
  *
- * If the last owner releases the context first, the context stays until the device
- * answers (sb_stats::leaked_bytes until then). It is asked when any context is
- * trimmed or ends. Until then its allocator and backend may be called.
+ * If the last owner releases the context first, the context stays until the device has finished
+ * (sb_stats::leaked_bytes counts its storage). The library checks such contexts when any context is
+ * trimmed or ends. Until then it may call their allocator and backend.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -30,44 +28,43 @@ SB_BEGIN_DECLS
 typedef struct sb_context sb_context;
 struct sb_backend; /* backend.h */
 
-/** Flags that an allocator is called with. */
+/** Flags that the library passes to an allocator. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< for a handle or an index of the library, or a blob of less than 4 KiB
-                              that a model holds; without it, for a buffer of an sb_mem or of
-                              encoded bytes */
+    SB_ALLOC_OBJECT = 2  /**< a handle or an index of the library, or a blob of less than 4 KiB that
+                              a model holds; without the flag, a buffer of an sb_mem or of encoded
+                              bytes */
 };
 
 /**
- * Where host memory comes from. Both slots are given or neither; neither
- * means the built-in allocator. They may run on any thread, several at once,
- * possibly under a lock of the library, and must not call the library.
+ * An allocator of host memory. Set both slots or neither; neither means the built-in allocator. The
+ * slots may run on any thread, several at once, possibly under a lock of the library, and must not
+ * call the library.
  */
 typedef struct sb_allocator {
     /** `bytes` > 0, `alignment` a power of two of at least 64. NULL on failure. */
     void *(*alloc)(void *user, size_t bytes, size_t alignment, uint32_t flags);
-    /** Takes back what `alloc` gave, with the same arguments. */
+    /** Frees memory of `alloc`; the arguments are the same. */
     void (*free)(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags);
     void *user; /**< passed to both */
 } sb_allocator;
 
 /**
- * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads,
- * and returns when all have returned. The tasks neither block nor fail. No lock of the
- * library is held, and it may call the library, but not on the objects that the call works on.
+ * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
+ * tasks have returned. The tasks neither block nor fail. The library holds no lock meanwhile. The
+ * function may call the library, but not on the objects of the call that runs it.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
 
-/** Bounds on what one read of untrusted bytes may ask for; 0 in a member
- *  means the default given there. */
+/** Bounds on one read of untrusted bytes; 0 in a member means its default. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
-    size_t max_memory;     /**< bytes that one read may hold live: index and payload together,
-                                and what the blob has room for where all of that has to come
-                                to the host; with the objects that the library makes for
-                                them, and the up to an eighth by which page-locked memory is
-                                rounded up; default: no bound but the context's cap */
+    size_t max_memory;     /**< bytes that one read may keep allocated: index and payload together;
+                                the whole memory of the blob if all of it must move to the host;
+                                objects that the library allocates for the read; and the rounding of
+                                page-locked memory (up to an eighth). Default: only the context's
+                                cap */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */
@@ -84,37 +81,36 @@ enum {
     SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers go back to the allocator at once */
 };
 
-/** All that a context is made from. A member of 0 or NULL means its default. */
+/** The options of a context. 0 or NULL in a member means its default. */
 typedef struct sb_context_options {
     size_t struct_size; /**< sizeof(sb_context_options) of the caller */
     uint32_t flags;     /**< SB_CONTEXT_* */
     uint32_t reserved;  /**< 0 */
     const char *device; /**< "cpu" (default), "sim:N", "cuda:N"; N is up to INT32_MAX, without
                              leading zeros */
-    /** [nullable] a device of the caller's own: device index N of "NAME:N" in
-     *  `device` is opened from this table, which must outlive the context. */
+    /** [nullable] the caller's backend: the context opens device N of "NAME:N" in `device` from
+     *  this table, which must outlive the context. */
     const struct sb_backend *backend;
-    sb_allocator allocator;       /**< where host memory comes from */
-    const sb_limits *limits;      /**< [nullable] copied; for reads that are given none of their
-                                       own */
+    sb_allocator allocator;       /**< the allocator of host memory */
+    const sb_limits *limits;      /**< [nullable] copied; for reads without limits of the call */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
-    size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. What a backend takes
-                                       for itself is not counted, as a sum's scratch memory on
-                                       "cuda:N", nor what its driver did not take back */
-    size_t max_pinned_bytes;      /**< page-locked memory used at most, as sb_stats::pinned_bytes
-                                       counts it; 0: 1 GiB; above it host memory is ordinary */
-    size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Together with the
-                                       memory in use it is never more than was once in use,
-                                       handles and requests under way aside */
-    sb_parallel_for parallel_for; /**< [nullable] spreads large operations over the caller's
-                                       threads; NULL: the calling thread does it all */
+    size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. It does not count a
+                                       backend's internal memory, such as scratch memory of a sum on
+                                       "cuda:N", nor memory that the driver failed to free */
+    size_t max_pinned_bytes;      /**< cap on page-locked memory, as sb_stats::pinned_bytes counts
+                                       it; 0: 1 GiB; above the cap host memory is ordinary */
+    size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Cached memory and
+                                       memory in use together never exceed the peak of memory in
+                                       use, apart from handles and requests in progress */
+    sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
+                                       NULL: the calling thread does all work */
     void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
 /** Fills in the defaults. For languages that cannot use SB_CONTEXT_OPTIONS_INIT, a macro of C.
  *  @param options [nullable]
- *  @param struct_size sizeof(sb_context_options) of the caller, which it gets: a newer caller's
- *      tail is zero */
+ *  @param struct_size sizeof(sb_context_options) of the caller, stored in the struct; the tail of a
+ *      newer caller's struct becomes zero */
 SB_API void sb_context_options_init(sb_context_options *options, size_t struct_size);
 
 /** The defaults as an initialiser. */
@@ -124,98 +120,100 @@ SB_API void sb_context_options_init(sb_context_options *options, size_t struct_s
             NULL                                                                                   \
     }
 
-/** Makes a context. A smaller `struct_size` is an older caller's: the missing
- *  tail takes its defaults; a larger one may hold only zeros past our end.
+/** Creates a context. A smaller `struct_size` is that of an older caller: the missing tail takes
+ *  its defaults. A larger struct may hold only zeros past the library's end.
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] release with sb_context_release
- *  Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form, a limit
- *  below 0, a backend table that lacks slots), UNSUPPORTED (unknown tail that is not zero, unknown
- *  device kind, unknown flags of a backend), ABI_MISMATCH (struct_size is no version's, a backend
- *  table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
- *  was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (unknown flags, an allocator with one slot, a malformed device name, a
+ *  limit below 0, a backend table without a required slot), UNSUPPORTED (an unknown tail that is
+ *  not zero, an unknown device kind, unknown flags of a backend), ABI_MISMATCH (a struct_size of no
+ *  known version, a backend table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED (the process was forked after its parent had used the device's driver), OUT_OF_MEMORY,
+ *  CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *options,
                                                  sb_context **out, sb_error *err);
 
-/** One more owner. @param context [nullable] @return [owned] `context` */
+/** Adds an owner. @param context [nullable] @return [owned] `context` */
 SB_API sb_context *sb_context_retain(sb_context *context);
 
-/** One owner less; the last one frees it, and waits for what it has in quarantine. Other contexts
- *  of the process that have something there are asked whether their devices are done with it, and
- *  none of them is waited for. @param context [owned, nullable] */
+/** One owner less; the last one frees it, and waits for what it has in quarantine. Other
+ *  contexts of the process that have something there are asked whether their devices are done
+ *  with it, and none of them is waited for.
+ *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
-/** "cpu", or the device's "NAME:N". @param context [nullable] the built-in one
+/** "cpu", or the device's "NAME:N".
+ *  @param context [nullable] the built-in one
  *  @return [borrowed] lives as long as the context */
 SB_API const char *sb_context_device(const sb_context *context);
 
 /** 1 if the context has a device beside the host. @param context [nullable] */
 SB_API int32_t sb_context_has_device(const sb_context *context);
 
-/** SB_OK, or why the device can no longer be used.
+/** SB_OK, or the reason why the device can no longer be used.
  *  @param context [nullable] the built-in one
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *context);
 
-/** The device's stream that the library's own work is queued on. You may capture it into a
- *  graph. A call that would queue work on it or wait for it then says UNSUPPORTED and has done
- *  nothing, the capture goes on, and what is freed meanwhile goes back after it. No capture may
- *  begin while such a call runs, here or on any stream that the call uses: it asks, then works.
- *  Other contexts leave the stream alone, but where one is trimmed or ends while this one has
- *  something in quarantine.
+/** The device's stream on which the library queues its work. A program may capture it into a graph.
+ *  During the capture, a call that would queue work on the stream or wait for it returns
+ *  UNSUPPORTED and has done nothing, the capture continues, and the library frees storage after the
+ *  capture. No capture may begin while such a call runs, on this stream or on any stream that the
+ *  call uses: the call checks first, then works. Other contexts do not use the stream, unless one
+ *  is trimmed or ends while this context has storage in quarantine.
  *  @param context [nullable] the built-in one
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
                                                  sb_error *err);
 
-/** A table that the context's device offers beside the slots of its backend: for a library that
- *  goes with a backend, as libsyncblob-testing does with the simulated device (sim_device.h), or
- *  that calls a driver itself, as libsyncblob-comm does (cuda_device.h). A lost device offers its
- *  tables, too; what their functions do then is the backend's to say.
+/** A table of the context's device beside the slots of its backend: for a library that extends a
+ *  backend, as libsyncblob-testing extends the simulated device (sim_device.h), or that calls a
+ *  driver itself, as libsyncblob-comm does (cuda_device.h). A lost device also has its tables; the
+ *  backend documents what their functions do then.
  *  @param context [borrowed, nullable] the built-in one
- *  @param name [borrowed] the table's, which ends in NUL
- *  @param out_table [borrowed] what `name` stands for, as long as the context lives
- *  @param out_device [borrowed] the device that the table's functions are passed, equally long
+ *  @param name [borrowed] the name of the table, NUL-terminated
+ *  @param out_table [borrowed] the table; lives as long as the context
+ *  @param out_device [borrowed] the first argument of the table's functions; lives as long as the
+ *      context
  *  Errors: NO_DEVICE (host-only), FORKED, UNSUPPORTED (the device has no such table). */
 SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, const char *name,
                                                     const void **out_table, void **out_device,
                                                     sb_error *err);
 
-/** Makes the device ready for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
- *  cuBLAS. For a program that measures or is about to capture a graph, and for one that has to know
- *  beforehand whether the device has arithmetic, such as a transport before it sends what it will
- *  scale there.
+/** Prepares the device for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
+ *  cuBLAS. For programs that measure times, that are about to capture a graph, or that need to know
+ *  beforehand whether the device has arithmetic.
  *  @param context [nullable] the built-in one, which has no device
  *  Errors: NO_DEVICE, UNSUPPORTED (the device has none, or its library cannot be opened),
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err);
 
-/** Waits until all work queued on the device by the library is done; a failure of it that
- *  no other call has reported is returned. Then gives back
- *  what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
+/** Waits until all work that the library queued on the device has ended; returns a failure of it
+ *  that no other call has reported. Then frees storage in quarantine that is no longer in use.
+ *  Host-only: returns SB_OK at once.
  *  @param context [nullable] the built-in one
- *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any
- *  blocking stream, since nobody can wait for the default streams then), DEVICE_FAILURE,
- *  DEVICE_LOST, FORKED. */
+ *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any blocking
+ *  stream, since CUDA then allows no wait for the default streams), DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
-/** Waits for the work on `stream` that this context's memories depend on and
- *  drops the stream from their users; after DEVICE_FAILURE, of the wait or of work there, it is
- * still known: call it again. Call it before destroying a stream that was passed to an `_on`
- * function, while no other thread is between such a call and its own work on the stream. Forgetting
- * a stream that was never passed is fine.
+/** Waits for the work on `stream` that this context's memories depend on and removes the stream
+ *  from their users. After DEVICE_FAILURE, of the wait or of the work, the stream is still known:
+ *  retry the call. Call this before destroying a stream that was passed to an `_on` function, while
+ *  no other thread is between such a call and its work on the stream. A stream that was never
+ *  passed may be forgotten, too.
  *  @param context [nullable] the built-in one, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
- *  DEVICE_LOST (the stream is forgotten all the same, and its work is over). */
+ *  DEVICE_LOST (the stream is forgotten nevertheless, and its work has ended). */
 SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_stream stream,
                                                         sb_error *err);
 
-/** Bytes and copies of a context so far; see sb_context_stats. Host bytes
- *  count the library's own handles too; pinned bytes are not among them;
- *  borrowed bytes are in no other figure. A page-locked buffer of more than 64 KiB that could
- *  be kept for reuse is taken, and counted as pinned, cached or in use, up to an eighth larger than
- *  its memory: buffers of near sizes are taken alike, so that one is used again for another. */
+/** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
+ *  handles but not pinned bytes; no other figure includes borrowed bytes. The library rounds the
+ *  size of a page-locked buffer of more than 64 KiB up by at most an eighth, so that buffers of
+ *  similar sizes can be reused for each other; the figures count the rounded size. */
 typedef struct sb_stats {
     size_t struct_size;      /**< sizeof(sb_stats) of the caller */
     uint64_t host_bytes;     /**< ordinary host memory, live */
@@ -234,28 +232,27 @@ typedef struct sb_stats {
     uint64_t device_copy_bytes; /**< their bytes */
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< their bytes */
-    uint64_t quarantined_bytes; /**< given up, but kept: the device may still use them, and nobody
-                                     could find out, or its driver did not take them back (also in
-                                     the live figures above) */
-    uint64_t leaked_bytes; /**< of the process: what contexts that have ended keep in quarantine,
-                              and what no driver can be given back any more */
+    uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
+                                     driver failed to free (also in the live figures above) */
+    uint64_t leaked_bytes; /**< of the process: storage in quarantine of contexts that have ended,
+                                and storage that no driver can free any more */
 } sb_stats;
 
 /** No figures, as an initialiser. */
 #define SB_STATS_INIT                                                                              \
     { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Reads the figures; may be called at any time from any thread.
+/** Reads the statistics; may be called at any time from any thread.
  *  @param context [nullable] the built-in one
  *  @param out `struct_size` set by the caller; that many bytes are written at most
- *  Errors: ABI_MISMATCH (struct_size is no version's). */
+ *  Errors: ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,
                                                 sb_error *err);
 
-/** Gives cached memory back, that of the host to the allocator and that of the device to
- *  its driver: until then "cuda:N" keeps what it frees, for itself, unless another context of
- *  the device lacks memory. Waits for what is in quarantine, in all contexts of the process,
- *  and gives it back if the device is done with it. Pointers in use stay valid.
+/** Frees cached memory: the host's to the allocator, the device's to its driver. "cuda:N" keeps
+ *  freed memory until this call, unless another context of the device runs out of memory. Waits for
+ *  work that uses storage in quarantine, in all contexts of the process, and frees the storage if
+ *  the device no longer uses it. Pointers in use stay valid.
  *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 

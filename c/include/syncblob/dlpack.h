@@ -1,41 +1,38 @@
 /**
- * DLPack: blobs into other programs' tensors and tensors into blobs, without a
- * copy, by the structs of DLPack 1.x and of the versions before (legacy).
+ * DLPack: exchange of blobs and other programs' tensors without a copy, by the structs of DLPack
+ * 1.x and of earlier versions (legacy).
  *
- * The structs here have the layout of those of dlpack.h under names of their
- * own, so that both headers can be included, in either order. A pointer to one
- * is cast to the other: (DLManagedTensorVersioned *)tensor.
+ * The structs here have the layout of the structs of dlpack.h and other names, so that a program
+ * can include both headers in either order. Cast pointers from one to the other:
+ * (DLManagedTensorVersioned *)tensor.
  *
- * A tensor that a blob is exported as is one more user of that memory's storage, until
- * its deleter ends it: until then the memory is not unique (sb_mem_is_unique), and the bytes
- * that the tensor points to stay allocated even where the memory lets go of them (set, evict,
- * release, a mutable call on read-only storage); the deleter of lent bytes waits for the tensor.
- * What sb_mem's rules ask of a sharer is asked of whoever has the tensor, and of a blob that is
- * made of the tensor:
- *  - it is read where the bytes were current; a mutable or overwrite call on the
- *    other side leaves it with old bytes;
- *  - to write through it is to write through the pointer of a mutable call:
- *    seen by all sharers until the next call for the other side (even a const
- *    one), after which a mutable call for this side comes before the next write;
- *  - reads and writes through it need the same exclusion as theirs.
+ * An exported tensor uses the storage of the blob's memory until its deleter runs: until then the
+ * memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if the memory
+ * retires them (set, evict, release, a mutable call on read-only storage); the deleter of lent
+ * bytes waits for the tensor. The rules of sb_mem for sharers apply to the holder of the tensor,
+ * and to a blob made from the tensor:
+ *  - the tensor is read on the side where the bytes were current; after a mutable or overwrite call
+ *    on the other side it has old bytes;
+ *  - a write through the tensor is a write through the pointer of a mutable call: all sharers see
+ *    it until the next call for the other side (even a const call); then a mutable call for this
+ *    side must precede the next write;
+ *  - reads and writes through the tensor need the same exclusive access as those of sharers.
  *
- * On a device the bytes are ready for any stream. Work on a stream that is not
- * ordered with the legacy default one is made known by sb_blob_gpu_on or
- * sb_blob_mutable_gpu_on with that stream, or has ended before the
- * deleter is called; likewise the work of those who give a tensor. The mutable call is for
- * work that writes. If such work fails, the memory that it was made known to or queued
- * through reports that; the others of the same bytes do not.
+ * On a device the bytes are ready for any stream. If a stream is not ordered with the legacy
+ * default stream, pass it to sb_blob_gpu_on (work that reads) or sb_blob_mutable_gpu_on (work that
+ * writes), or finish the work before the deleter is called. The same holds for work of the producer
+ * of an imported tensor. If such work fails, the memory that was passed the stream reports the
+ * failure; other memories of the same bytes do not.
  *
- * Element types: SB_DTYPE_F32 and so on are their namesakes in DLPack, one lane. A
- * tensor of DLPack's bool is refused: a blob of U8 would let values but 0 and 1 into
- * it. Its owner may give it as one of uint8.
- * Devices: the host; page-locked host memory of CUDA; "cuda:N" is CUDA device N;
- * "sim:N" is extension device N, whose memory the host cannot touch; another
- * backend's is what its table says.
+ * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
+ * tensor of DLPack's bool is refused: a blob of U8 could write values other than 0 and 1 into it.
+ * Its owner may pass it as uint8. Devices: the host; page-locked host memory of CUDA; "cuda:N" is
+ * CUDA device N; "sim:N" is extension device N, whose memory the host cannot access; the table of
+ * another backend contains its number.
  *
- * The memory of "cuda:N" comes from a memory pool of the driver: cudaIpcGetMemHandle refuses
- * it, and other devices have no access to it. A tensor that is to be shared between processes
- * or devices needs memory of cudaMalloc, which sb_mem_set_gpu lends to the blob.
+ * The memory of "cuda:N" comes from a memory pool of the driver: cudaIpcGetMemHandle refuses it,
+ * and other devices cannot access it. For a tensor that processes or devices share, lend memory of
+ * cudaMalloc to the blob with sb_mem_set_gpu.
  */
 #ifndef SYNCBLOB_DLPACK_H
 #define SYNCBLOB_DLPACK_H
@@ -44,11 +41,11 @@
 
 SB_BEGIN_DECLS
 
-/** The version of DLPack that exported tensors keep to. */
-#define SB_DL_MAJOR_VERSION 1 /**< another one has another layout */
-#define SB_DL_MINOR_VERSION 3 /**< another one has other numbers */
+/** The version of DLPack of exported tensors. */
+#define SB_DL_MAJOR_VERSION 1 /**< raised when the layout changes */
+#define SB_DL_MINOR_VERSION 3 /**< raised when numbers are added */
 
-/** Device types that this header speaks of (DLDeviceType). */
+/** Device types that the library uses (DLDeviceType). */
 enum {
     SB_DL_DEVICE_CPU = 1,       /**< kDLCPU */
     SB_DL_DEVICE_CUDA = 2,      /**< kDLCUDA */
@@ -56,7 +53,7 @@ enum {
     SB_DL_DEVICE_EXTENSION = 12 /**< kDLExtDev: a simulated device */
 };
 
-/** Kinds of element types that this header speaks of (DLDataTypeCode). */
+/** Kinds of element types that the library uses (DLDataTypeCode). */
 enum {
     SB_DL_CODE_INT = 0,   /**< kDLInt */
     SB_DL_CODE_UINT = 1,  /**< kDLUInt */
@@ -67,12 +64,11 @@ enum {
 /** Flags of a versioned tensor. */
 enum {
     SB_DL_READ_ONLY = 1,     /**< must not be written */
-    SB_DL_IS_COPIED = 2,     /**< a copy that nobody else has */
+    SB_DL_IS_COPIED = 2,     /**< a copy that only this tensor uses */
     SB_DL_SUBBYTE_PADDED = 4 /**< of element types below a byte */
 };
 
-/** @def SB_DL_STRUCT
- *  The compiler takes these structs and dlpack.h's for one another. */
+/** @def SB_DL_STRUCT Allows the compiler to alias these structs with those of dlpack.h. */
 #if defined(__GNUC__)
 #define SB_DL_STRUCT struct __attribute__((may_alias))
 #else
@@ -123,7 +119,7 @@ typedef SB_DL_STRUCT sb_dl_managed_versioned {
 }
 sb_dl_managed_versioned;
 
-/** DLManagedTensor, of the versions before 1.0. */
+/** DLManagedTensor, of versions before 1.0. */
 typedef SB_DL_STRUCT sb_dl_managed {
     sb_dl_tensor dl_tensor;                       /**< the tensor */
     void *manager_ctx;                            /**< the producer's */
@@ -133,28 +129,27 @@ sb_dl_managed;
 
 /** Flag of the calls that import. */
 enum {
-    SB_DLPACK_RESHAPE = 1 << 6 /**< take the tensor's shape first */
+    SB_DLPACK_RESHAPE = 1 << 6 /**< reshape to the tensor's shape first */
 };
 
 /* --- export ----------------------------------------------------------------- */
-/* Each allocates one struct in the blob's context and copies nothing but what
-   its access copies. The tensor keeps the context alive; its deleter is to be called
-   once, on any thread but one of a device driver. Strides are given. */
+/* Each function allocates one struct in the blob's context; bytes are copied only if the access of
+   the same kind (sb_blob_cpu ...) copies them. The tensor retains the context; call its deleter
+   once, on any thread except a device driver's. Strides are set. */
 
-/** Data or diff on the host or the device, for reading: what sb_blob_cpu or
- *  sb_blob_gpu gives. The tensor has the flag SB_DL_READ_ONLY.
+/** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
+ *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param out [owned] its deleter
- *  Errors: INVALID_ARGUMENT (a blob that was never shaped, no part, unknown side), OUT_OF_MEMORY,
- *  CAP_REACHED,
- *  UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  @param out [owned] end it by its deleter
+ *  Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown part or side), OUT_OF_MEMORY,
+ *  CAP_REACHED, UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack),
+ *  NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_part part, sb_side side,
                                                  sb_dl_managed_versioned **out, sb_error *err);
 
-/** The same for reading and writing: what sb_blob_mutable_cpu or
- *  sb_blob_mutable_gpu gives; the head moves to `side`.
+/** Exports for reading and writing: the bytes of sb_blob_mutable_cpu or sb_blob_mutable_gpu; the
+ *  head moves to `side`.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param out [owned] its deleter
@@ -163,8 +158,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_part 
                                                          sb_dl_managed_versioned **out,
                                                          sb_error *err);
 
-/** The same as a struct of the versions before 1.0, which has no flag for
- *  reading only.
+/** As sb_blob_to_mutable_dlpack, but the struct of versions before 1.0, which has no read-only
+ *  flag.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param out [owned] its deleter
@@ -173,39 +168,36 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
                                                         sb_dl_managed **out, sb_error *err);
 
 /* --- import ----------------------------------------------------------------- */
-/* On success the tensor is the library's, and its deleter runs once, when the last
-   user has let go of the memory, after pending copies (see sb_mem_set_cpu). On
-   failure it is as it was and still the caller's, one of another major version too:
-   DLPack wants its deleter called then.
+/* On success the library owns the tensor, and its deleter runs once, when the last user has
+   released the memory, after pending copies (see sb_mem_set_cpu). On failure the tensor is
+   unchanged and the caller still owns it, also one of another major version: DLPack requires that
+   its deleter is called then.
 
-   A tensor that this copy of the library has exported ends at once: the blob's memory becomes
-   a user of the storage itself, next to the memory that was exported, whichever contexts the two
-   are of. So storage that is passed from blob to blob takes no more memory, and is released
-   no deeper, than after the first time. Each of the memories has a head of its own. A tensor that
-   another program has wrapped around one of the library's is that program's: it is kept, and its
-   deleter ends it, which ends the inner one in turn. */
+   A tensor that this copy of the library has exported ends at once: the blob's memory uses the
+   storage directly, beside the exported memory, in any contexts. Passing storage from blob to blob
+   repeatedly therefore needs no additional memory and no nested release. Each of the memories has a
+   separate head. If another program has wrapped a tensor of the library in a new one, the library
+   keeps the wrapper until its deleter runs, which ends the inner tensor. */
 
-/** Makes the tensor's memory the blob's data or diff, in place: the host side or
- *  the device side, where the head moves. Memory that it shared before is let go of.
- *  A tensor for reading only is never written: a call that would first moves to
- *  storage of the library's own.
+/** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
+ *  moves there. The blob releases memory that it shared before. The library never writes a
+ *  read-only tensor: a call that writes first moves the bytes to storage of the library.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
- *  @param flags 0 or SB_DLPACK_RESHAPE; without the latter a shape that
- *      differs is SHAPE_MISMATCH
- *  Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (a flag of the tensor's that is not
- *  above, another element type, strides that are not row-major; strides of axes of extent 1
- *  and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
- *  SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
- *  must be, misaligned for the element type, no part, unknown flag), OVER_LIMIT (more than
- * SB_MAX_AXES), SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's
- * device; a tensor that says that it is on the host is believed; CUDA's managed memory is refused,
- * which sb_mem_set_gpu takes), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  @param flags 0 or SB_DLPACK_RESHAPE; without it a different shape is SHAPE_MISMATCH
+ *  Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (an unknown flag of the tensor, another
+ *  element type, strides that are not row-major; strides of axes of extent 1 and of tensors without
+ *  elements are ignored), DTYPE_MISMATCH (not the blob's), SHAPE_MISMATCH, INVALID_ARGUMENT
+ *  (negative dimension or ndim, no data or shape where there must be, misaligned for the element
+ *  type, unknown part or flag), OVER_LIMIT (more than SB_MAX_AXES), SIZE_OVERFLOW, NO_DEVICE,
+ *  WRONG_DEVICE (not memory of the host or of this context's device; the device type "host" is
+ *  trusted; CUDA's managed memory is refused, but sb_mem_set_gpu accepts it), OUT_OF_MEMORY,
+ *  CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part,
                                                    sb_dl_managed_versioned *tensor, uint32_t flags,
                                                    sb_error *err);
 
-/** The same for a struct of the versions before 1.0, which may be written.
+/** As sb_blob_from_dlpack for the struct of versions before 1.0, which is writable.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
  *  @param flags 0 or SB_DLPACK_RESHAPE
@@ -214,7 +206,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_part
                                                           sb_dl_managed *tensor, uint32_t flags,
                                                           sb_error *err);
 
-/** A blob of the tensor's element type and shape, whose data is the tensor's memory.
+/** Creates a blob of the tensor's element type and shape, whose data is the tensor's memory.
  *  @param context [borrowed, nullable] retained
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy
@@ -223,7 +215,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
                                                           sb_dl_managed_versioned *tensor,
                                                           sb_blob **out, sb_error *err);
 
-/** The same for a struct of the versions before 1.0.
+/** As sb_blob_create_from_dlpack for the struct of versions before 1.0.
  *  @param context [borrowed, nullable] retained
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy

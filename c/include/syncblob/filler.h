@@ -1,9 +1,8 @@
 /**
- * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first
- * values. Random numbers are counter-based: an element depends on the seed, its
- * index and the element type alone (positive_unitball: on its row, too), the same
- * on every machine and for any number of threads of the context's parallel_for, in
- * the default floating-point environment (base.h).
+ * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first values. Random numbers
+ * are counter-based: an element depends only on the seed, its index and the element type
+ * (positive_unitball: also on its row). It is the same on every machine and for any number of
+ * threads of the context's parallel_for, in the default floating-point environment (base.h).
  *
  *     sb_filler filler = SB_FILLER_INIT;
  *     filler.type = SB_FILLER_XAVIER;
@@ -16,40 +15,40 @@
 
 SB_BEGIN_DECLS
 
-/** What a filler writes, SB_FILLER_*. */
+/** The type of a filler, SB_FILLER_*. */
 typedef int32_t sb_filler_type;
 
-/** What n is for xavier and msra, SB_VARIANCE_*. */
+/** The meaning of n for xavier and msra, SB_VARIANCE_*. */
 typedef int32_t sb_variance;
 
-/** What a filler writes. n is the number of inputs of an output, of outputs of
- *  an input, or their mean (SB_VARIANCE_*). */
+/** The type of a filler. n is the number of inputs of an output, of outputs of an input, or their
+ *  mean (SB_VARIANCE_*). */
 enum {
     SB_FILLER_CONSTANT = 0,          /**< `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
     SB_FILLER_GAUSSIAN = 2,          /**< normal; with `sparse`, mostly zeros */
-    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) over its sum */
+    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) divided by its sum */
     SB_FILLER_XAVIER = 4,            /**< uniform on [-a, a], a = sqrt(3 / n) */
     SB_FILLER_MSRA = 5,              /**< normal, mean 0, variance 2 / n */
-    SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling, by position alone */
+    SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling, from the position only
+                                      */
 };
 
-/** What n is for xavier and msra. A shape (d0, d1, ...) has count / d0 inputs
- *  and count / d1 outputs, one axis count outputs. */
+/** The meaning of n for xavier and msra. A shape (d0, d1, ...) has count / d0 inputs and count / d1
+ *  outputs; a shape of one axis has count outputs. */
 enum {
     SB_VARIANCE_FAN_IN = 0,  /**< inputs of an output */
     SB_VARIANCE_FAN_OUT = 1, /**< outputs of an input */
     SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
 };
 
-/** FillerParameter. Start from SB_FILLER_INIT. Of the members that the type does not
- *  use, the doubles may be anything, NaN too, and `variance_norm` any of
- *  SB_VARIANCE_*; `sparse` must be -1. */
+/** FillerParameter. Start from SB_FILLER_INIT. Members that the type does not use: the doubles may
+ *  have any value, including NaN, `variance_norm` any of SB_VARIANCE_*; `sparse` must be -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
     sb_variance variance_norm; /**< xavier, msra; SB_VARIANCE_* for all types */
-    double value;              /**< constant; infinite is fine */
+    double value;              /**< constant; may be infinite */
     double min;                /**< uniform: the least value */
     double max;                /**< uniform: the greatest value */
     double mean;               /**< gaussian: the mean */
@@ -65,40 +64,37 @@ typedef struct sb_filler {
 
 /** Fills in the defaults.
  *  @param filler [nullable]
- *  @param struct_size sizeof(sb_filler) of the caller, which it gets: a newer caller's tail is zero
+ *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; the tail of a newer
+ *      caller's struct becomes zero
  */
 SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
-/** FillerParameter's name of a type ("positive_unitball"); "unknown" for any other
- *  number. @return [borrowed] static text. */
+/** FillerParameter's name of a type ("positive_unitball"); "unknown" for any other number.
+ *  @return [borrowed] static text. */
 SB_API const char *sb_filler_type_name(sb_filler_type type);
 
-/** Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std
- *  6, sparse 7, variance_norm 8). What is missing has its default; of a field
- *  that is there twice, the last counts; unknown fields are skipped.
+/** Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std 6, sparse 7,
+ *  variance_norm 8). Missing fields have their defaults; of a repeated field the last value counts;
+ *  unknown fields are skipped.
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
  *      are written at most
- *  Errors: ABI_MISMATCH (struct_size is no version's), MALFORMED
- *  (also an unknown type, and parameters that sb_blob_fill would refuse for any
- *  blob), DATA_LIMIT. */
+ *  Errors: ABI_MISMATCH (a struct_size of no known version), MALFORMED (also an unknown type, and
+ *  parameters that sb_blob_fill refuses for every blob), DATA_LIMIT. */
 SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
                                                sb_error *err);
 
-/** Fills data on the host (Filler::Fill). Values are computed as double and
- *  rounded to the element type. Nothing is read from the device. A blob of count 0
- *  stays as it is, and its shape is not looked at: it is no SHAPE_MISMATCH, nor is
- *  sparse above d0 an error there. Give each blob a seed of its own: equal seeds give
- *  equal numbers.
+/** Fills data on the host (Filler::Fill). Values are computed as double and rounded to the element
+ *  type. The call reads nothing from the device. A blob of count 0 stays unchanged; its shape and
+ *  `sparse` are not checked. Use a different seed for each blob: equal seeds give equal numbers.
  *  @param filler [borrowed]
- *  Errors: INVALID_ARGUMENT (an unknown type; for any type an unknown variance_norm or
- *  a reserved that is not 0; a used parameter that is NaN or, but for value, infinite;
- *  min > max, or further apart than a double reaches; std < 0; sparse below -1, above d0, or given
- * for another type than gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
- *  ABI_MISMATCH (struct_size is no version's), SHAPE_MISMATCH (positive_unitball, xavier
- *  and msra want an axis; bilinear wants four, the last two equal), OUT_OF_MEMORY,
- *  CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the count),
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a reserved that is not 0; a
+ *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite
+ *  double; std < 0; sparse below -1, above d0, or set for another type than gaussian), UNSUPPORTED
+ *  (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no known
+ *  version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear needs four,
+ *  the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room for more
+ *  than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed,
                                             sb_error *err);
 

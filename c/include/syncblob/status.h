@@ -1,10 +1,9 @@
 /**
  * Status codes and the error struct.
  *
- * The codes come in bands, so that a caller can classify one it has never
- * seen: -1..-99 the caller's mistake, -100..-199 the data's fault (found in
- * bytes that were read), -200..-299 the environment's, below -900 a bug in
- * syncblob. The numbers never change.
+ * The codes come in bands, so that a caller can classify an unknown code: -1..-99 a mistake of the
+ * caller, -100..-199 an error in the bytes that were read, -200..-299 a failure of the environment,
+ * below -900 a bug in syncblob. The numbers never change.
  */
 #ifndef SYNCBLOB_STATUS_H
 #define SYNCBLOB_STATUS_H
@@ -56,30 +55,30 @@ enum {
         SB_STATUS_END_ = 1 /**< ends the list; never returned */
 };
 
-/** The status's name ("SB_ERR_MALFORMED"); "SB_ERR_UNKNOWN" for any other
- *  number. @return [borrowed] static text. */
+/** The status's name ("SB_ERR_MALFORMED"); "SB_ERR_UNKNOWN" for any other number.
+ *  @return [borrowed] static text. */
 SB_API const char *sb_status_name(sb_status status);
 
 /** One line about the status in general. @return [borrowed] static text. */
 SB_API const char *sb_status_text(sb_status status);
 
 /**
- * What went wrong. Owned by the caller, may be uninitialised; untouched on
- * success, wholly written on failure. The layout is frozen: 256 bytes.
+ * A description of a failure. Owned by the caller, may be uninitialised; unchanged on success,
+ * wholly written on failure. The layout is frozen: 256 bytes.
  */
 typedef struct sb_error {
     int32_t code;        /**< the status that was returned */
-    int32_t device_code; /**< the device driver's own number, 0 if none; for SB_ERR_IO errno, on
-                              Windows the number of GetLastError */
+    int32_t device_code; /**< the device driver's error number, 0 if none; for SB_ERR_IO errno, on
+                              Windows the result of GetLastError */
     int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
-    char message[240];   /**< what was asked and what was found; NUL-terminated; text from files
-                              is escaped to printable ASCII */
+    char message[240];   /**< the request and what the library found; NUL-terminated; text from
+                              files is escaped to printable ASCII */
 } sb_error;
 
-/** Fills `err` and returns `status`, for a callback of the caller's to return.
+/** Fills `err` and returns `status`. For callbacks of the caller: `return sb_error_fill(...)`.
  *  @param err [nullable]
  *  @param status SB_ERR_*
- *  @param device_code errno for SB_ERR_IO, a driver's own number for its failure, 0 if none
+ *  @param device_code errno for SB_ERR_IO, a driver's error number, 0 if none
  *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
  *  Errors: the callback's. */
 SB_API SB_MUST_CHECK sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code,

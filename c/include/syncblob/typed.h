@@ -10,7 +10,7 @@
  *
  *     st = sb_blob_cpu_t(blob, SB_DATA, &x, &err);
  *
- * (In a macro that a list of base.h expands, use the suffix.) None reads a layout.
+ * (In a macro that a list of base.h expands, use the suffix.) None depends on a struct's layout.
  */
 #ifndef SYNCBLOB_TYPED_H
 #define SYNCBLOB_TYPED_H

@@ -53,8 +53,9 @@ enum {
     SB_COMM_MAX = 3   /**< the greatest; the same */
 };
 
-/** Ends a rank's communicator; its reducers were destroyed before. It is not collective
- *  and does not wait for ranks that are gone. @param comm [owned, nullable] */
+/** Ends a rank's communicator; its reducers were destroyed before. It is not collective and does
+ *  not wait for ranks that are gone.
+ *  @param comm [owned, nullable] */
 SB_API void sb_comm_destroy(sb_comm *comm);
 
 /** The caller's rank, 0 to size - 1; -1 for NULL. */
@@ -104,7 +105,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
- *  Errors: INVALID_ARGUMENT (no op, a negative number, no part, a reducer's step is under
+ *  Errors: INVALID_ARGUMENT (no op, a negative number, unknown part, a reducer's step is under
  *  way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs,
@@ -120,7 +121,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param root 0 to size - 1
- *  Errors: INVALID_ARGUMENT (no such rank, a negative number, no part, a reducer's step is
+ *  Errors: INVALID_ARGUMENT (no such rank, a negative number, unknown part, a reducer's step is
  *  under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs,
                                                        int64_t num_blobs, sb_part part,

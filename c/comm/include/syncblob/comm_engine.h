@@ -73,7 +73,8 @@ typedef struct sb_comm_engine {
     sb_status (*barrier)(void *comm, sb_error *err);
     /** 1 if the context's device memory may be given in a buffer; 2 if, beside that, the device
      *  comes to it after what is queued on the context's stream and on the default ones, so that
-     * the host need not wait for these; missing: host memory alone. Host memory is always taken. */
+     *  the host need not wait for these; missing: host memory alone. Host memory is always taken.
+     *  */
     int32_t (*takes)(void *comm, sb_context *context);
 
     /* --- requests: all or none; missing: `all_reduce` is called where one would start ----- */
@@ -89,8 +90,8 @@ typedef struct sb_comm_engine {
     /** Waits for the request, which is over then. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
     /** Gives up a request after a failure, its own or another's; it is asked no more. 1: the engine
-     * touches its elements no more. 0: that cannot be told; the library keeps the memory for ever
-     * then. */
+     *  touches its elements no more. 0: that cannot be told; the library keeps the memory for ever
+     *  then. */
     int32_t (*abandon)(void *comm, void *request);
 } sb_comm_engine;
 

@@ -41,7 +41,7 @@ typedef struct sb_sim_comm_options {
  *  @param size 1 to SB_SIM_COMM_MAX
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] `size` of them, by rank; sb_comm_destroy
- *  Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
+ *  Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (a struct_size of no known version), UNSUPPORTED
  *  (unknown tail that is not zero), OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_comm_create(sb_context *context, int32_t size,
                                                   const sb_sim_comm_options *options, sb_comm **out,

@@ -86,7 +86,8 @@ SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t b
 SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out,
                                              sb_error *err);
 
-/** Frees memory of sb_sim_malloc. @param ptr [owned, nullable]
+/** Frees memory of sb_sim_malloc.
+ *  @param ptr [owned, nullable]
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (no such memory). */
 SB_API SB_MUST_CHECK sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
 
