@@ -22,7 +22,7 @@ uint32_t sb_features(void) {
     return features;
 }
 
-/* Places that no type has are 0. */
+/* Zeros for numbers without a type. */
 static const struct {
     size_t size;
     const char *name;
@@ -33,7 +33,7 @@ static const struct {
 };
 
 size_t sb_dtype_size(sb_dtype dtype) {
-    const uint32_t place = (uint32_t)dtype; /* negative ones lie beyond */
+    const uint32_t place = (uint32_t)dtype; /* negative numbers become large */
     return place < sizeof dtypes / sizeof *dtypes ? dtypes[place].size : 0;
 }
 

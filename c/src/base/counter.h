@@ -1,5 +1,5 @@
-/* Figures that many threads change and anybody may read at any time. They
-   order nothing: what a figure speaks of is guarded by other means. */
+/* Statistics that many threads change and read at any time. All operations are relaxed: other locks
+   order the memory that a figure counts. */
 #ifndef SB_BASE_COUNTER_H
 #define SB_BASE_COUNTER_H
 

@@ -1,4 +1,4 @@
-/* splitmix64: random numbers, the same again from the same seed. */
+/* splitmix64: random numbers, reproducible from a seed. */
 #ifndef SB_BASE_DRAW_H
 #define SB_BASE_DRAW_H
 

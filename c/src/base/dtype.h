@@ -7,7 +7,7 @@
 
 #define SB__IS_DTYPE(NAME, number, name, type, kind, with) (with) == SB_DTYPE_##NAME ||
 
-/* With arithmetic and fillers; BlobProto's own. */
+/* Types with arithmetic and fillers, which BlobProto can store. */
 static inline bool sb__is_float(sb_dtype dtype) {
     return SB_DTYPE_FLOAT_LIST(SB__IS_DTYPE, dtype) false;
 }

@@ -8,7 +8,8 @@
 
 static void write_error(sb_error *err, sb_status status, int device_code, int64_t offset,
                         const char *format, va_list args) {
-    char text[sizeof err->message] = {0}; /* first: the arguments may be of the error's own text */
+    char text[sizeof err->message] = {0}; /* formatted first: the arguments may point into
+                                             err->message */
     if (!err)
         return;
     (void)vsnprintf(text, sizeof text, format, args);
@@ -100,7 +101,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
                           size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
-        if (used + 8 > capacity) { /* room for one more escape, or "..." and the NUL */
+        if (used + 8 > capacity) { /* no room for another escape, or "..." and the NUL */
             memcpy(out + used, "...", sizeof "...");
             return out;
         }
@@ -111,7 +112,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
 }
 
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
-    return escape(bytes, size, '/', out, capacity); /* which is printed anyway */
+    return escape(bytes, size, '/', out, capacity); /* unescaped */
 }
 
 const char *sb__escape_path(const char *path, char *out, size_t capacity) {

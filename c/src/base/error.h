@@ -8,20 +8,20 @@
 
 /* Writes `err` (may be NULL) and returns `status`. */
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB__PRINTF(3, 4);
-/* The same with a byte offset. */
+/* sb__fail with a byte offset. */
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...)
     SB__PRINTF(4, 5);
-/* The same with an error number of the system (port/files.h), whose text is appended. */
+/* sb__fail with the system's error number (port/files.h); appends its text. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* The error that a callback has reported, from a message of "", as ours; `who` failed. */
+/* Passes on the error of a callback named `who`; the message may be "". */
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 
-/* The statuses that every function with pointers returns. */
+/* INVALID_ARGUMENT for a NULL argument named `what`. */
 sb_status sb__fail_null(sb_error *err, const char *what);
 sb_status sb__fail_memory(sb_error *err, size_t bytes);
-/* A buffer of `capacity` bytes for `size`, which goes to `out_size` (may be NULL). */
+/* Stores `size` in `out_size` (may be NULL); BUFFER_TOO_SMALL if `capacity` is less. */
 sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size);
 
 /* For a call that cannot fail, or whose failure changes nothing: SB_MUST_CHECK warns of a cast to
@@ -30,9 +30,9 @@ static inline void sb__ignore(sb_status status) {
     (void)status;
 }
 
-/* `bytes` as printable ASCII into `out`, cut with "..." at `capacity` (>= 8). */
+/* Writes `bytes` to `out` as printable ASCII, truncated with "..." to `capacity` (>= 8). */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
-/* The same for a path, whose separators stay. */
+/* sb__escape for a path: separators are not escaped. */
 const char *sb__escape_path(const char *path, char *out, size_t capacity);
 
 #endif

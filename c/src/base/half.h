@@ -1,5 +1,5 @@
-/* F16 and BF16 as floats, and back, rounded to the nearest and halfway ones to even. It needs no
-   other header of the library's: the engine over MPI includes it, too. */
+/* Conversion of F16 and BF16 to and from float, rounding to nearest even. Includes no other header
+   of the library: the MPI engine uses it. */
 #ifndef SB_BASE_HALF_H
 #define SB_BASE_HALF_H
 
@@ -18,8 +18,8 @@ static inline float sb__float_of_bits(uint32_t bits) {
     return value;
 }
 
-/* Every F16 is a float: a NaN keeps its bits, and no subnormal float, which a processor may be
-   set to take for zero, occurs in between. A mask chooses, so that loops become vectors. */
+/* Every F16 is a float. A NaN keeps its bits, and no intermediate value is a subnormal float, which
+   the processor may flush to zero. Masks instead of branches let compilers vectorise. */
 static inline float sb__float_of_f16(uint16_t half) {
     const uint32_t magnitude = half & 0x7fff;
     const uint32_t subnormal = sb__bits_of_float((float)(int32_t)magnitude * 0x1p-24F);
@@ -30,7 +30,8 @@ static inline float sb__float_of_f16(uint16_t half) {
                              (uint32_t)(half & 0x8000) << 16);
 }
 
-/* The last bit of a float from 0.5 to 1 is that of a subnormal F16: adding 0.5 rounds to it. */
+/* The last bit of a float from 0.5 to 1 has the value of the last bit of a subnormal F16: adding
+   0.5 rounds to it. */
 static inline uint16_t sb__f16_of_float(float value) {
     const uint32_t bits = sb__bits_of_float(value), magnitude = bits & 0x7fffffff;
     const uint32_t sign = bits >> 16 & 0x8000;

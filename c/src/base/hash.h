@@ -1,5 +1,6 @@
 /* A hash of bytes under a key: SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word, three
-   at the end, as CPython and Rust have it). Who does not know the key cannot choose what collides.
+   at the end, as CPython and Rust have it). Without the key an attacker cannot choose names that
+   collide.
  */
 #ifndef SB_BASE_HASH_H
 #define SB_BASE_HASH_H
@@ -7,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Words are read in the order of the host's bytes. */
+/* Reads words in the host's byte order. */
 uint64_t sb__hash(const uint64_t key[2], const void *bytes, size_t size);
 
 #endif

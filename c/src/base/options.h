@@ -4,20 +4,20 @@
 
 #include <syncblob/status.h>
 
-/* Whether a caller's struct of `given` bytes is one of any version, the first having had `first`.
-   One that was never initialised is mostly none. Each begins with a size_t, so that its bytes are a
-   multiple of that one's: a member is there whole or not at all. ABI_MISMATCH. */
+/* Checks that `given` can be the size of a struct of some version; the first version had `first`
+   bytes. An uninitialised size mostly fails. Sizes are multiples of sizeof(size_t), so that no
+   member is cut. ABI_MISMATCH. */
 sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err);
 
-/* Copies a caller's struct of `given` bytes over one of ours of `known` bytes, which holds the
-   defaults. An older caller's is smaller; of a newer one, what we do not know must be zero.
-   ABI_MISMATCH, UNSUPPORTED. */
+/* Copies the caller's struct of `given` bytes over the library's struct of `known` bytes, which
+   holds the defaults. An older caller's struct is smaller; in a newer caller's, unknown members
+   must be zero. ABI_MISMATCH, UNSUPPORTED. */
 sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
                            const char *what, sb_error *err);
 
-/* Fills a caller's struct of `given` bytes, which become its struct_size, from one of ours of
-   `known` bytes: an older caller's gets no more than it holds, what a newer one has beyond ours
-   becomes zero. */
+/* Fills the caller's struct of `given` bytes from the library's struct of `known` bytes and sets
+   struct_size to `given`. An older caller's struct is not overrun; unknown members of a newer one
+   become zero. */
 void sb__give_struct(void *theirs, size_t given, const void *ours, size_t known);
 
 #endif

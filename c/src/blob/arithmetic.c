@@ -1,5 +1,5 @@
-/* Update, sums and scaling, where the head is. Checks in this order: arguments, dtype, count 0,
-   head. */
+/* Update, sums and scaling, on the side of the head. Checks in this order: arguments, dtype, count
+   0, head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"
@@ -100,15 +100,15 @@ sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out, sb_error
 
 /* --- in place ----------------------------------------------------------------------- */
 
-/* What is written where its head is, and on which stream of the device. */
+/* A memory that is modified on the side of its head, and the stream on the device. */
 struct in_place {
     struct sb__write write;
     struct sb__target target;
     struct sb__retired retired;
 };
 
-/* The memory, writable where its head is; the device's arithmetic is ready if that is there.
-   `stream` NULL: the library's own. */
+/* Begins a write on the side of the head and prepares the device's arithmetic if it is needed.
+   `stream` NULL: the library's stream. */
 static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stream, sb_error *err) {
     int32_t head = sb__head(mem);
     if (head == SB_HEAD_LOST)
@@ -119,14 +119,14 @@ static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stre
     work->target = sb__own_target(mem, SB__FOR_OWN_QUEUE);
     if (st == SB_OK && stream)
         st = sb__stream_target(mem, *stream, &work->target, err);
-    work->target.write = &work->write; /* no other thread uses the memory until the end */
+    work->target.write = &work->write; /* the caller has exclusive access until the end */
     return st == SB_OK ? sb__write_begin_for(&work->write, mem, SB_SIDE_GPU, SB__WRITE_KEEP,
                                              &work->target, err)
                        : st;
 }
 
-/* Ends device work that was queued with status `st`. Whatever failed may have been writing, if the
-   device did not refuse it. `read` is what it reads beside, or NULL. */
+/* Ends device work that was queued with status `st`. Failed work may have written, unless the
+   device refused it. `read` is a memory that the work also reads, or NULL. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */
@@ -160,7 +160,7 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-/* The bytes of diff beside those of data, whose write has begun. */
+/* The bytes of diff on the side where the write of data has begun. */
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;

@@ -1,4 +1,4 @@
-/* sb_blob from inside. */
+/* The struct of sb_blob and functions of blob/. */
 #ifndef SB_BLOB_BLOB_H
 #define SB_BLOB_BLOB_H
 
@@ -12,8 +12,7 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* Made by the first call that needs them, which may be a const one: &sb__no_memory until
-       then. */
+    /* Created by the first call that needs them, also a const call: &sb__no_memory until then. */
     _Atomic(sb_mem *) memory[2]; /* by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
 };
@@ -22,36 +21,36 @@ static inline bool sb__is_part(sb_part part) {
     return (uint32_t)part <= SB_DIFF;
 }
 
-/* INVALID_ARGUMENT unless it is SB_DATA or SB_DIFF. */
+/* INVALID_ARGUMENT unless `part` is SB_DATA or SB_DIFF. */
 sb_status sb__check_part(sb_part part, sb_error *err);
 
-/* Bytes that the count takes; sb__shape_make made sure that they fit. */
+/* The size of the elements in bytes; sb__shape_make has checked that it fits. */
 static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* What stands where no memory was made: never written, of no bytes, and ready for nothing, so that
-   the fast paths ask its word and no more. Read-only. */
+/* A placeholder where no memory was created: never written, of size 0, with a state word that fails
+   every fast path. Read-only. */
 extern const sb_mem sb__no_memory;
 
 static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
-/* By its owners, of which every memory has one: the blob may be of another copy of the library in
-   the process, whose sb__no_memory lies elsewhere. */
+/* Recognised by having no owner, not by its address: the blob may belong to another copy of the
+   library in the process. */
 static inline bool sb__is_no_memory(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }
 
-/* The memory if it was made already, else NULL. */
+/* The memory if it exists, else NULL. */
 static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
     return sb__is_no_memory(mem) ? NULL : mem;
 }
 
-/* The memory, or sb__no_memory, also for a number that is no part. Branches, which cost less than a
-   computed index. */
+/* The memory, or sb__no_memory, also for an invalid part. Branches cost less than a computed index.
+ */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -59,25 +58,26 @@ static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part
                            : &sb__no_memory;
 }
 
-/* The memory; NULL if it was not made yet, and for a number that is no part. */
+/* The memory; NULL if it does not exist, and for an invalid part. */
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
     return sb__is_part(part) ? sb__peek(&blob->memory[part]) : NULL;
 }
 
-/* The memory, made now if need be. */
+/* The memory, created if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
-/* Puts `mem` (owned; NULL: none) in place of a blob's memory, which goes to `retired`; the caller
-   has the blob alone. */
+/* Replaces a blob's memory by `mem` (owned; NULL: none) and adds the old one to `retired`; the
+   caller has exclusive access to the blob. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
-/* The same as the last step of a call: deleters run. */
+/* sb__swap as the last step of a call: runs deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
-/* Takes a checked shape; memories that it outgrows go to `retired`. SB_REALLOCATED_* bits. */
+/* Sets a checked shape; adds memories that are too small to `retired`. Returns SB_REALLOCATED_*
+   bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
                              struct sb__retired *retired);
 
-/* At once where there are four axes, as most shapes have. */
+/* Four axes, the most frequent case, are compared without a loop. */
 static inline bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
     const int64_t *x = a->dims, *y = b->dims;
     const int32_t axes = a->num_axes;

@@ -20,7 +20,8 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* What was never written reads as zeros, and they count as written: Update finds them, as in Caffe.
+/* A memory that was never written is copied as zeros that count as written: Update finds them, as
+   in Caffe.
  */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
@@ -64,8 +65,8 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 
-/* A write that begins on `side` of `to` may first bring the whole of its bytes there: not over
-   those of `from`. */
+/* A write that begins on `side` of `to` may first transfer all bytes of `to` there, which must not
+   overwrite those of `from`. */
 static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_t bytes,
                              sb_error *err) {
     if (!to || to->bytes <= bytes || to->side[side].kind != SB_STORAGE_BORROWED)
@@ -83,7 +84,7 @@ static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_
                : SB_OK;
 }
 
-/* Where both are the same bytes there is nothing to copy. */
+/* If source and target are the same bytes, there is nothing to copy. */
 static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
                      struct sb__retired *retired, sb_error *err) {
     const void *from;
@@ -125,8 +126,7 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, sb_part part, 
     return SB_OK;
 }
 
-/* The common case: both are on the host, and nothing about the blob, whose shape is the source's,
-   changes but its bytes. */
+/* The fast path: both heads are on the host, the shapes are equal, and only bytes change. */
 static bool copy_in_place(const sb_blob *blob, const sb_blob *source, sb_part part) {
     const sb_mem *to = sb__blob_memory_or_none(blob, part),
                  *from = sb__blob_memory_or_none(source, part);

@@ -34,13 +34,13 @@ sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t nu
     return SB_OK;
 }
 
-/* The common case, four axes and every index in range, without a loop. */
+/* The fast path: four axes and every index in range, without a loop. */
 static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], int64_t *out) {
     const int64_t *d = shape->dims;
     if (shape->num_axes != 4)
         return false;
     for (int axis = 0; axis < 4; axis++)
-        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* negative ones too */
+        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* also negative */
             return false;
     *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* below count, which fits */
     return true;
@@ -52,7 +52,7 @@ static sb_status fail_legacy(const sb_blob *blob, sb_error *err) {
                     sb_blob_num_axes(blob));
 }
 
-/* No element need be there: an index may be equal to its extent. */
+/* An address, not an access: an index may be equal to its extent. */
 static sb_status address_of_four(const sb_blob *blob, const int64_t indices[4], int64_t *out,
                                  sb_error *err) {
     const int32_t axes = sb_blob_num_axes(blob);

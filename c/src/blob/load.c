@@ -4,8 +4,8 @@
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
-/* Storage beyond the count is capacity with bytes that stay, so only a whole overwrite may leave
-   them out. */
+/* Bytes beyond the count are preserved, so only a write of the whole memory may skip the old bytes.
+ */
 static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__write_mode whole) {
     return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }
@@ -26,7 +26,7 @@ size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes) {
     return handle + sb__storage_size(blob->context, sb__load_room(blob, part, bytes));
 }
 
-/* `whole`: how a memory without further room is written. */
+/* `whole`: the mode for a memory without capacity beyond the values. */
 static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, sb_part part,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
                             struct sb__retired *retired, sb_error *err) {
@@ -92,7 +92,8 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part par
         sb__swap(&blob->memory[part], load->fresh, retired);
 }
 
-/* Where bytes stand that others may see, what is read is kept apart until it is whole. */
+/* If the storage has observable bytes, values are read into a second buffer until they are
+   complete. */
 static sb_status stage(struct sb__load_side *load, sb_error *err) {
     if (!load->wanted || !load->stood || load->bytes == 0)
         return SB_OK;

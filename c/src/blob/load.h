@@ -1,6 +1,5 @@
-/* Loading into a blob in two steps, for readers of bytes: begin gives
-   pointers to write to, commit changes the blob. Between them nothing
-   observable has changed, and commit cannot fail. */
+/* Loading into a blob in two steps, for readers of bytes: begin returns pointers to write to,
+   commit changes the blob. Between them nothing observable has changed, and commit cannot fail. */
 #ifndef SB_BLOB_LOAD_H
 #define SB_BLOB_LOAD_H
 
@@ -20,10 +19,10 @@ sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
 bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes);
-/* Legacy dimensions are the last four axes, missing ones being 1. */
+/* Whether these are the last four axes; missing axes are 1. */
 bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4]);
 
-/* Of the dimensions those that there are: fewer bytes than the struct. */
+/* Copies only the dimensions in use. */
 static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *from) {
     const int32_t num_axes = from->num_axes;
     to->num_axes = num_axes;
@@ -34,12 +33,12 @@ static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *
 
 struct sb__load_side {
     bool wanted;
-    sb_mem *fresh; /* a new memory, or NULL when the blob's own is written */
+    sb_mem *fresh; /* a new memory, or NULL if the blob's memory is written */
     struct sb__write write;
-    void *ptr; /* where the values go: write.ptr or the scratch */
+    void *ptr; /* the values' target: write.ptr or the scratch buffer */
     size_t bytes;
-    bool stood;    /* storage is written that was there before */
-    bool pinned;   /* the scratch is */
+    bool stood;    /* existing storage is written */
+    bool pinned;   /* the scratch buffer is page-locked */
     void *scratch; /* copied to write.ptr at the commit; NULL: none */
 };
 
@@ -47,12 +46,12 @@ struct sb__load {
     sb_blob *blob;
     struct sb__shape shape;
     struct sb__load_side data, diff;
-    struct sb__retired retired; /* what the load replaces: ended by commit and cancel */
+    struct sb__retired retired; /* replaced storage: ended by commit and cancel */
 };
 
-/* One side on its own, on the host or the device: storage that exists and fits is written in place,
-   seen by its sharers, else it is new. After a failed begin there is nothing to cancel. After the
-   commit the shape is the caller's to take. What it replaces goes to `retired`. */
+/* Loads one side, on the host or the device: existing storage of sufficient size is written in
+   place and seen by its sharers, else new storage is allocated. A failed begin needs no cancel.
+   After the commit the caller sets the shape. Replaced storage is added to `retired`. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);
@@ -60,18 +59,17 @@ void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retire
 void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired);
 
-/* Bytes that sb__load_begin allocates or moves at most for a side with `bytes` bytes of values: all
-   that the memory has room for where its bytes beyond them have to be brought along. */
+/* The most bytes that sb__load_begin allocates or moves for a side with `bytes` bytes of values:
+   the memory's capacity if its further bytes must move, too. */
 size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* The same with all that the library takes for it: handles, page-locked memory by its class. */
+/* sb__load_room with the library's overhead: handles, and page-locked memory by its size class. */
 size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 
 /* Data and, if wanted, diff, on the host. `shape` becomes the blob's on commit. Of each wanted
    side, load.X.ptr is host memory for shape.count elements of the blob's dtype (count > 0), to be
-   written whole. `may_fail`: what writes there may stop half-way; then
-   storage that exists is left alone until commit. Errors: OUT_OF_MEMORY, CAP_REACHED and those of a
-   mutable call. */
+   written whole. `may_fail`: the writer may fail before the end; existing storage is then not
+   written until commit. Errors: OUT_OF_MEMORY, CAP_REACHED and those of a mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_diff, bool may_fail, sb_error *err);
 void sb__load_commit(struct sb__load *load);

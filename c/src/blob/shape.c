@@ -100,15 +100,16 @@ static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     return mem->bytes >= bytes || sb__is_no_memory(mem);
 }
 
-/* From the first on: they may be the blob's own. One by one: a caller that has just stored them did
-   so, and a wider load would wait until those stores are done. */
+/* Forward, since `dims` may be the blob's dimensions. Volatile loads of single dimensions: a wider
+   load would stall on stores that the caller has just made. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];
 }
 
-/* The common case, which needs no copy of the shape: positive dimensions that the memories hold.
-   Otherwise nothing changes. Inline, so that a known number of axes makes no loops. */
+/* The fast path, without a copy of the shape: positive dimensions within the capacity of the
+   memories. Otherwise changes nothing and returns false. Inlined, so that a constant number of axes
+   needs no loop. */
 __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
                                                               int32_t num_axes) {
     int64_t count = 1;
@@ -125,7 +126,7 @@ __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, con
     return true;
 }
 
-/* At once where there are four axes, as most shapes have. */
+/* Four axes, the most frequent case, need no loop. */
 static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes) {
     if (num_axes <= 0 || num_axes > SB_MAX_AXES || !dims || sb__peek(&blob->gpu_shape))
         return false;
@@ -172,7 +173,7 @@ sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *ou
                         (long long)other->shape.count, sb_dtype_name(blob->dtype));
     struct sb__shape shape;
     sb__shape_copy(&shape, &other->shape);
-    if (shape.num_axes < 0) { /* to Caffe a shape without dimensions, which is a scalar's */
+    if (shape.num_axes < 0) { /* in Caffe a shape without dimensions is a scalar */
         shape.num_axes = 0;
         shape.count = 1;
     }
@@ -233,7 +234,7 @@ sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
     if (index < -4 || index >= 4)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "legacy index %d is not in -4..3", index);
     if (index >= axes || index < -axes)
-        *out = 1; /* Caffe's rule for axes that are missing */
+        *out = 1; /* Caffe's rule for missing axes */
     else
         *out = blob->shape.dims[index < 0 ? index + axes : index];
     return SB_OK;

@@ -1,4 +1,4 @@
-/* Figures of sb_stats that have a live and a peak part, under a cap. */
+/* Figures of sb_stats with a live value, a peak and a cap. */
 #ifndef SB_CONTEXT_ACCOUNT_H
 #define SB_CONTEXT_ACCOUNT_H
 
@@ -14,24 +14,24 @@ struct sb__account {
     size_t cap; /* 0: none */
 };
 
-/* CAP_REACHED: of `bytes` more of `what`. */
+/* Returns CAP_REACHED for `bytes` more of `what`. */
 sb_status sb__account_fail(const struct sb__account *account, size_t bytes, const char *what,
                            sb_error *err);
 
-/* Takes from an account; false: that would exceed its cap. */
+/* Adds to an account; false if that would exceed its cap. */
 static inline bool sb__account_add(struct sb__account *account, size_t bytes) {
     uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
     return sb__counter_add_within(&account->live, bytes, limit, &live);
 }
 
-/* The same; CAP_REACHED. */
+/* sb__account_add with a status; CAP_REACHED. */
 static inline sb_status sb__account_take(struct sb__account *account, size_t bytes,
                                          const char *what, sb_error *err) {
     return sb__account_add(account, bytes) ? (sb_status)SB_OK
                                            : sb__account_fail(account, bytes, what, err);
 }
 
-/* What was taken is there: a peak, perhaps. */
+/* The added bytes are now allocated: updates the peak. */
 static inline void sb__account_had(struct sb__account *account) {
     sb__counter_raise(&account->peak, sb__counter_read(&account->live));
 }

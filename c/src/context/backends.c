@@ -11,7 +11,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* What sb_backend may end with: it may lack DLPack's numbers. */
+/* The size of the first version of sb_backend, which ended before DLPack's numbers. */
 #define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
@@ -23,7 +23,7 @@ static bool all_slots(const void *const *slots, size_t count, size_t *set) {
     return *set == count;
 }
 
-/* Flags are known, required groups whole, optional ones whole or absent. */
+/* Checks that flags are known, required groups complete, optional groups complete or absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
     const char *first = (const char *)b;
     size_t set;
@@ -44,7 +44,7 @@ static sb_status check_table(const sb_backend *b, sb_error *err) {
     return SB_OK;
 }
 
-/* Before any other member of a caller's table is read. */
+/* Runs before any other member of the caller's table is read. */
 static sb_status check_version(const sb_backend *table, sb_error *err) {
     if (table->struct_size >= offsetof(sb_backend, flags) &&
         table->abi_version != SB_BACKEND_ABI_VERSION)

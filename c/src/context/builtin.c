@@ -1,4 +1,4 @@
-/* The context that NULL names: host-only, and never released. */
+/* The built-in context, for NULL: host-only, and never destroyed. */
 #include "context/context.h"
 
 static sb_context builtin = {

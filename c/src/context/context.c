@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What sb_context_options ended with in version 0.1. */
+/* The size of sb_context_options in version 0.1. */
 #define FIRST_OPTIONS_SIZE (offsetof(sb_context_options, parallel_for_user) + sizeof(void *))
 
 #define DEFAULT_PINNED_CAP ((size_t)1 << 30)
@@ -36,7 +36,7 @@ static void take_options(sb_context *context, const sb_context_options *o) {
     context->pinned.cap = o->max_pinned_bytes ? o->max_pinned_bytes : DEFAULT_PINNED_CAP;
 }
 
-/* The context is the first object of its own allocator, and counted as such. */
+/* The context itself is allocated by the caller's allocator and counted. */
 static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb_error *err) {
     sb_context seed = {.allocator = o->allocator.alloc ? o->allocator : sb__default_allocator};
     void *memory;
@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Quarantine may be the owner that is left. */
+/* Quarantine may be the last owner. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
@@ -109,7 +109,7 @@ void sb_context_release(sb_context *context) {
 /* A deleter may release the context. */
 void sb_context_trim(sb_context *context) {
     context = sb__context(sb_context_retain(context));
-    sb__quarantine_ask_all(); /* first: what it releases may go to the cache */
+    sb__quarantine_ask_all(); /* first: it may add buffers to the cache */
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
     sb_context_release(context);
@@ -131,7 +131,8 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
         return st;
     if (!context->backend.own_stream)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
-    *out = context->backend.own_stream(context->device); /* it learns that a caller has it */
+    *out = context->backend.own_stream(context->device); /* called again: the backend must know that
+                                                            a caller has the stream */
     return SB_OK;
 }
 
@@ -147,7 +148,7 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
         st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
-    /* A device may free in the order of its stream: others get it after another wait. */
+    /* A device may free memory in stream order: other users get it after another wait. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, SB__ALL_STREAMS, err);
     return st;

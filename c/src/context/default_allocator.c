@@ -1,6 +1,5 @@
-/* The built-in allocator. Large blocks come straight from the kernel on 2 MiB
-   boundaries, with huge pages advised: their pages are zero already, and a
-   first touch costs a fifth of what it costs with small pages. */
+/* The built-in allocator. Large blocks are mapped from the kernel on 2 MiB boundaries with huge
+   pages advised: they are zero, and their first touch costs a fifth of that of small pages. */
 
 #include "base/checked.h"
 #include "context/context.h"
@@ -22,7 +21,7 @@ static size_t round_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* 4, 16 or 64 KiB, which divide a huge page: the kernel takes and gives nothing less. */
+/* The kernel's unit: 4, 16 or 64 KiB, which divide a huge page. */
 static size_t page_size(void) {
     static _Atomic size_t known;
     size_t size = atomic_load_explicit(&known, memory_order_relaxed);
@@ -39,7 +38,7 @@ static void *map_large(size_t bytes) {
     return sb__pages_map(round_up(bytes, page_size()), HUGE_PAGE);
 }
 
-/* An object of the library needs no more alignment than malloc gives, which is faster. */
+/* Objects of the library need only malloc's alignment, and malloc is faster. */
 static void *small_block(size_t bytes, size_t alignment, uint32_t flags) {
     size_t length;
     if (flags & SB_ALLOC_OBJECT)

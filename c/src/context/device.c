@@ -1,5 +1,5 @@
-/* Calls of the backend's slots. Each checks that the device can be used,
-   remembers when it is lost, accounts for memory and counts copies. */
+/* Calls of the backend's slots. Each checks that the device is usable, records its loss, accounts
+   for memory and counts copies. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -56,7 +56,7 @@ sb_status sb_context_extension(const sb_context *context, const char *name, cons
     return SB_OK;
 }
 
-/* A slot may return anything; the core goes on with statuses that its callers expect. */
+/* Maps a status that no slot may return to DEVICE_FAILURE. */
 static sb_status known_status(sb_context *context, sb_status st) {
     switch (st) {
     case SB_ERR_DEVICE_LOST:
@@ -80,7 +80,7 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
                              context->device_name);
 }
 
-/* Checks, then evaluates CALL, in which `slot_err` is what the slot writes. */
+/* Checks, then evaluates CALL, which passes `slot_err` to the slot. */
 #define CHECKED(check, context, err, CALL)                                                         \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
@@ -94,7 +94,7 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
 
 #define GUARDED(context, err, CALL) CHECKED(sb__device_check, context, err, CALL)
 
-/* For waits: what was queued before the loss of the device has to end, too. */
+/* For waits: work that was queued before the loss of the device must end, too. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err) {
     return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
 }

@@ -1,7 +1,7 @@
-/* Events of queued work that bytes come of. They are shared: what is computed from bytes depends on
-   the work that made these, too. An event reports the failure of its work every time, so that no
-   other thread's wait can take the report away. The context has a list of those that nobody has
-   asked yet, for calls that wait for a stream as a whole. */
+/* Events of queued work that writes bytes. Memories share them: bytes computed from other bytes
+   depend on the work that wrote those, too. An event reports a failure of its work on every wait,
+   so that another thread's wait cannot consume the report. The context lists the events that no
+   call has waited for, for calls that wait for a whole stream. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 4
@@ -41,7 +41,7 @@ static void unlink_event(struct sb__event_list *list, struct sb__event *event) {
     list->kept -= event->is_kept;
 }
 
-/* Nobody asks in a forked child, where another thread may have left it locked. */
+/* No call waits in a forked child, where the lock may be held by a thread of the parent. */
 void sb__event_delist(sb_context *context, struct sb__event *event) {
     struct sb__event_list *list = &context->events;
     if (!sb__context_is_ours(context))
@@ -51,11 +51,11 @@ void sb__event_delist(sb_context *context, struct sb__event *event) {
     if (event->is_listed)
         unlink_event(list, event);
     sb__mutex_unlock(&list->lock);
-    if (is_kept) /* not the last user: that would not be in the list */
+    if (is_kept) /* not the last reference: the event would not be in the list */
         atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel);
 }
 
-/* One more user, unless the last one is about to end it. */
+/* Adds a reference, unless the last one is being released. */
 static bool retain(struct sb__event *event) {
     int64_t refs = atomic_load_explicit(&event->refs, memory_order_relaxed);
     while (refs && !atomic_compare_exchange_weak_explicit(
@@ -64,7 +64,7 @@ static bool retain(struct sb__event *event) {
     return refs != 0;
 }
 
-/* The first behind `event`, or of all, up to the number `last`, retained. */
+/* The event after `event` (NULL: the first) with a number up to `last`, retained. */
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last) {
     sb__mutex_lock(&list->lock);
@@ -86,8 +86,7 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
     return number;
 }
 
-/* A wait may fail although the work did not: the answer of success is the one that proves
- * something.
+/* A wait may fail although the work succeeds; only success is conclusive.
  */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_status st = sb__event_wait(context, handle, err);
@@ -119,7 +118,7 @@ sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* The first that is kept, retained. */
+/* The first kept event, retained. */
 static struct sb__event *first_kept(struct sb__event_list *list) {
     sb__mutex_lock(&list->lock);
     struct sb__event *event = list->kept ? list->first : NULL;
@@ -143,7 +142,7 @@ sb_status sb__own_kept(sb_context *context, sb_error *err) {
     return first;
 }
 
-/* Nobody else has the context. In a forked child the list names events that have ended since. */
+/* The caller has exclusive access. In a forked child the list refers to events of the parent. */
 void sb__own_kept_end(sb_context *context) {
     struct sb__event *event = sb__context_is_ours(context) ? context->events.first : NULL;
     while (event) {
@@ -181,7 +180,7 @@ void sb__event_release(sb_context *context, struct sb__event *event) {
     sb__object_free(context, event, sizeof *event);
 }
 
-/* For `count` more. */
+/* Makes room for `count` more events. */
 static sb_status make_room(sb_context *context, struct sb__events *events, int32_t count,
                            sb_error *err) {
     const int32_t needed = events->count + count;
@@ -228,7 +227,7 @@ sb_status sb__events_add(sb_context *context, struct sb__events *events, struct 
     sb_status st = SB_OK;
     if (has(events, event))
         return SB_OK;
-    if (events->count + 2 > events->capacity) /* one is for the next */
+    if (events->count + 2 > events->capacity) /* one for the next call */
         st = make_room(context, events, 2, err);
     if (st != SB_OK)
         return st;

@@ -1,6 +1,6 @@
-/* Freed large host buffers, kept for the next one of the same size: a first
-   touch of fresh pages costs several times a write to warm ones. Each context
-   has its own, so that no bytes of one ever show in another. */
+/* A cache of freed large host buffers by size: the first touch of fresh pages costs several times a
+   write to used ones. Each context has a separate cache, so that no bytes of one context appear in
+   another. */
 #include "context/context.h"
 
 #include "base/checked.h"
@@ -12,7 +12,7 @@ static bool is_cached_size(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_HOST_CACHE);
 }
 
-/* From each power of two to the next there are eight classes. */
+/* Eight classes between successive powers of two. */
 size_t sb__cache_class(const sb_context *context, size_t bytes) {
     size_t step = SMALLEST / 8, class;
     if (!is_cached_size(context, bytes))
@@ -24,8 +24,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes) {
     return fits && is_cached_size(context, class) ? class : bytes;
 }
 
-/* In a forked child a thread that is not there any more may hold the lock for ever, so nobody waits
-   for it there. The oldest entry is first. */
+/* Entries are sorted, oldest first. */
 static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     struct sb__cached entry = cache->entries[i];
     cache->count--;
@@ -38,7 +37,8 @@ static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) {
     struct sb__host_cache *cache = &context->cache;
     bool found = false;
-    /* A thread that finds the cache busy does without it. */
+    /* If the cache is locked, allocate normally; in a forked child the lock may never be released.
+     */
     if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
     for (int i = cache->count - 1; i >= 0 && !found; i--) {

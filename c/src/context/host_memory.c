@@ -27,7 +27,7 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
     if (st == SB_OK)
         return SB_OK;
     if (sb__counter_read(&context->cache.bytes)) {
-        sb__cache_shrink(context, 0); /* what is kept for later is wanted now */
+        sb__cache_shrink(context, 0); /* frees cached buffers */
         return try_ordinary(context, bytes, flags, out, err);
     }
     if (err)
@@ -46,7 +46,7 @@ void sb__object_free(sb_context *context, void *object, size_t bytes) {
 
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err) {
-    void *grown = NULL; /* for gcc, which does not see that success sets it */
+    void *grown = NULL; /* for gcc, which does not see that success sets the pointer */
     sb_status st = sb__object_alloc(context, new_bytes, &grown, err);
     if (st != SB_OK)
         return st;
@@ -57,7 +57,7 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
-/* What is acquired for a buffer of `bytes`, and released; of page-locked memory that is more. */
+/* The size that a buffer of `bytes` is allocated with: more for page-locked memory. */
 static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
     return pinned ? sb__cache_class(context, bytes) : bytes;
 }
@@ -68,15 +68,14 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
-/* malloc's memory may hold the bytes of another context. A caller's allocator knows no more than
-   the public flags. */
+/* malloc may return bytes of another context. A caller's allocator receives only public flags. */
 static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
     const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
     return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
 }
 
-/* A failure here only means ordinary memory, so it is no error. What is behind `bytes` may be seen
-   by a later buffer of the same class. */
+/* On failure the caller uses ordinary memory. Bytes beyond `bytes` are zeroed, too: a later buffer
+   of the same class may use them. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     const size_t size = sb__cache_class(context, bytes);
     const size_t kept = contents == SB__ANY_BYTES ? bytes : 0;
@@ -102,8 +101,8 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__content
     return SB_OK;
 }
 
-/* Memory of the cache holds what this context wrote there before. This runs under a lock of a
-   memory, where the caller's threads must not be called. */
+/* A cached buffer holds old bytes of this context. Runs under the lock of a memory, where
+   parallel_for must not be called. */
 static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out) {
     bool pinned = wants_pinned(context, bytes) &&
@@ -116,8 +115,8 @@ static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents co
     return true;
 }
 
-/* With `more` bytes in use the cache may have what is left of the most that was ever in use: so it
-   never makes a process larger than its blobs made it. */
+/* Shrinks the cache so that cached bytes and `more` bytes in use stay within the peak of bytes in
+   use: the cache never increases the peak of the process. */
 static void fit_cache(sb_context *context, size_t more) {
     struct sb__host_cache *cache = &context->cache;
     const uint64_t used = sb__counter_read(&cache->used) + more;
@@ -131,7 +130,8 @@ size_t sb__host_size(const sb_context *context, size_t bytes) {
     return size_of(context, bytes, wants_pinned(context, bytes));
 }
 
-/* Once before, so that old memory goes first; after, for what other threads did meanwhile. */
+/* Fits the cache before the allocation, to free old memory first, and after it, since other threads
+   may have changed it. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err) {
     struct sb__host_cache *cache = &context->cache;

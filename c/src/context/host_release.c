@@ -5,7 +5,7 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
         sb__ordinary_free(context, buffer, bytes, SB_ALLOC_ZEROED);
         return;
     }
-    /* The driver's pinned memory is not ours to touch in a forked child. */
+    /* A forked child must not free the parent's page-locked memory. */
     if (sb__context_is_ours(context))
         context->backend.free_pinned(context->device, buffer, bytes);
     sb__account_give(&context->pinned, bytes);

@@ -1,4 +1,4 @@
-/* The owners of a context, and its end. */
+/* Owners of a context, and its destruction. */
 #include "context/context.h"
 
 static void end(sb_context *context) {

@@ -5,7 +5,7 @@
 
 static const sb_limits defaults = {sizeof(sb_limits), SIZE_MAX, 100000, 1000000, 65536, 32};
 
-/* What sb_limits ended with in version 0.1. */
+/* The size of sb_limits in version 0.1. */
 #define FIRST_SIZE (offsetof(sb_limits, max_axes) + sizeof(int64_t))
 
 static sb_status check(const sb_limits *limits, sb_error *err) {

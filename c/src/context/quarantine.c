@@ -1,14 +1,10 @@
-/* Retired storage that the device may still be using. It goes back only once
-   the work that may touch it is proven over; until then it waits here, counts
-   as live, and is asked for again at every synchronise, trim and release.
-
-   Each entry waits in the list of one stream among its users, the first that
-   is not known to be over. So a release asks each stream once, whatever the
-   number of entries, and an entry moves once for each of its users.
-
-   The thread that released the context may have been the last that could ask,
-   or an entry may itself own the context: so a list of all contexts that wait
-   retains each, and is asked whenever a context is trimmed or ends. */
+/* Retired storage that the device may still be using. It is freed only when the work that may use
+   it is known to have ended; until then it counts as live and is checked again at every
+   synchronise, trim and release. Each entry is in the list of one stream among its users: the first
+   whose work is not known to have ended. A check therefore waits for each stream once, for any
+   number of entries, and an entry moves once for each of its users. A context may have no owner
+   left that could check, or an entry may itself own the context: so a list retains all contexts
+   with entries, and is checked whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
@@ -25,9 +21,9 @@ void sb__quarantine_forked(void) {
     sb__counter_subtract(&lost_bytes, sb__counter_read(&lost_bytes));
 }
 
-/* --- contexts that wait ----------------------------------------------------------- */
+/* --- contexts with entries ----------------------------------------------------------- */
 
-/* Under the lock. */
+/* Called under the lock. */
 static void unlink_waiting(sb_context *context) {
     *context->waiting_link = context->next_waiting;
     if (context->next_waiting)
@@ -50,7 +46,7 @@ static void enlist(sb_context *context) {
     sb__mutex_unlock(&waiting_lock);
 }
 
-/* The caller owns the context, too. */
+/* The caller is also an owner of the context. */
 static void delist(sb_context *context) {
     sb__mutex_lock(&waiting_lock);
     bool leaves = context->waiting_link && sb__quarantine_is_empty(context);
@@ -79,7 +75,7 @@ uint64_t sb__quarantine_leaked(void) {
 
 /* --- entries ----------------------------------------------------------------------- */
 
-/* The `next` of a list, which is its last entry, is the first; NULL: it is empty. */
+/* A list is circular and points to its last entry; NULL: empty. */
 static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
     if (more && *list) {
         struct sb__quarantined *first = more->next;
@@ -117,7 +113,7 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Entries of one bit that a thread has taken out of the lists, to ask for them. */
+/* Entries of one bit that a thread has removed from the lists to check them. */
 struct asked {
     struct sb__quarantined *entries;
     struct sb__mark mark;
@@ -128,8 +124,8 @@ static bool is_empty(const struct sb__waiting *waiting) {
     return !waiting->entries && !waiting->marked;
 }
 
-/* Takes the entries of the next bit from asked->bit on: all of them, or if the thread does not wait
-   and there is a mark, those before it. False: there are none. */
+/* Removes the entries of the next bit from asked->bit on: all, or, if the thread does not wait and
+   there is a mark, those before the mark. False if there are none. */
 static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
     const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;
     sb__mutex_lock(&quarantine->lock);
@@ -151,7 +147,7 @@ static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bo
     return found;
 }
 
-/* The work of the bit is over: the entries wait for their next user, or are `over`. */
+/* The work of the bit has ended: moves the entries to the list of their next user, or to `over`. */
 static void advance(struct sb__quarantine *quarantine, struct asked *asked,
                     struct sb__quarantined **over) {
     sb__mutex_lock(&quarantine->lock);
@@ -163,7 +159,7 @@ static void advance(struct sb__quarantine *quarantine, struct asked *asked,
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Two threads may have asked, each for other entries: one mark is enough for both. */
+/* Two threads may have checked different entries: one mark serves both. */
 static void put_back(sb_context *context, struct asked *asked) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__waiting *waiting = &quarantine->waiting[asked->bit];
@@ -189,7 +185,7 @@ static bool is_over(sb_context *context, struct asked *asked, bool waits) {
     return sb__streams_over(context, user);
 }
 
-/* Runs deleters, which may call the library: every list is whole by now. */
+/* Runs deleters, which may call the library: all lists are consistent before. */
 static void release_all(struct sb__quarantine *quarantine, struct sb__quarantined *over) {
     while (over) {
         struct sb__quarantined *entry = take_first(&over);
@@ -198,8 +194,8 @@ static void release_all(struct sb__quarantine *quarantine, struct sb__quarantine
     }
 }
 
-/* Streams are asked without the lock, since that takes long. A thread that asks meanwhile asks for
-   the other entries. */
+/* Waits for streams without the lock, since that takes long. A second thread checks the remaining
+   entries meanwhile. */
 static void ask(sb_context *context, bool waits) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__quarantined *over = NULL;
@@ -224,7 +220,7 @@ bool sb__quarantine_is_empty(const sb_context *context) {
     return !sb__counter_read(&context->quarantine.bytes);
 }
 
-/* Each is taken out of the list before it is asked, since that runs deleters. */
+/* Removes each context from the list before the check, which runs deleters. */
 static void ask_all(const sb_context *own, bool waits) {
     for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
         sb__mutex_lock(&waiting_lock);

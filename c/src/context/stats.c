@@ -5,7 +5,8 @@
 
 #define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one figure */
 
-/* Requests in flight count for the cap, but are not there yet: no figure is above its peak. */
+/* Requests in progress count against the cap but are not allocated yet: reports at most the peak.
+ */
 static void read_account(const struct sb__account *account, uint64_t *out_live,
                          uint64_t *out_peak) {
     const uint64_t live = sb__counter_read(&account->live);
@@ -13,7 +14,7 @@ static void read_account(const struct sb__account *account, uint64_t *out_live,
     *out_live = live < *out_peak ? live : *out_peak;
 }
 
-/* Freed memory that a backend still keeps counts as live. */
+/* Adds memory that a backend failed to free, which counts as live. */
 static void add_kept(sb_context *context, sb_stats *stats) {
     uint64_t device, pinned;
     context->kept_bytes(context->device, &device, &pinned);

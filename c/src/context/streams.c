@@ -1,7 +1,6 @@
-/* The streams that memories of a context are used on: the legacy default one,
-   the library's own, and those that the caller named. Forgetting a stream
-   empties its slot; a memory that still names the slot then waits for nothing,
-   or for one stream more than it needs. */
+/* The streams that use memories of a context: the legacy default stream, the library's stream, and
+   the caller's named streams. Forgetting a stream frees its slot; a memory that still refers to the
+   slot then waits for nothing, or for one unnecessary stream. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 8
@@ -11,7 +10,7 @@ struct sb__named_stream {
     bool in_use;
 };
 
-/* Of a slot in use. */
+/* The stream of a slot in use. */
 static sb_stream stream_of(const sb_context *context, int32_t slot) {
     switch (slot) {
     case SB__LEGACY_SLOT:
@@ -85,7 +84,7 @@ void sb__streams_free(sb_context *context) {
     sb__object_free(context, streams->named, (size_t)streams->capacity * sizeof *streams->named);
 }
 
-/* The first slot from `slot` on that is in use by a stream of `users` but `except`; -1: none. */
+/* The first slot from `slot` on with a stream of `users` other than `except`; -1: none. */
 static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot,
                          const sb_stream *except) {
     for (; slot < slot_count(context); slot++)
@@ -95,9 +94,8 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
     return -1;
 }
 
-/* An event of the work queued so far on the next user from `*slot` on; `*slot` becomes its slot, or
-   -1. The lock keeps a stream from being forgotten and destroyed meanwhile; what has to wait does
-   so without it. */
+/* The lock keeps the stream from being forgotten and destroyed during the call; waits happen
+   without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
     sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
@@ -140,8 +138,8 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
-/* Asked twice: a wait may fail without having waited, and a failure of the work is reported
-   once. After DEVICE_LOST the work has ended, too. */
+/* Waits twice: a wait may fail without having waited, and a failure of the work is reported once.
+   After DEVICE_LOST the work has ended, too. */
 static bool is_over(sb_context *context, sb_stream stream) {
     sb_status st = sb__device_synchronize(context, stream, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -149,8 +147,7 @@ static bool is_over(sb_context *context, sb_stream stream) {
     return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
-/* By an event, so that other calls need not wait for the lock meanwhile; where that fails, under
-   the lock. */
+/* Waits for an event, without the lock; if no event can be recorded, waits under the lock. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     void *event;
     sb_status st = sb__streams_record_next(context, users, NULL, slot, &event, NULL);
@@ -166,7 +163,7 @@ bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     return over;
 }
 
-/* Another thread may wait for a stream while it holds the lock: then nothing is known. */
+/* Another thread may hold the lock while it waits: then returns false. */
 static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mark) {
     sb_status st = SB_OK;
     if (!sb__mutex_try_lock(&context->streams.lock))

@@ -1,25 +1,27 @@
-/* Waits on the host for queued work, and what the failure of a wait means. Arithmetic on the
-   library's own stream writes in place: where a failure may be its, the device is lost, and all
-   that is queued is waited for. */
+/* Waits on the host for queued work, and the meaning of their failures. Arithmetic on the library's
+   stream writes in place: if a failure may be of arithmetic, the device is lost, and the library
+   waits for all queued work. */
 #include "context/context.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* --- the library's own stream ------------------------------------------------------- */
+/* --- the library's stream ------------------------------------------------------- */
 
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
     return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, err) : st;
 }
 
-/* A wait for the own stream begins; what is queued now is over when it has succeeded. */
+/* Begins a wait for the library's stream; returns the arithmetic that has ended if the wait
+   succeeds. */
 static uint64_t begin_own_wait(sb_context *context) {
     sb__mutex_lock(&context->own_lock);
     return sb__counter_read(&context->arithmetic_queued);
 }
 
-/* The device is lost before the next wait begins: to that one the failure may not be reported. */
+/* Marks the device as lost before the next wait begins, since the driver may not report the failure
+   to that wait. */
 static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
     if (st == SB_OK)
         st = sb__own_kept(context, err);
@@ -43,7 +45,7 @@ sb_status sb__own_wait(sb_context *context, sb_error *err) {
                         err);
 }
 
-/* Asked twice: a wait may fail without having waited. */
+/* Waits twice: a wait may fail without having waited. */
 bool sb__own_over(sb_context *context) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
@@ -78,7 +80,7 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 
 sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
     char reason[sizeof err->message] = "";
-    /* New work is refused. What is queued is waited for here, or by who needs it. */
+    /* The device refuses new work from now on; queued work is waited for. */
     sb__device_lose(context);
     (void)sb__streams_over(context, SB__ALL_STREAMS);
     if (!err)
@@ -105,7 +107,7 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)
         *err = story;
-    sb__event_delist(context, event); /* somebody knows now */
+    sb__event_delist(context, event); /* its result is known */
     return is_own ? sb__own_failed(context, st, err) : st;
 }
 
@@ -115,7 +117,7 @@ sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_erro
         return first;
     const uint64_t last = sb__event_last_number(&context->events);
     struct sb__event *event = sb__event_behind(&context->events, NULL, stream, last);
-    while (event) { /* the next one is looked for while this one still has its place */
+    while (event) { /* finds the next event before this one leaves the list */
         struct sb__event *next = sb__event_behind(&context->events, event, stream, last);
         sb_status st = sb__event_ask(context, event, first == SB_OK ? err : NULL);
         if (first == SB_OK)
@@ -152,7 +154,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
     void *event;
     if (first != SB_OK)
         return first;
-    if (users & own) /* it is not destroyed meanwhile: that needs no event */
+    if (users & own) /* needs no event: this stream is never destroyed */
         first = sb__own_wait(context, err);
     users &= ~own;
     for (int32_t slot = 0;; slot++) {
@@ -166,7 +168,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
         if (slot < 0)
             return first;
         st = sb__device_check(context, first == SB_OK ? err : NULL);
-        if (st != SB_OK) /* lost meanwhile: nobody waited for the rest */
+        if (st != SB_OK) /* lost meanwhile: the rest was not waited for */
             return first == SB_OK ? st : first;
     }
 }
@@ -174,7 +176,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
 bool sb__streams_over(sb_context *context, uint64_t users) {
     const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
     if (!context->has_device || !sb__context_is_ours(context))
-        return true; /* nothing of a parent's work goes on in the memory of a forked child */
+        return true; /* the parent's work does not use the memory of a forked child */
     bool over = !(users & own) || sb__own_over(context);
     users &= ~own;
     for (int32_t slot = 0; slot >= 0; slot = slot < 0 ? slot : slot + 1)
@@ -182,12 +184,12 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* Waits without the lock where it can. Two threads may forget the same stream, and one of them
-   destroy it meanwhile: then it takes an event, which the device may not have to give. */
+/* Waits for an event without the lock, if one can be recorded: another thread may forget and
+   destroy the same stream during the wait. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
-    if (slot == SB__OWN_SLOT) /* nobody destroys it, nor the legacy one */
+    if (slot == SB__OWN_SLOT) /* never destroyed, as the legacy stream */
         return sb__own_wait(context, err);
     if (slot == SB__LEGACY_SLOT)
         return sb__device_synchronize(context, stream, err);
@@ -196,7 +198,7 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
     return st;
 }
 
-/* On a lost device, too: the caller goes on to destroy the stream. */
+/* Also on a lost device: the caller is about to destroy the stream. */
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -206,7 +208,7 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
         waited = sb__events_check(context, &stream, err);
     if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
         return waited;
-    /* What was queued since, or all where there was no event. */
+    /* Waits for later work, or for all if there was no event. */
     sb_status rest = sb__stream_forget(context, stream, waited == SB_OK ? err : NULL);
     if (waited == SB_OK)
         waited = rest;

@@ -1,4 +1,4 @@
-/* A blob as a tensor of DLPack. */
+/* Export of a blob as a DLPack tensor. */
 #include "dlpack/export.h"
 
 #include "base/checked.h"
@@ -55,7 +55,7 @@ static sb_status check(const sb_blob *blob, sb_part part, int32_t side, const vo
     return st;
 }
 
-/* The bytes current on `side`, and, for writing, the head there. */
+/* Makes the bytes current on `side` and, for writing, moves the head there. */
 static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, void **out,
                               struct sb__retired *retired, sb_error *err) {
     const void *read = NULL;
@@ -78,8 +78,8 @@ static sb_dl_device device_of(const struct sb__lease *lease) {
     return device;
 }
 
-/* Row-major. Extents of a shape without elements need not fit when multiplied: those strides stay
-   what they were. */
+/* Row-major strides. The products of a shape without elements may overflow: such strides stay at
+   the last value that fits. */
 static void fill_dims(const struct sb__shape *shape, int64_t *dims, int64_t *strides) {
     int64_t stride = 1;
     for (int32_t i = shape->num_axes - 1; i >= 0; i--) {
@@ -104,7 +104,7 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     };
 }
 
-/* All that can fail comes before the access, which moves the head. */
+/* All steps that can fail precede the access, which moves the head. */
 static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {

@@ -1,4 +1,4 @@
-/* A tensor of this copy of the library, from inside. */
+/* A tensor that this copy of the library has exported. */
 #ifndef SB_DLPACK_EXPORT_H
 #define SB_DLPACK_EXPORT_H
 
@@ -11,16 +11,16 @@ struct sb__export {
         sb_dl_managed_versioned versioned;
         sb_dl_managed legacy;
     } tensor;
-    sb_context *context;     /* retained: the blob's; the storage may be another's */
-    struct sb__lease *lease; /* the tensor is one of its holders */
+    sb_context *context;     /* retained: of the blob; the storage may be of another context */
+    struct sb__lease *lease; /* the tensor holds it */
     size_t bytes;            /* of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };
 
-/* The export that a tensor is; NULL: it is another producer's, or wrapped by one. */
+/* The export behind a tensor; NULL if another producer made or wrapped it. */
 struct sb__export *sb__export_of(const sb_dl_managed_versioned *tensor);
 struct sb__export *sb__export_of_legacy(const sb_dl_managed *tensor);
-/* Frees the tensor alone: its place among the lease's holders stays. */
+/* Frees the tensor without releasing its hold on the lease. */
 void sb__export_free(struct sb__export *e);
 
 #endif

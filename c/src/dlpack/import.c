@@ -1,4 +1,4 @@
-/* A tensor of DLPack as a blob's memory. */
+/* Import of a DLPack tensor as a blob's memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "blob/blob.h"
@@ -7,7 +7,7 @@
 #include "memory/lease.h"
 #include "memory/mem.h"
 
-/* What a tensor comes to for a blob. */
+/* A checked tensor. */
 struct import {
     int32_t dtype;
     struct sb__shape shape;
@@ -17,7 +17,7 @@ struct import {
     uint32_t flags; /* of sb_mem_set_cpu */
     sb_deleter deleter;
     void *tensor;
-    struct sb__export *own; /* the tensor, if it is of this library */
+    struct sb__export *own; /* the tensor, if this library has exported it */
 };
 
 static void end_versioned(void *tensor, void *ptr) {
@@ -45,7 +45,7 @@ static sb_status read_dtype(const sb_dl_tensor *t, struct import *out, sb_error 
 
 static sb_status check_strides(const sb_dl_tensor *t, const struct sb__shape *shape,
                                sb_error *err) {
-    int64_t expected = 1; /* the products fit, since the count does */
+    int64_t expected = 1; /* no overflow: the count fits */
     if (!t->strides || !shape->count)
         return SB_OK;
     for (int32_t i = shape->num_axes - 1; i >= 0; i--) {
@@ -67,7 +67,7 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     return check_strides(t, &out->shape, err);
 }
 
-/* No object is larger than PTRDIFF_MAX, which the offset and the bytes lie in. */
+/* Offset and bytes must lie within PTRDIFF_MAX, the largest size of an object. */
 static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
     size_t end;
     return t->byte_offset <= (size_t)PTRDIFF_MAX - bytes &&
@@ -76,7 +76,7 @@ static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
 
 static sb_status read_pointer(const sb_dl_tensor *t, struct import *out, sb_error *err) {
     if (!out->bytes) {
-        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* any but NULL */
+        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* any pointer but NULL */
         return SB_OK;
     }
     if (!t->data)
@@ -164,8 +164,8 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
     return SB_OK;
 }
 
-/* What a tensor of this library keeps is used without the tensor, or a blob that is passed on and
-   on would keep them all. */
+/* Storage that this library has exported is used without the tensor: else a blob that is passed on
+   repeatedly would keep all its tensors. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)
         return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);
@@ -174,7 +174,7 @@ static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err)
     return sb_mem_set_gpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
 }
 
-/* Into a separate memory, so that sharers keep what they have. */
+/* Into a new memory: sharers keep the old one. */
 static sb_status adopt(sb_blob *blob, sb_part part, const struct import *in, uint32_t flags,
                        sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

@@ -1,12 +1,12 @@
-/* Element types by their numbers in DLPack. */
+/* DLPack's numbers of element types. */
 #ifndef SB_DLPACK_TYPES_H
 #define SB_DLPACK_TYPES_H
 
 #include <syncblob/dlpack.h>
 
-/* `dtype` is storable. */
+/* `dtype` is a valid SB_DTYPE_*. */
 sb_dl_data_type sb__dl_type_of(int32_t dtype);
-/* SB_DTYPE_*; 0 for a type that no blob holds. */
+/* SB_DTYPE_*; 0 for a type that blobs do not support. */
 int32_t sb__dl_dtype(sb_dl_data_type type);
 
 #endif

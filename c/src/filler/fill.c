@@ -1,5 +1,5 @@
-/* sb_blob_fill: checks, then the work cut into tasks. Which task computes an element never shows in
-   its value. */
+/* sb_blob_fill: checks, then tasks. The value of an element does not depend on the division into
+   tasks. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -11,9 +11,9 @@
 
 #include <math.h>
 
-/* Elements of a task; their bytes stay in a core's cache. */
+/* Elements of a task: they fit into a core's cache. */
 #define PIECE ((int64_t)1 << 16)
-/* Elements that are drawn, then summed or scaled, at a time. */
+/* Elements that are drawn, then summed or scaled, in one batch. */
 #define BATCH ((int64_t)1 << 12)
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -55,7 +55,7 @@ static void run_tasks(const struct sb__parallel *parallel, int64_t tasks,
         task(arg, i);
 }
 
-/* --- one element like the other ------------------------------------------------------ */
+/* --- independent elements ------------------------------------------------------ */
 
 static void piece_task(void *arg, int64_t i) {
     const struct job *job = arg;
@@ -78,8 +78,9 @@ static void piece_task(void *arg, int64_t i) {
 
 struct rows_job {
     const struct job *job;
-    int64_t length, rows, rows_of_task; /* of short rows */
-    int64_t begin, part;                /* of one long row: its first element, elements of a part */
+    int64_t length, rows, rows_of_task; /* for short rows */
+    int64_t begin, part;                /* for one long row: its first element, elements of a part
+                                         */
     double sums[MAX_PARTS], factor;
 };
 
@@ -202,7 +203,7 @@ __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_fil
     return st;
 }
 
-/* The general way. Not inlined: keeps the stack frame of small fills with a constant small. */
+/* The general path. Not inlined: keeps the stack frame of small fills with a constant small. */
 __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_filler *filler,
                                                         uint64_t seed, sb_error *err) {
     sb_filler own;
@@ -226,14 +227,14 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     return SB_OK;
 }
 
-/* A filler that needs no check of its shape: this version's, whose constant is a number. */
+/* A filler of this version that needs no check of the shape: a constant that is a number. */
 static bool is_constant(const sb_filler *f) {
     return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
            !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&
            f->variance_norm <= SB_VARIANCE_AVERAGE && !isnan(f->value);
 }
 
-/* So few elements that one thread sets them. */
+/* Few enough elements for one thread. */
 static bool is_small(const sb_blob *blob) {
     const int64_t count = blob->shape.count;
     return count > 0 && count <= PIECE && sb__is_float(blob->dtype);

@@ -1,4 +1,4 @@
-/* sb_filler from inside: what is wrong with one, and what it makes of a shape. */
+/* Checks of sb_filler, and its parameters for a shape. */
 #ifndef SB_FILLER_FILLER_H
 #define SB_FILLER_FILLER_H
 
@@ -7,7 +7,7 @@
 
 #include <syncblob/filler.h>
 
-/* FillerParameter's numbers of its fields. */
+/* Field numbers of FillerParameter. */
 enum {
     SB__FILLER_TYPE = 1,
     SB__FILLER_VALUE,
@@ -19,23 +19,23 @@ enum {
     SB__FILLER_VARIANCE_NORM
 };
 
-/* What sb_filler ended with in version 0.1. */
+/* The size of sb_filler in version 0.1. */
 #define SB__FIRST_FILLER_SIZE (offsetof(sb_filler, reserved) + sizeof(int32_t))
 
 struct sb__filler_fault {
-    uint32_t field, other; /* `other` is part of it, or 0 */
+    uint32_t field, other; /* the faulty fields; `other` may be 0 */
     char text[96];         /* "std is -1, which is negative" */
 };
 
-/* False, and why, for parameters that no blob can be filled by. */
+/* False, with the reason, for parameters that are invalid for every blob. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
-/* Shapes that the type does not fit, and sparse above the first dimension: SHAPE_MISMATCH,
-   INVALID_ARGUMENT. The count is not 0. */
+/* SHAPE_MISMATCH for a shape that the type does not support, INVALID_ARGUMENT for sparse above the
+   first dimension. The count is not 0. */
 sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape *shape,
                                  sb_error *err);
 
-/* The sequence of a filler that draws random numbers, after both checks. */
+/* The random sequence of a filler; call it after both checks. */
 struct sb__random sb__filler_random(const sb_filler *filler, const struct sb__shape *shape,
                                     int32_t dtype, uint64_t seed);
 

@@ -1,4 +1,4 @@
-/* The fillers' loops over elements of F32 or F64 that draw no numbers. */
+/* The fillers' loops over F32 or F64 without random numbers. */
 #ifndef SB_FILLER_LOOPS_H
 #define SB_FILLER_LOOPS_H
 
@@ -10,11 +10,11 @@
 static inline void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
     sb__loops_of(sb__vectors_fastest(), dtype)->set(value, x, x, count);
 }
-/* The sum of x[i], added in an order that the count alone decides. */
+/* The sum of x[i], in an order that depends only on the count. */
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count);
 /* x[i] *= factor */
 void sb__loop_scale(int32_t dtype, void *x, int64_t count, double factor);
-/* Elements [begin, begin + count) of kernels of width x width weights, to x. */
+/* Writes elements [begin, begin + count) of kernels of width x width weights to x. */
 void sb__loop_bilinear(int32_t dtype, void *x, int64_t begin, int64_t count, int64_t width);
 
 #endif

@@ -20,12 +20,12 @@ static const struct sb__path path = {NULL, "", -1, fields};
 
 #define MAX_NAME 24 /* above the length of any type's name */
 
-/* A message's fields, gathered before they are checked. */
+/* A message's fields before their check. */
 struct claims {
     sb_filler filler;
     bool has[SB__FILLER_VARIANCE_NORM + 1];
     uint32_t offsets[SB__FILLER_VARIANCE_NORM + 1];
-    size_t name_size; /* of the type, of which MAX_NAME bytes are kept */
+    size_t name_size; /* of the type's name, of which MAX_NAME bytes are kept */
     char name[MAX_NAME];
 };
 

@@ -1,5 +1,5 @@
 /* Philox 4x32 with ten rounds, of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy
-   as 1, 2, 3" (2011): by Random123, or in a build without it as the paper has it. */
+   as 1, 2, 3" (2011): by Random123, or in a build without it by the paper's definition. */
 #ifndef SB_FILLER_PHILOX_H
 #define SB_FILLER_PHILOX_H
 
@@ -11,7 +11,7 @@
 #include <Random123/philox.h>
 #endif
 
-/* What the paper multiplies by, and what it adds to the key. */
+/* The paper's multipliers and key increments. */
 #define SB__PHILOX_M0     UINT32_C(0xD2511F53)
 #define SB__PHILOX_M1     UINT32_C(0xCD9E8D57)
 #define SB__PHILOX_W0     UINT32_C(0x9E3779B9)

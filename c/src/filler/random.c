@@ -20,8 +20,8 @@
 #error "floats are computed as doubles: compile with -fexcess-precision=fast"
 #endif
 
-/* Everything below is loops over a few lanes without branches, which compilers turn into vector
-   code; always inlined, so that it is compiled anew for each instruction set. */
+/* Loops over a few lanes without branches, which compilers vectorise; always inlined, so that each
+   instruction set gets its copy. */
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  8
 
@@ -29,7 +29,7 @@
 
 enum stream { VALUES, KEPT };
 
-/* Of a group, Philox's four words at LANES counters; 64 bits hold one, as a double does. */
+/* Philox's four words at the LANES counters of a group, each in 64 bits, the width of a double. */
 struct words {
     uint64_t w[4][LANES];
 };
@@ -53,7 +53,7 @@ INLINE AVX2 __m256i same(uint64_t value) {
     return _mm256_set1_epi64x((long long)value);
 }
 
-/* One round on four counters; the upper halves of the lanes are of no account. */
+/* One round on four counters; the upper halves of the lanes are ignored. */
 INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     const __m256i a = _mm256_mul_epu32(v[0], same(SB__PHILOX_M0));
     const __m256i b = _mm256_mul_epu32(v[2], same(SB__PHILOX_M1));
@@ -63,7 +63,7 @@ INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     v[3] = a;
 }
 
-/* The same words: compilers find no multiplication of half lanes in the library's rounds. */
+/* Intrinsics, since compilers do not find the multiplication of half lanes in portable code. */
 INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
     const uint64_t counter = group * LANES;
     const __m256i first = same(counter & UINT32_MAX);
@@ -89,7 +89,7 @@ INLINE AVX512 __m512i same_wide(uint64_t value) {
     return _mm512_set1_epi64((long long)value);
 }
 
-/* One round on eight. */
+/* One round on eight counters. */
 INLINE AVX512 void round_avx512(__m512i v[4], __m512i key_low, __m512i key_high) {
     const __m512i a = _mm512_mul_epu32(v[0], same_wide(SB__PHILOX_M0));
     const __m512i b = _mm512_mul_epu32(v[2], same_wide(SB__PHILOX_M1));
@@ -134,10 +134,10 @@ INLINE uint64_t bits_of(double value) {
     return bits;
 }
 
-#define TWO_TO_52 UINT64_C(0x4330000000000000) /* whose mantissa counts ones */
-#define ONE       UINT64_C(0x3ff0000000000000) /* whose mantissa counts 2^-52 */
+#define TWO_TO_52 UINT64_C(0x4330000000000000) /* adding to the mantissa counts in units of 1 */
+#define ONE       UINT64_C(0x3ff0000000000000) /* adding to the mantissa counts in units of 2^-52 */
 
-/* In (0, 1), all distances equal: (word + 1/2) / 2^32, and as much of 52 bits. */
+/* In (0, 1), equidistant: (word + 1/2) / 2^32, and the same with 52 bits. */
 INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }
@@ -155,8 +155,8 @@ INLINE double eighth64(uint64_t word) {
     return (double_of(ONE | word >> 12) - 1.5 + 0x1p-53) * 0.25;
 }
 
-/* Polynomials of least relative error in the square of the argument: for floats below 4e-9, for
-   doubles below 2e-16. */
+/* Minimax polynomials in the square of the argument: relative error below 4e-9 for floats, below
+   2e-16 for doubles. */
 struct accuracy {
     int log_terms, sine_terms, cosine_terms;
     double log[6], sine[7], cosine[6];
@@ -213,8 +213,8 @@ INLINE double cosine(const struct accuracy *accuracy, double t) {
     return 1 + y * polynomial(accuracy->cosine, accuracy->cosine_terms, y);
 }
 
-/* Two independent normal numbers (Box and Muller): a radius, and an angle of an eighth to either
-   side that the low two bits of `turn` reflect into the other three quarters. */
+/* Two independent normal numbers (Box and Muller): a radius, and an angle in [-1/8, 1/8] turns that
+   the low two bits of `turn` map to one of four quarters. */
 INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uint64_t turn,
                         double *a, double *b) {
     const double radius = sb__sqrt(minus_two_log(accuracy, u));
@@ -231,14 +231,14 @@ enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 
-/* Of uniform numbers no sum is above low + span: as u is at most 1 - 2^-53, span * u rounds to less
-   than the exact span. */
+/* No result exceeds low + span: u is at most 1 - 2^-53, so that span * u rounds to less than the
+   exact span. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];
 }
 
-/* Makes elements zero that are not kept. */
+/* Sets elements that are not kept to zero. */
 INLINE void thin(const struct sb__random *random, const struct words *words, double *x, int n) {
     for (int j = 0; j < n / LANES; j++)
         for (int i = 0; i < LANES; i++)
@@ -277,7 +277,7 @@ INLINE void normals_f64(const struct words *words, double *x) {
 #define DEFINE_KERNEL(name, type, count, draw, numbers, attributes)                                \
     attributes static void name(const struct sb__random *random, uint64_t group, int64_t groups,   \
                                 void *out) {                                                       \
-        const struct sb__random own = *random; /* which `out` cannot alias */                      \
+        const struct sb__random own = *random; /* a copy that `out` cannot alias */                \
         type *to = out;                                                                            \
         for (int64_t g = 0; g < groups; g++, group++, to += (count)) {                             \
             struct words words;                                                                    \

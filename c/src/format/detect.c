@@ -5,10 +5,10 @@
 
 #include <syncblob/model.h>
 
-/* By the outermost fields: what wire types a format gives them, and how much each speaks for
-   it. A field of another type rules the format out. Where several formats are possible, the
-   weights prefer what Caffe writes: a solver state always has iter, a net name or layers, a blob
-   a payload. */
+/* Detection by the outermost fields: the wire types that a format allows, and the weight of each
+   field. A field of another type rules the format out. If several formats are possible, the weights
+   prefer Caffe's output: a solver state always has iter, a net a name or layers, a blob a payload.
+   */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
@@ -63,7 +63,8 @@ static int weigh(const struct evidence *fields, const uint32_t *seen) {
     return weight;
 }
 
-/* A vector's blobs have the number of a net's name: it looks like a net with nothing else. */
+/* The blobs of a vector have the field number of a net's name: a vector looks like a net with only
+   a name. */
 static sb_status tell_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
     struct sb__outline outline;
     bool is_vector = false;

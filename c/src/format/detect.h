@@ -1,10 +1,10 @@
-/* What kind of file bytes are. */
+/* Detection of a file's format. */
 #ifndef SB_FORMAT_DETECT_H
 #define SB_FORMAT_DETECT_H
 
 #include "wire/wire.h"
 
-/* SB_FORMAT_*, but for AUTO; MALFORMED if it is none. */
+/* SB_FORMAT_* except AUTO; MALFORMED if none matches. */
 sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *err);
 
 #endif

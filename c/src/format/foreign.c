@@ -67,7 +67,7 @@ static bool ends(const unsigned char *name, size_t size, const char *with, size_
     return size >= with_size && memcmp(name + size - with_size, with, with_size) == 0;
 }
 
-/* By its first member. */
+/* Distinguishes zip archives by the first member. */
 static const char *zip_words(const struct sb__head *head) {
     enum { NAME_SIZE = 26, NAME = 30 };
     static const char archive[] = "a zip archive: unpack it first";
@@ -84,7 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* The sum of a header's bytes, its own field taken as blanks, stands in it as octal digits. */
+/* A tar header contains the sum of its bytes, in octal digits, with the field of the sum as blanks.
+ */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -105,18 +106,19 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* "BZh9", then the same six bytes wherever there is anything in it. */
+/* "BZh9", then six fixed bytes if the file is not empty. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
 }
 
-/* An empty dict, list or tuple, a mark, a class, a text, a long number. */
+/* Opcodes of an empty dict, list or tuple, a mark, a class, a text, a long number. */
 static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
 
-/* What the first opcode after the version is; from version 4 on the length of a frame follows. */
+/* Checks the first opcode after the version; from version 4 on the length of a frame comes first.
+ */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)
@@ -157,7 +159,7 @@ static bool zeros(const struct sb__head *head, char *out) {
 
 /* --- texts ------------------------------------------------------------------------------- */
 
-#define LONG_TEXT 8 /* bytes, below which a text may be anything */
+#define LONG_TEXT 8 /* bytes; shorter texts are ambiguous */
 
 struct text {
     const unsigned char *at;
@@ -174,7 +176,7 @@ static void skip_space(struct text *text) {
         skip(text, 1);
 }
 
-/* The text behind a byte order mark and white space. */
+/* The text after a byte order mark and white space. */
 static struct text text_of(const struct sb__head *head) {
     struct text text = {head->bytes, head->size};
     if (has(head, 0, M("\xef\xbb\xbf")))
@@ -194,7 +196,7 @@ static bool is_html(const struct text *text) {
     return has_word(text, "<!doctype html") || has_word(text, "<html") || has_word(text, "<head>");
 }
 
-/* A pointer is a few lines, of which one says "size 123". */
+/* A pointer file of Git LFS has a line "size 123". */
 static bool lfs_words(const struct text *text, char *out) {
     static const char line[] = "\nsize ";
     struct text rest = *text;
@@ -217,7 +219,7 @@ static bool lfs_words(const struct text *text, char *out) {
     return true;
 }
 
-/* Fields with which a net, a solver or a blob begins in protobuf's text format. */
+/* Whether a text begins with a field of a net, a solver or a blob in protobuf's text format. */
 static bool is_prototxt(const struct text *text) {
     static const char *const fields[] = {
         "name",      "layer",     "layers",   "input",     "input_dim",      "input_shape",
@@ -242,7 +244,7 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-/* What brackets hold begins with a text, in a list also with another bracket, or they are empty. */
+/* Brackets are empty or begin with a string; a list may also begin with a bracket. */
 static bool begins_json(const struct text *text) {
     struct text rest = *text;
     if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))
@@ -254,7 +256,7 @@ static bool begins_json(const struct text *text) {
                              (!is_object && (*rest.at == '{' || *rest.at == '[')));
 }
 
-/* Of a text that begins with a bracket. */
+/* For a text that begins with a bracket. */
 static bool ends_json(const struct text *text) {
     size_t last = text->size - 1;
     while (is_space(text->at[last]))
@@ -262,12 +264,12 @@ static bool ends_json(const struct text *text) {
     return text->at[last] == '}' || text->at[last] == ']';
 }
 
-/* A few bytes have to be all of it. */
+/* A short text must be complete. */
 static bool is_json(const struct text *text) {
     return begins_json(text) && (text->size >= LONG_TEXT || ends_json(text));
 }
 
-/* Whether all that was read is printable, in ASCII or as UTF-8 may be. */
+/* Whether all bytes are printable ASCII or possible UTF-8. */
 static bool is_printable(const struct text *text) {
     for (size_t i = 0; i < text->size; i++)
         if ((text->at[i] < ' ' && text->at[i] != '\t' && text->at[i] != '\n' &&
@@ -277,8 +279,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* A line feed is also the tag of a net's name, and only words of known text distinguish the
-   two: other text begins with none of them. */
+/* A line feed is also the tag of a net's name: text that begins with one is recognised only by
+   known words. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];
@@ -317,7 +319,7 @@ bool sb__foreign_words(const struct sb__head *head, char *out) {
 
 /* --- messages -------------------------------------------------------------------------------- */
 
-/* Behind the tag and length of a field whose tag is one byte. */
+/* Skips the tag (one byte) and the length of a field. */
 static bool enter(struct text *message, unsigned char tag, size_t *out_length) {
     size_t length = 0, i = 1;
     if (message->size < 2 || *message->at != tag)
@@ -344,7 +346,7 @@ static bool is_operation(const struct text *text, size_t length) {
     return true;
 }
 
-/* The same of a message in a message, and so on. */
+/* Enters nested messages. */
 static bool enter_each(struct text *message, const char *tags, size_t depth, size_t *out_length) {
     for (size_t i = 0; i < depth; i++)
         if (!enter(message, (unsigned char)tags[i], out_length))

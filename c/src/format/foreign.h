@@ -1,5 +1,5 @@
-/* What bytes are that are no message of Caffe's: web pages, archives, other
-   programs' files. They are recognised by their first bytes, where these are certain. */
+/* Recognition of files that are not Caffe messages, by their first bytes: web pages, archives,
+   files of other programs. */
 #ifndef SB_FORMAT_FOREIGN_H
 #define SB_FORMAT_FOREIGN_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SB__HEAD_BYTES  1024 /* a tar's header is 512, a page may begin with blank lines */
-#define SB__WORDS_BYTES 128  /* for the longest words with their NUL: a message has 240 */
+#define SB__WORDS_BYTES 128  /* the longest description with its NUL; err->message has 240 */
 
 struct sb__head {
     const unsigned char *bytes;
@@ -17,11 +17,11 @@ struct sb__head {
     unsigned char room[SB__HEAD_BYTES];
 };
 
-/* "an HTML page, ..." into `out`, of SB__WORDS_BYTES; false: nothing that is known. */
+/* Writes "an HTML page, ..." to `out`, of SB__WORDS_BYTES; false if nothing matches. */
 bool sb__foreign_words(const struct sb__head *head, char *out);
 
-/* Messages of protobuf's that are others': they may be well-formed, so that only what is
-   inside distinguishes them. TensorFlow's; NULL: none of them. */
+/* Recognises protobuf messages of TensorFlow by their contents, since they may also be well-formed
+   messages of Caffe; NULL if none matches. */
 const char *sb__foreign_message(const struct sb__head *head);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which fields of Caffe's messages matter to us, as data. Numbers are those of
+/* The fields of Caffe's messages that the library uses, as data. Field numbers are those of
    caffe.proto; proto/README.md lists them. */
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H
@@ -21,7 +21,7 @@ enum {
     SB__NET_LAYER = 100
 };
 
-/* A message that holds blobs: a file or a layer. A field number of 0: has no such field. */
+/* A message that contains blobs: a file or a layer. A field number of 0 means no such field. */
 struct sb__layout {
     const struct sb__field_name *fields;
     uint32_t name;        /* net or layer */
@@ -40,14 +40,13 @@ struct sb__layout {
 extern const struct sb__field_name sb__blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* current */
 
-/* "caffemodel"; "unknown" for no format. Static. */
+/* "caffemodel"; "unknown" for an unknown format. Static. */
 const char *sb__format_name(int32_t format);
 
-/* The layout of a whole file; NULL for a blob file, which is a blob, and for no format. */
+/* The layout of a file; NULL for a blob file and for an unknown format. */
 const struct sb__layout *sb__format_layout(int32_t format);
 
-/* Whether `field` is `number` with the wire type of a text or message; never for number 0, which no
-   field of a message has. */
+/* Whether `field` has this number and the wire type of a text or message; false for number 0. */
 static inline bool sb__field_is_bytes(const struct sb__field *field, uint32_t number) {
     return field->number == number && field->type == SB__WIRE_BYTES;
 }

@@ -7,8 +7,7 @@
 
 #include <stdio.h>
 
-/* Of `size` bytes, of which `first` has as many as a message can have: they are another program's,
-   or the size is a mistake. */
+/* Refuses a source of `size` bytes, more than a message can have; `first` has the first bytes. */
 static sb_status refuse_size(const struct sb__source *first, uint64_t size, sb_error *err) {
     sb_status st = sb__fail_at(err, SB_ERR_DATA_LIMIT, SB__MAX_MESSAGE_BYTES,
                                "%llu bytes are more than a protobuf message can have, 2147483647",

@@ -1,5 +1,5 @@
-/* Opens what is to be read as one of Caffe's messages. More bytes than a message can have are
-   refused, with what they are instead if that is certain. */
+/* Opens a source as a Caffe message. Refuses more bytes than a message can have, and names their
+   actual format if it is recognised. */
 #ifndef SB_FORMAT_OPEN_H
 #define SB_FORMAT_OPEN_H
 
@@ -8,8 +8,8 @@
 /* `bytes` may be NULL when size is 0. INVALID_ARGUMENT, DATA_LIMIT. */
 sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t size,
                               sb_error *err);
-/* A caller's, which stays the caller's until somebody else closes it. INVALID_ARGUMENT,
-   UNSUPPORTED, ABI_MISMATCH, DATA_LIMIT, and what its slots return. */
+/* Wraps the caller's source without owning it. INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH,
+   DATA_LIMIT, and the statuses of its slots. */
 sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_error *err);
 /* A regular file. IO, DATA_LIMIT. */
 sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err);

@@ -8,7 +8,7 @@
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
-#define LAYER  (SB__OUTLINE_FIELDS - 1) /* where field 100 is */
+#define LAYER  (SB__OUTLINE_FIELDS - 1) /* the index of field 100 */
 
 static const struct sb__field_name no_names[] = {{0, NULL}};
 static const struct sb__path path = {NULL, "", -1, no_names};
@@ -40,7 +40,7 @@ sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t e
         if (st == SB_OK)
             note(out, &field, field.begin, field.end);
         else
-            note(out, &field, reader->at, end); /* what there is of it */
+            note(out, &field, reader->at, end); /* the part that is present */
     }
     if (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT)
         out->state = reason.offset == end ? SB__CUT : SB__BROKEN;
@@ -55,7 +55,8 @@ static sb_status read_inside(struct sb__reader *reader, const struct sb__outline
                             SB__OUTLINE_MANY, out, err);
 }
 
-/* Whether each field that is there has one of its types; one without types must not be there. */
+/* Whether each field that is present has one of its allowed types; a field without types must be
+   absent. */
 static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUTLINE_FIELDS]) {
     for (int i = 1; i < SB__OUTLINE_FIELDS; i++)
         if ((outline->seen[i] & ~types[i]) != 0)
@@ -63,13 +64,13 @@ static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUT
     return !outline->others && outline->seen[0] == 0;
 }
 
-/* --- Caffe's ------------------------------------------------------------------------- */
+/* --- Caffe's messages ------------------------------------------------------------------------- */
 
 static const uint32_t blob_types[SB__OUTLINE_FIELDS] = {
     [1] = VARINT, VARINT, VARINT, VARINT, FLOATS, FLOATS, BYTES,
     WIDES,        WIDES,  VARINT, VARINT, BYTES,  BYTES};
 
-/* Values, and either all four of the old dimensions or a shape. */
+/* A blob has values, and either all four legacy dimensions or a shape. */
 static bool is_blob(const struct sb__outline *outline) {
     const uint32_t *seen = outline->seen;
     const bool any = seen[1] || seen[2] || seen[3] || seen[4],
@@ -84,7 +85,7 @@ static bool holds(const struct sb__outline *outline, int field, uint32_t least, 
     return outline->seen[field] == BYTES && size >= least && size <= most;
 }
 
-/* One value, packed as its writers do, and no dimensions at all. */
+/* A scalar has one packed value, and no dimensions. */
 static bool is_scalar(const struct sb__outline *outline) {
     const uint32_t *seen = outline->seen;
     return fits(outline, blob_types) && !seen[1] && !seen[2] && !seen[3] && !seen[4] &&
@@ -93,7 +94,7 @@ static bool is_scalar(const struct sb__outline *outline) {
             (seen[SB__BLOB_RAW_DATA_TYPE] && holds(outline, SB__BLOB_RAW_DATA, 2, 8)));
 }
 
-/* iter, and history whose first is a blob. */
+/* A solver state has iter, and history that begins with a blob. */
 static sb_status is_solver_state(const struct sb__outline *outline, struct sb__reader *reader,
                                  bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, VARINT};
@@ -106,7 +107,7 @@ static sb_status is_solver_state(const struct sb__outline *outline, struct sb__r
     return st;
 }
 
-/* Layers, of which the first has a name and a type. */
+/* A net has layers, and the first one has a name and a type. */
 static sb_status is_net(const struct sb__outline *outline, struct sb__reader *reader, bool *out,
                         sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {
@@ -123,7 +124,7 @@ static sb_status is_net(const struct sb__outline *outline, struct sb__reader *re
     return st;
 }
 
-/* Blobs alone, of which the first has values: no net is called so. */
+/* A vector has only blobs, and the first one has values: not a plausible name of a net. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES};
@@ -158,17 +159,18 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
     return st;
 }
 
-/* --- others' ------------------------------------------------------------------------- */
+/* --- other programs' messages
+   ------------------------------------------------------------------------- */
 
-/* The name of its operation, and a value that it takes or makes. */
+/* A node has an operation's name, and an input or output. */
 static bool is_onnx_node(const struct sb__outline *node) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES, BYTES, BYTES, BYTES, BYTES,
                                                        BYTES,       BYTES, BYTES, BYTES, BYTES};
     return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
 }
 
-/* Nodes, which come first, and a name or constants. A large graph has its name behind more fields
-   than are read: its first node decides then. */
+/* A graph has nodes, which come first, and a name or constants. In a large graph the name comes
+   after more fields than are read: then the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;
@@ -186,7 +188,7 @@ sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__read
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, BYTES,
                                                        VARINT,       BYTES, BYTES, BYTES};
     struct sb__outline graph, whole = *outline;
-    whole.others = false; /* metadata, functions */
+    whole.others = false; /* metadata and functions are allowed */
     *out = false;
     if (!fits(&whole, types) || !outline->seen[1] || !outline->seen[7])
         return SB_OK;

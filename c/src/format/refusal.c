@@ -11,21 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_FIELDS 64 /* tell one of Caffe's formats from another */
+#define FEW_FIELDS 64 /* enough to distinguish Caffe's formats */
 
-/* A blob's shape is held against the message's before anybody misses its values. */
+/* SHAPE_MISMATCH counts, since a blob's shape is compared before its values are missed. */
 static bool is_of_data(sb_status status) {
     return (status <= SB_ERR_MALFORMED && status > SB_ERR_OUT_OF_MEMORY) ||
            status == SB_ERR_SHAPE_MISMATCH;
 }
 
-/* The longest reason of a reader and SB__WORDS_BYTES have room together. */
+/* err->message has room for the longest reason of a reader and SB__WORDS_BYTES. */
 static void append(sb_error *err, const char *words) {
     const size_t used = strlen(err->message);
     (void)snprintf(err->message + used, sizeof err->message - used, "; this is %s", words);
 }
 
-/* A caller's bytes are looked at where they lie: AddressSanitizer sees what is read beyond them. */
+/* Bytes in memory are examined in place, so that AddressSanitizer detects reads beyond them. */
 static sb_status read_head(const struct sb__source *source, uint64_t total, struct sb__head *out,
                            sb_error *err) {
     const bool is_here = !sb__source_may_change(source);
@@ -48,7 +48,7 @@ static const char *format_words(int32_t format) {
     }
 }
 
-/* Another of Caffe's formats than was wanted, or one that was cut off. */
+/* Describes another of Caffe's formats, or a truncated one. */
 static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
                         struct sb__reader *reader, char *out) {
     int32_t format;
@@ -65,7 +65,7 @@ static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
     return true;
 }
 
-/* A message of somebody else's; NULL: none that is known. */
+/* Describes a message of another program; NULL if none is recognised. */
 static sb_status message_words(const struct sb__head *head, const struct sb__outline *outline,
                                struct sb__reader *reader, const char **out, sb_error *err) {
     bool is_onnx;
@@ -74,8 +74,8 @@ static sb_status message_words(const struct sb__head *head, const struct sb__out
     return st;
 }
 
-/* Of a file of `total` bytes. Bytes whose outermost fields are whole may be Caffe's, with fields
-   that only their writer knows: they are never called something that is no message. */
+/* Describes a file of `total` bytes. Bytes whose outermost fields are complete may be a Caffe
+   message with unknown fields: they are never described as something other than a message. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
                        uint64_t total, char *out) {
     struct sb__head head;
@@ -154,7 +154,7 @@ sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wan
     *out = false;
     if (st != SB_OK || format == SB_FORMAT_AUTO || format == wanted)
         return st;
-    /* Fields further on may speak against it. */
+    /* Later fields may contradict the outline. */
     sb_error reason;
     st = sb__detect_format(&reader, &format, &reason);
     *out = st == SB_OK && format != wanted;
@@ -190,7 +190,7 @@ void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb
         return;
     sb__reader_init(&reader, first);
     (void)sb__outline_read(&reader, 0, first->size, FEW_FIELDS, &outline, NULL);
-    outline.state = SB__BROKEN; /* a message has fewer bytes */
+    outline.state = SB__BROKEN; /* a message cannot have so many bytes */
     if (find_words(&outline, SB_FORMAT_AUTO, &reader, total, words))
         append(err, words);
 }

@@ -1,34 +1,33 @@
-/* What was refused, in words behind the reason. */
+/* Appends to a refusal what the bytes are instead. */
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
 #include "wire/wire.h"
 
-/* Appends "; this is ..." to the message of a reader that refused all of `reader`'s source as
-   `wanted` (SB_FORMAT_*), if it is certain what the bytes are. Nothing else changes; a failure
-   that is not the data's stays as it is. `err` may be NULL. */
+/* Appends "; this is ..." to the message of a reader that refused `reader`'s source as `wanted`
+   (SB_FORMAT_*), if the bytes are recognised. Does nothing after a failure that is not about the
+   data. `err` may be NULL. */
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
-/* The same of `total` bytes, more than a message can have, of which `first` has as many as one
-   can. */
+/* The same for `total` bytes, more than a message can have; `first` has the first bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
-/* Whether a source is certainly a message of somebody else's, which protobuf's rules allow to be
-   read as one of Caffe's. Fails only where the source does. */
+/* Whether a source is recognised as another program's message although protobuf can also read it as
+   one of Caffe's. Fails only if the source fails. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
-/* MALFORMED if a source that can be read as a blob is another message: with `is_doubtful` one of
-   another of Caffe's formats, for which it is taken where the caller does not name the format;
-   without values another program's. */
+/* MALFORMED if a source that can be read as a blob is recognised as another message: with
+   `is_doubtful`, one that format AUTO would detect as another of Caffe's formats; without values,
+   another program's. */
 sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
                                  sb_error *err);
 
-/* MALFORMED: of a source that is somebody else's message. */
+/* MALFORMED for another program's message. */
 sb_status sb__refusal_of_foreign(sb_error *err);
 
-/* Whether a source is certainly of another of Caffe's formats than `wanted` (SB_FORMAT_*), whose
-   message protobuf's rules allow to be read as one of these. Fails only where the source does. */
+/* Whether a source is recognised as another of Caffe's formats than `wanted` (SB_FORMAT_*) although
+   protobuf can also read it as `wanted`. Fails only if the source fails. */
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
                                     sb_error *err);
 

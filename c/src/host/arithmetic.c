@@ -5,33 +5,33 @@
 #include <float.h>
 #include <string.h>
 
-/* Doubles are added by OpenBLAS, or by plain loops without it. OpenBLAS would add floats all in
-   floats, which costs up to 1e-3; what it does to elements our vectors do as fast, with the same
-   numbers on any processor, and with a factor of 0, which BLAS takes for "clear" or "skip". */
+/* OpenBLAS sums doubles; in a build without it, plain loops do. Floats use the vectors of this
+   folder: OpenBLAS would sum floats in floats, with errors up to 1e-3. Element-wise operations use
+   them, too: they are as fast, give the same numbers on every processor, and treat a factor of 0 as
+   any other, where BLAS clears or skips. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
 
 #define SUM_F64_BLOCK 1024
 
-/* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
-   the tasks. */
+/* Pieces and tasks depend only on the count, so that results do not depend on the threads. */
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
-/* Copies are bound by memory, which few threads fill. */
+/* A few threads saturate memory bandwidth. */
 #define BYTES_PIECE     (1 << 20)
 #define MAX_BYTES_TASKS 8
-/* What fits into a core's first cache. */
+/* The size of a first-level cache. */
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
-/* From here on a copy passes by the caches, and sums read memory. memcpy would see a piece of it,
-   and a virtual machine's caches, which may be another's. */
+/* From this size on copies bypass the caches, and sums prefetch. memcpy cannot decide this: it sees
+   a piece of the copy, and in a virtual machine caches that others share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Elements of each task but the last: whole pieces, `most` tasks at most. */
+/* Elements of each task except the last: whole pieces, at most `most` tasks. */
 static int64_t task_length(int64_t count, int64_t piece, int most) {
     int64_t pieces = (count - 1) / piece + 1;
     return ((pieces - 1) / most + 1) * piece;
@@ -39,7 +39,8 @@ static int64_t task_length(int64_t count, int64_t piece, int most) {
 
 static void run_tasks(const struct sb__parallel *parallel, int64_t count, int64_t length,
                       void (*task)(void *arg, int64_t i), void *arg) {
-    int64_t tasks = count <= length ? 1 : (count - 1) / length + 1; /* small work: no division */
+    int64_t tasks = count <= length ? 1 : (count - 1) / length + 1; /* avoids the division for small
+                                                                       work */
     if (tasks > 1 && parallel->run) {
         parallel->run(parallel->user, tasks, task, arg);
         return;
@@ -61,12 +62,12 @@ static double asum_f32(const void *x, int n, enum sb__place place) {
     return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
-/* Not inlined, so that the common case saves no registers for it. */
+/* Not inlined, so that the fast path saves no registers. */
 __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb__place place) {
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
 
-/* Below the bound squares have lost bits to underflow, but for those of zeros. */
+/* Below the bound, squares other than 0 have lost bits to underflow. */
 static double sumsq_f32(const void *x, int n, enum sb__place place) {
     double sum = sb__vectors_fastest()->sumsq(x, n, place);
     return sum >= 1e-30 && sum <= DBL_MAX ? sum : sumsq_anew(x, n, place);
@@ -85,7 +86,7 @@ static double sumsq_f64(const void *x, int n, enum sb__place place) {
 #else
 #define LANES 8
 
-/* A block's sum of `term` of each value v, in lanes, which vectors can hold. */
+/* A block's sum of `term` of each value v, in lanes for vectorisation. */
 #define DEFINE_SUM(name, term)                                                                     \
     static double name(const void *block, int n, enum sb__place place) {                           \
         const double *x = block;                                                                   \
@@ -121,7 +122,7 @@ __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, c
     return sum + kind->block_sum(x, (int)count, place);
 }
 
-/* Of bytes that are not in memory. */
+/* The cache level that holds so many bytes. */
 static inline enum sb__place cache_of(size_t bytes) {
     return bytes > FIRST_CACHE_BYTES ? SB__IN_CACHE : SB__AT_HAND;
 }
@@ -150,7 +151,7 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
                                                  const void *x) {
     double sum = 0;
     const size_t bytes = (size_t)count * kind->element_size;
-    /* A task that a caller's parallel_for leaves out adds nothing. */
+    /* Zero: a task that parallel_for omits adds nothing. */
     struct sum_job job = {.kind = kind,
                           .x = x,
                           .count = count,
@@ -162,7 +163,7 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
     return sum;
 }
 
-/* Inline, so that a small sum is one call of a known function. */
+/* Inline, so that a small sum is one direct call. */
 static inline double sum_all(const struct sb__parallel *parallel, const struct sum_kind *kind,
                              int64_t count, const void *x) {
     if (count > PIECE)
@@ -264,8 +265,8 @@ static void clear(void *dst, const void *src, size_t bytes) {
     memset(dst, 0, bytes);
 }
 
-/* Tasks of 1 MiB or more, few of them; one where there is nobody to share with, since memcpy and
-   memset choose their way by the length. */
+/* A few tasks of at least 1 MiB; one task without parallel_for, since memcpy and memset choose
+   their method by the length. */
 static void run_bytes(const struct sb__parallel *parallel, struct bytes_job *job) {
     job->length =
         parallel->run ? task_length(job->bytes, BYTES_PIECE, MAX_BYTES_TASKS) : job->bytes;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What is copied or cleared by one call of memcpy or memset; the rest is spread over threads. */
+/* Up to this size one call of memcpy or memset; larger sizes are split over threads. */
 #define SB__SMALL_BYTES ((size_t)1 << 20)
 
 /* y[i] += alpha * x[i]; x may be y. */

@@ -10,7 +10,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* `step` for `lanes` values at once, then one after the other. */
+/* Applies `step` to `lanes` values at once, then to single values. */
 #define DEFINE_CONVERT(name, attributes, from, to, lanes, step)                                    \
     attributes static void name(const unsigned char *src, unsigned char *dst, size_t count) {      \
         for (; count >= (lanes); count -= (lanes)) {                                               \
@@ -53,7 +53,8 @@ INLINE void narrow_step_portable(const unsigned char *src, unsigned char *dst) {
 DEFINE_KIND(portable, , 4)
 
 #ifdef __x86_64__
-/* By intrinsics: for wide vectors gcc 12 makes several of what is one instruction. */
+/* Intrinsics: gcc 12 compiles conversions of wide vectors to several instructions instead of one.
+ */
 #define AVX2   __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f")))
 

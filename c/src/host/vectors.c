@@ -6,20 +6,19 @@
 #include <immintrin.h>
 #endif
 
-/* A group is ROWS rows of LANES floats. Its rows are added in floats, by halves, and so are the
-   rows that are left of each BLOCK of groups: six roundings add up at most, seven with that of a
-   square, which is 4.2e-7. The one row of a block, or of each group after the last whole block, is
-   added to a row of doubles. Every kind adds in this order. */
+/* The order of additions, the same in every kind. A group is ROWS rows of LANES floats. The rows of
+   a group are added pairwise in floats to one row, and so are the rows of a BLOCK of groups: at
+   most six roundings, seven with that of a square, an error of 4.2e-7. The row of each block, and
+   of each group after the last whole block, is added to a row of doubles. */
 #define LANES 16
 #define ROWS  16
 #define GROUP (LANES * ROWS)
 #define BLOCK 4
 
-/* Bytes of which memory is read before they are needed: what a processor reads ahead unasked ends
-   with each page. */
+/* The prefetch distance in bytes: hardware prefetching stops at each page. */
 #define AHEAD 8192
 
-#define AT_ONCE 4 /* vectors of a loop that changes elements */
+#define AT_ONCE 4 /* vectors per iteration of element-wise loops */
 
 #define INLINE     static inline __attribute__((always_inline))
 #define NOT_INLINE static __attribute__((noinline))
@@ -36,14 +35,14 @@ INLINE double square_wide(double value) {
     return value * value;
 }
 
-/* Of lanes whose upper half was added to the lower. */
+/* The sum of lanes whose upper half was added to the lower. */
 INLINE double sum_half(const double s[LANES / 2]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
 /* NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): numbers of lanes are small */
 
-/* What is AHEAD of a group. Past the end of all, that reads nothing. */
+/* Prefetches AHEAD of a group. A prefetch past the end has no effect. */
 INLINE void read_ahead(const float *group) {
     for (int i = 0; i < ROWS; i++)
         __builtin_prefetch((const char *)(group + i * LANES) + AHEAD);
@@ -53,7 +52,7 @@ INLINE void read_nothing(const float *group) {
     (void)group;
 }
 
-/* Values as doubles, in lanes. */
+/* Sums values as doubles, in lanes. */
 #define DEFINE_WIDE(name, term)                                                                    \
     double name(const float *x, int64_t count) {                                                   \
         double lanes[LANES / 2] = {0}, sum = 0;                                                    \
@@ -68,7 +67,7 @@ INLINE void read_nothing(const float *group) {
 DEFINE_WIDE(sb__asum_wide, __builtin_fabs)
 DEFINE_WIDE(sb__sumsq_wide, square_wide)
 
-/* Blocks, groups after them, and what is left. */
+/* Sums blocks, then groups, then the remaining values. */
 #define DEFINE_SUM(name, term, kind, rest)                                                         \
     static double name##_##kind(const float *x, int64_t count, enum sb__place place) {             \
         double sum = 0;                                                                            \
@@ -85,8 +84,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return count % GROUP == 0 ? sum : sum + rest(x + count / GROUP * GROUP, count % GROUP);    \
     }
 
-/* `statement` is of *y, *x and *factor: vectors or, at the end, elements. A vector in a variable
-   of its own would end MinGW's gcc where it does not optimise. */
+/* `statement` uses *y, *x and *factor: vectors or, at the end, elements. A local vector variable
+   would crash MinGW's gcc without optimisation. */
 #define DEFINE_LOOP(name, attributes, type, vector, statement)                                     \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
@@ -95,7 +94,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     attributes static void name(double alpha, const void *from, void *to, int64_t count) {         \
         enum { STEP = AT_ONCE * sizeof(vector) / sizeof(type) };                                   \
         const type value = (type)alpha, *factor = &value;                                          \
-        const vector splat = value - (vector){0}; /* which keeps the sign of -0 */                 \
+        const vector splat = value - (vector){0}; /* keeps the sign of -0 */                       \
         const type *x = from;                                                                      \
         type *y = to;                                                                              \
         for (; count >= STEP; count -= STEP, x += STEP, y += STEP)                                 \
@@ -192,7 +191,7 @@ DEFINE_KIND(portable, , 16, copy_portable);
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* The compiler does not know what becomes of the number. */
+/* Hides the value of a number from the optimiser. */
 #define HIDE(number) __asm__ volatile("" : "+r"(number))
 
 INLINE AVX2 __m256 magnitude_avx2(const float *x) {
@@ -204,7 +203,7 @@ INLINE AVX2 __m256 square_avx2(const float *x) {
     return _mm256_mul_ps(v, v);
 }
 
-/* Adds the halves of a row. */
+/* Adds both halves of a row to sums of doubles. */
 INLINE AVX2 void add_as_doubles_avx2(__m256d sums[4], __m256 a, __m256 b) {
     sums[0] += _mm256_cvtps_pd(_mm256_castps256_ps128(a));
     sums[1] += _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
@@ -219,7 +218,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
     return sum_half(half);
 }
 
-/* A vector of a line's rows, summed in pairs as everywhere. */
+/* The pairwise sum of the rows of a vector's column. */
 #define SUM_ROWS(rows)                                                                             \
     for (int n = ROWS / 4; n; n /= 2)                                                              \
         for (int i = 0; i < n; i++)                                                                \
@@ -234,12 +233,12 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* The same by few loads, which read lines in order: processors see that, and read ahead. */
+/* The same with few loads in the order of addresses, for hardware prefetching. */
 #define DEFINE_ROW_IN_ORDER(function, attributes, vector, term)                                    \
     attributes vector function(const float *x) {                                                   \
         vector rows[ROWS / 2] = {{0}};                                                             \
         for (int at = 0; at < GROUP; at += GROUP / 2) {                                            \
-            HIDE(at); /* so that the loop stays one */                                             \
+            HIDE(at); /* keeps the compiler from unrolling the loop */                             \
             for (int i = 0; i < ROWS / 2; i++)                                                     \
                 rows[i] += term(x + at + i * LANES);                                               \
         }                                                                                          \
@@ -247,7 +246,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* Those of large sums are not inlined: a compiler would make many loads of the few. */
+/* Not inlined for large sums: a compiler would add loads. */
 #define DEFINE_ROWS(name, target, vector, term)                                                    \
     DEFINE_ROW(name, INLINE target, vector, term)                                                  \
     DEFINE_ROW_IN_ORDER(name##_in_order, NOT_INLINE target, vector, term)                          \
@@ -262,7 +261,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
                            _mm256_setzero_pd()};                                                   \
         for (; blocks > 0; blocks--, x += BLOCK * GROUP) {                                         \
             __m256 a[BLOCK], b[BLOCK];                                                             \
-            for (int i = 0; i < BLOCK; i++) { /* both halves of a line at once */                  \
+            for (int i = 0; i < BLOCK; i++) { /* both halves of a cache line */                    \
                 a[i] = lower(x + i * GROUP);                                                       \
                 b[i] = upper(x + i * GROUP + LANES / 2);                                           \
             }                                                                                      \
@@ -300,7 +299,7 @@ AVX2 static void stream_avx2(void *dst, const void *src, size_t bytes) {
         _mm256_stream_ps(to, _mm256_loadu_ps(from));
         _mm256_stream_ps(to + LANES / 2, _mm256_loadu_ps(from + LANES / 2));
     }
-    _mm_sfence(); /* what is stored after it is seen after it */
+    _mm_sfence(); /* orders later stores after the streaming stores */
     memcpy(to, from, bytes);
 }
 

@@ -1,10 +1,10 @@
-/* Reading a side: cpu_data, gpu_data and what only queues the same work. */
+/* Reading a side: cpu_data, gpu_data, and prefetches, which only queue the work. */
 #include "memory/mem.h"
 
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Queued work comes after what wrote the bytes. */
+/* Orders queued work after the writers of the bytes. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
@@ -22,7 +22,7 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
 }
 
 /* The side's bytes are current, but a queued copy or another stream may still be writing them.
-   Arithmetic waits for a copy: its failure has to be known before they are used. */
+   Arithmetic waits for a copy: a failure of the copy must be known before its bytes are used. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
@@ -54,10 +54,10 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* Storage that a read leaves behind, to be released without the lock. */
+/* Storage to be released without the lock after a read. */
 struct left {
     struct sb__storage unused;   /* new storage that a failed read does not need */
-    struct sb__retired *retired; /* what new storage has replaced */
+    struct sb__retired *retired; /* replaced storage */
 };
 
 static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
@@ -66,7 +66,7 @@ static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
     mem->side[side] = *fresh;
 }
 
-/* First touch: storage that reads as zeros. */
+/* First use: storage of zeros. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
                             struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -74,7 +74,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     bool replaces = false;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
-    if (had_spare && side == SB_SIDE_GPU) /* a call that failed allocated it, on another stream */
+    if (had_spare && side == SB_SIDE_GPU) /* a failed call allocated it on another stream */
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, side, SB__ZEROS, target, &fresh, &replaces, err);
@@ -90,7 +90,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     return sb__zero(mem, side, target, err);
 }
 
-/* Bytes from the other side, into new storage where this side's may not be written. */
+/* Transfers bytes from the other side, into new storage if this side's is read-only. */
 static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
                                struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -112,7 +112,8 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
         sb__retiree_free(mem->context, place);
     }
     if (st == SB_OK && side == SB_SIDE_CPU && !sb__is_queued(target))
-        sb__forget_writers(mem); /* the copy waited for these, whose right to write ends here */
+        sb__forget_writers(mem); /* the copy waited for the writers, and their pointers are no
+                                    longer valid for writing */
     return st;
 }
 
@@ -148,7 +149,7 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     }
     if (st == SB_OK && side == SB_SIDE_GPU)
         record_user(mem, target, zeroed);
-    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a spare may have come */
+    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a spare may have been added */
     return st;
 }
 
@@ -160,7 +161,8 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = read_locked(m, call, side, target, &left, err);
-    if (st == SB_OK && target->write && m->pending == side) /* a copy that it needs first */
+    if (st == SB_OK && target->write && m->pending == side) /* the write depends on the pending copy
+                                                             */
         st = sb__events_add(m->context, &target->write->mem->made_by, m->event, err);
     if (st == SB_OK && sb__is_for_own(target))
         st = sb__after_default(m, &m->side[side], target, err);
@@ -171,8 +173,7 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     return st;
 }
 
-/* One read of `side`; `stream` NULL: on the library's own stream, and waited for. `out` may be
-   NULL. */
+/* One read of `side`; `stream` NULL: on the library's stream, with a wait. `out` may be NULL. */
 static sb_status read_into(const sb_mem *mem, enum sb__call call, int32_t side,
                            const sb_stream *stream, const void **out, struct sb__retired *retired,
                            sb_error *err) {
@@ -212,7 +213,7 @@ sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retir
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
 
-/* A transfer that it needs first is waited for. */
+/* Waits for a transfer that it depends on. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
@@ -228,7 +229,7 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target) {
     sb_mem *m = (sb_mem *)mem;
     if (target->kind != SB__FOR_OWN_QUEUE || !m->bytes)
         return;
-    (void)sb__lock(m, NULL); /* the read had it in this process: it is not a parent's thread's */
+    (void)sb__lock(m, NULL); /* cannot fail: the read has just had the lock in this process */
     if (m->own_work == SB__OWN_NONE)
         m->own_work = SB__OWN_READS;
     sb__publish(m, sb__head(m));

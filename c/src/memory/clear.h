@@ -3,7 +3,7 @@
 
 #include "memory/retired.h"
 
-/* Zeros the first `bytes` of a memory where its head is. */
+/* Sets the first `bytes` of a memory to zero on the side of its head. */
 sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* Storage that tensors and other memories use, too, for as long as they like: its memory may give
-   it up meanwhile, and the last holder ends it. The storage of a lease never holds another lease,
-   so that storage which is passed on and on has one. */
+/* Storage that tensors and other memories also use: its memory may retire it meanwhile, and the
+   last holder frees it. The storage of a lease never contains another lease, so that storage that
+   is passed on repeatedly has one lease. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
 
@@ -9,26 +9,26 @@
 #include <syncblob/mem.h>
 
 struct sb__lease {
-    _Atomic int64_t holders; /* each side of a memory with that storage, each tensor */
-    _Atomic uint64_t users;  /* streams that holders which are gone used it on */
+    _Atomic int64_t holders; /* sides of memories with that storage, and tensors */
+    _Atomic uint64_t users;  /* streams of former holders */
     sb_context *context;     /* retained */
     size_t bytes;
     int32_t side;
-    struct sb__storage storage; /* without a lease of its own */
+    struct sb__storage storage; /* without a lease */
 };
 
-/* What sb__lease_take needs: OUT_OF_MEMORY, CAP_REACHED. */
+/* Allocates a lease for sb__lease_take: OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error *err);
-/* Makes the caller one more holder of the storage that `side` has, whose bytes are current.
-   `lease`, from sb__lease_prepare, is used or discarded; returns the one that is held. Takes no
-   lock: other const calls leave such storage in its place. */
+/* Makes the caller a holder of the storage of `side`, whose bytes are current. `lease`, from
+   sb__lease_prepare, is used or discarded; returns the storage's lease. Needs no lock: other const
+   calls do not replace such storage. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
-/* Whether others use the storage, too. Its memory is locked. */
+/* Whether others also use the storage. The caller holds the memory's lock. */
 bool sb__lease_is_shared(const struct sb__storage *storage);
-/* Frees what was prepared and not taken. */
+/* Frees an unused lease. */
 void sb__lease_discard(struct sb__lease *lease);
-/* One holder less, who used it on the streams `users`, on any thread; runs a deleter, so no lock
-   may be held. */
+/* Removes a holder that used the storage on the streams `users`, on any thread; may run a deleter,
+   so the caller holds no lock. */
 void sb__lease_release(struct sb__lease *lease, uint64_t users);
 
 #endif

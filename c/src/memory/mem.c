@@ -25,8 +25,8 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     return SB_OK;
 }
 
-/* How often a forked child asks before it takes the lock for an orphan: another of its own threads
-   that took it sets locked_in at once. */
+/* Tries of a forked child before it treats the lock as held by a thread of the parent: a thread of
+   the child that has acquired the lock sets locked_in at once. */
 enum { ORPHAN_TRIES = 200 };
 
 static bool lock_in_child(sb_mem *mem) {
@@ -65,7 +65,7 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err) {
     const uintptr_t both =
         (uintptr_t)mem->side[SB_SIDE_CPU].ptr | (uintptr_t)mem->side[SB_SIDE_GPU].ptr;
     sb__unlock(mem);
-    if (both % element_size == 0) /* a power of two */
+    if (both % element_size == 0) /* element_size is a power of two */
         return SB_OK;
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
                     "the memory's bytes are not aligned for elements of %zu", element_size);
@@ -99,8 +99,8 @@ void sb_mem_release(sb_mem *mem) {
         sb__mem_destroy(mem);
 }
 
-/* A write through another would be seen here, or one from here there: what is read-only here is
-   left before it is written. */
+/* Whether other users of the storage may write it, or see writes of this memory. Read-only storage
+   is replaced before a write, so that nobody sees it. */
 static bool is_written_by_others(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->kind != SB_STORAGE_BORROWED_READ_ONLY && sb__lease_is_shared(storage);

@@ -1,4 +1,4 @@
-/* sb_mem from inside. */
+/* The struct of sb_mem and functions of memory/. */
 #ifndef SB_MEMORY_MEM_H
 #define SB_MEMORY_MEM_H
 
@@ -7,11 +7,10 @@
 
 #include <syncblob/mem.h>
 
-/* The one atomic word: the head in the low bits, and what the fast paths ask.
-   A side is READY when its bytes may be read without waiting for anything,
-   the device's only if a pointer to it was exposed before. It is WRITABLE when they may be
-   written where they are; PENDING while a transfer into it is queued. Stored with release after
-   everything it speaks of. */
+/* The atomic state word: the head in the low bits, and the conditions of the fast paths. A side is
+   READY if its bytes may be read without a wait (the device's only if a pointer to them was exposed
+   before), WRITABLE if they may be written in place, PENDING while a transfer into it is queued.
+   The word is stored with release after the members that it describes. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,
@@ -21,52 +20,56 @@ enum {
     SB__CPU_PENDING = 1 << 7,
     SB__GPU_PENDING = 1 << 8,
     SB__CPU_NOT_IN_CHILD = 1 << 9, /* the host side may not be mapped in a forked child */
-    SB__CPU_KIND = 10,             /* where SB_STORAGE_* of the sides begin, three bits each */
+    SB__CPU_KIND = 10,             /* the first bits of the sides' SB_STORAGE_*, three bits each */
     SB__GPU_KIND = 13,
     SB__KIND_MASK = 7,
-    SB__READ_AT_HOST = 1 << 16,   /* what sb__is_read_at_host asks, as one bit */
-    SB__WRITTEN_AT_HOST = 1 << 17 /* what sb__is_written_at_host asks, as one bit */
+    SB__READ_AT_HOST = 1 << 16,   /* the condition of sb__is_read_at_host */
+    SB__WRITTEN_AT_HOST = 1 << 17 /* the condition of sb__is_written_at_host */
 };
 
 struct sb_mem {
     _Atomic uint32_t word;
-    _Atomic bool is_leased; /* a side's storage has, or had, users outside the memory */
+    _Atomic bool is_leased; /* a side's storage has or had users outside the memory */
     _Atomic int64_t refs;
     sb_context *context;
     size_t bytes;
     struct sb__storage side[2];
 
-    sb__mutex lock;              /* guards what follows, and every change of the above: sb__lock */
-    _Atomic uint64_t locked_in;  /* the process, by sb__fork_generation, that last took the lock */
-    int32_t own_work;            /* SB__OWN_*: of the library's own stream on the device side */
+    sb__mutex lock;              /* protects the following members, and changes of the preceding
+                                    ones: sb__lock */
+    _Atomic uint64_t locked_in;  /* sb__fork_generation of the process that last acquired the lock
+                                  */
+    int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
     int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;        /* of the stream of that transfer */
-    int32_t fallback;            /* the head when it fails */
-    _Atomic int32_t open_writes; /* that callers have begun and not ended */
-    struct sb__event *event;     /* of it; NULL, or made beforehand, where nothing is pending */
-    struct sb__events made_by; /* of queued work that the device's bytes come of, and that may fail
-                                  yet: none where the host has bytes that are not pending */
-    sb_mem *next_retired;      /* of those without owners, in a list of sb__retired */
+    int32_t fallback;            /* the head if that transfer fails */
+    _Atomic int32_t open_writes; /* writes of callers between begin and end */
+    struct sb__event *event;     /* of the pending transfer; without one, NULL or allocated for the
+                                    next */
+    struct sb__events made_by; /* events of queued work that writes the device's bytes and may still
+                                  fail; none if the host has current bytes and nothing is pending */
+    sb_mem *next_retired;      /* the list of memories without owners in sb__retired */
 };
 
-/* What the library's own stream may still be doing to a side, since nobody has waited. */
+/* Work of the library's stream on a side without a wait so far. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* What a call's device work is for. That decides on which stream it goes, and who waits for it. */
+/* The purpose of a call's device work: it determines the stream and the waits. */
 enum sb__target_kind {
-    SB__FOR_POINTER,   /* The caller gets a pointer and names no stream: the work goes on the
-                          library's own stream, and is waited for before the call returns. */
-    SB__FOR_OWN,       /* Work of the library's follows on its own stream, and is waited for. */
-    SB__FOR_OWN_QUEUE, /* The same, but the thread that needs the bytes waits for it. */
-    SB__FOR_STREAM     /* The caller's stream: everything is queued there. */
+    SB__FOR_POINTER,   /* The caller gets a pointer without naming a stream: the work is queued on
+                          the library's stream, and the call waits for it. */
+    SB__FOR_OWN,       /* The library queues further work on its stream, and waits for it. */
+    SB__FOR_OWN_QUEUE, /* As SB__FOR_OWN, but a later call that needs the bytes waits. */
+    SB__FOR_STREAM     /* All work is queued on the caller's stream. */
 };
 
 struct sb__target {
     enum sb__target_kind kind;
     int32_t slot;
     sb_stream stream;
-    const struct sb__write *write; /* of arithmetic, which may read another memory; NULL: none */
+    const struct sb__write *write; /* the write of arithmetic, which may read another memory; NULL:
+                                      none */
 };
 
 static inline bool sb__is_queued(const struct sb__target *target) {
@@ -77,25 +80,25 @@ static inline bool sb__is_for_own(const struct sb__target *target) {
     return target->kind == SB__FOR_OWN || target->kind == SB__FOR_OWN_QUEUE;
 }
 
-/* Orders nothing: for the rest of the memory a caller takes the lock or asks the word. */
+/* A relaxed load; callers that read other members take the lock or load the word with acquire. */
 static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
-/* The host side's bytes, if there are any, are there for this process. `word` is a memory's. */
+/* Whether this process can access the host side's bytes, if there are any. `word` is a memory's
+   state word. */
 static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
-/* Whether both sides' bytes are where elements of a size may be: lent ones need not be. FORKED as
-   of sb__lock. */
+/* Checks the alignment of both sides' bytes, which may be lent. FORKED as of sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
-/* What a side needs before its storage is touched: the device, or host bytes of this process. */
+/* Checks that a side is accessible: a usable device, or host bytes of this process. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
-/* The fast paths: the host's bytes are current and may be read where they are; the host is the
-   ready, writable head and nothing is pending, so that there is nothing to do before a write. */
+/* The conditions of the fast paths. Reading: the host's bytes are current and accessible. Writing:
+   the host is the ready, writable head and nothing is pending. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -112,7 +115,7 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* The same of the host's bytes that any process has, which is asked faster. */
+/* The same for host bytes that forked children can access, too: one bit. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -121,8 +124,8 @@ static inline bool sb__is_written_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__WRITTEN_AT_HOST;
 }
 
-/* The common case of calls that read at the head: the host is the head, and may be read at once.
-   Elsewhere the long way comes to the same, also for bytes that a forked child may not have. */
+/* The fast path of calls that read on the side of the head: the head is the host, readable at once.
+ */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
@@ -133,104 +136,107 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].ptr;
 }
 
-/* One owner less; true if that was the last, which destroys it. */
+/* Removes an owner; true if it was the last: the caller then destroys the memory. */
 bool sb__mem_drop_owner(sb_mem *mem);
-/* Waits and runs deleters. */
+/* Destroys a memory without owners. Waits and runs deleters. */
 void sb__mem_destroy(sb_mem *mem);
 
-/* Takes the lock. FORKED in a child whose parent's thread held it at the fork: nobody ever gives it
-   back there. */
+/* Acquires the lock. FORKED in a forked child if a thread of the parent held the lock at the fork:
+   it will never be released there. */
 sb_status sb__lock(sb_mem *mem, sb_error *err);
 void sb__unlock(sb_mem *mem);
 
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 
-/* Publishes `head` with the bits that follow from the rest of the memory. */
+/* Stores the state word: `head`, and the bits that follow from the other members. */
 void sb__publish(sb_mem *mem, int32_t head);
 
-/* Of any kind but SB__FOR_STREAM, for which sb__stream_target is. */
+/* A target of any kind except SB__FOR_STREAM (sb__stream_target). */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* As sb_mem_cpu and sb_mem_gpu, and as those for writing. These and the next two leave
-   the storage that they replace in `retired`, whose end may take the bytes away again. */
+/* As sb_mem_cpu and sb_mem_gpu. This and the next two functions add replaced storage to `retired`;
+   ending it may free the bytes. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
                          sb_error *err);
-/* The bytes on the device for work that the library queues on its own stream, and waits for. */
+/* The bytes on the device for work that the library queues on its stream and waits for. */
 sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
                            sb_error *err);
-/* The same for arithmetic that is queued for a target. sb__note_read follows when it is queued. */
+/* The same for arithmetic that is queued for a target. After queueing it, call sb__note_read. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 
-/* Waits for a pending transfer. A failed one moves the head to the side it came from; one that
-   may still go on leaves both sides' storage in use. One that succeeded has
-   copied what queued work made: where that failed, the memory is LOST. */
+/* Waits for a pending transfer. A failed transfer moves the head back to the source's side; if it
+   may still be running, both sides' storage stays in use. A successful transfer may have copied the
+   result of failed work: then the memory is LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 
-/* The streams that the device side's bytes were written on last, as a set. */
+/* The set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Notes what these have queued so far, as what the bytes come of. */
+/* Records events of the work queued so far on `writers`: the bytes depend on it. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
-/* Waits for what the device side's bytes come of, the work of `writers` so far included. If it
-   failed, the bytes are gone: the host's become the head if they are current, else the memory is
-   LOST. */
+/* Waits for the work that the device side's bytes depend on, including the work of `writers` so
+   far. If it failed, the device's bytes are lost: the head moves to the host if its bytes are
+   current, else the memory is LOST. */
 sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
-/* The same for the oldest of what was noted, where that is much. */
+/* Waits for the oldest recorded events if there are many. */
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
-/* The device side's bytes are of no more use. */
+/* Forgets the writers: the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* A stream that the caller named need not be ordered with the legacy default stream, on which the
-   users of plain pointers work: that, where there may be such users, as a set of streams. */
+/* The legacy default stream, as a set, if users of plain pointers may have work there that
+   `target`'s stream is not ordered with. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
-/* The same before the library's own work, which is not queued for the caller, on `storage` of the
-   device: it comes after work on default streams with which its stream is not ordered. */
+/* Orders the library's own work on `storage` of the device after work on default streams with which
+   the library's stream is not ordered. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);
 
-/* Makes `target`'s work on the device side wait for all earlier users, or the host if not queued.
+/* Makes `target`'s work on the device side wait for all earlier users; the host waits if nothing is
+   queued.
  */
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
-/* Storage that may be written on a side: what is there, or, put into `fresh` with `*replaces` set,
-   new storage where that is read-only or a copy may go on in it. Empty sides are filled in place.
-   What is new on the device is there for work on the stream of `target` alone. */
+/* Writable storage on a side: the existing storage; or new storage in `fresh` with `*replaces` set,
+   if the existing one is read-only or a copy may still be using it. An empty side gets storage in
+   place. New device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
 
-/* Waits for the library's own stream, so that any other may use what it has allocated. */
+/* Waits for the library's stream, so that other streams may use its new allocations. */
 sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 
-/* Zeros all of a side's storage. */
+/* Sets all of a side's storage to zero. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
 
-/* Copies to `dst` on `side` from the other side's storage. Queued: a transfer is pending then. */
+/* Copies to `dst` on `side` from the other side's storage. If queued, a transfer is pending
+   afterwards. */
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err);
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* As sb_mem_set_cpu and sb_mem_set_gpu of what `lease` keeps, from `ptr` on: the side takes the
-   caller's place among the holders, if that succeeds. */
+/* As sb_mem_set_cpu and sb_mem_set_gpu for the storage of `lease` from `ptr` on: on success the
+   side takes over the caller's hold on the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Host storage that was lent with `deleter`, which will not run: `*out` is its `user`. The memory
-   is released next. INVALID_ARGUMENT where that is not so, or others use it, and as sb__settle. */
+/* Returns host storage that was lent with `deleter` to the lender: `*out` is its `user`, and
+   `deleter` does not run. The caller releases the memory next. INVALID_ARGUMENT if it was not lent
+   so or has other users, and as sb__settle. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);
 sb_status sb__fail_overlap(sb_error *err);
 
-/* Whether two pieces of memory have a byte in common. */
+/* Whether two byte ranges overlap. */
 static inline bool sb__overlap_of(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
 }
 
-/* The same of two of one size. */
+/* The same for ranges of equal size. */
 static inline bool sb__overlap(const void *a, const void *b, size_t bytes) {
     return sb__overlap_of(a, bytes, b, bytes);
 }

@@ -1,4 +1,4 @@
-/* Giving a side other storage, or none: set and evict. */
+/* Replacing or removing the storage of a side: set and evict. */
 #include "memory/mem.h"
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
     return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
 }
 
-/* The other side may be the same bytes, as managed memory is. */
+/* Both sides may be the same bytes of managed memory, but not overlap in part. */
 static bool overlaps_in_part(const sb_mem *mem, int32_t other, const void *ptr) {
     const void *there = mem->side[other].ptr;
     return there && there != ptr && sb__overlap(there, ptr, mem->bytes);
@@ -39,7 +39,7 @@ static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
         mem->side[side] = *lent;
         sb__forget_writers(mem);
         if (side == SB_SIDE_GPU)
-            mem->own_work = SB__OWN_NONE; /* it was of the old storage */
+            mem->own_work = SB__OWN_NONE; /* that work used the old storage */
         sb__publish(mem, sb__state(sb__head(mem), call).head);
     }
     sb__unlock(mem);
@@ -91,13 +91,13 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
     return st;
 }
 
-/* A copy may still be in flight. */
+/* Whether a copy may still be using the storage. */
 static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *lease) {
     return storage->users ||
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);
 }
 
-/* What is wrong, or NULL. */
+/* The reason of a refusal, or NULL. */
 static const char *why_not_reclaimed(const sb_mem *mem, struct sb__lease *lease,
                                      const struct sb__storage *lent, sb_deleter deleter) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_CPU];

@@ -1,6 +1,6 @@
-/* What a change takes out of its objects. It is collected while the change is made and released
-   when the change is complete: deleters run then, and they may call the library on any object. So
-   sb__retired_end is the last that a call does with what it was called on. */
+/* Storage and memories that a call removes from its objects. They are collected during the call and
+   released when its changes are complete: deleters may then call the library on any object. So
+   sb__retired_end is the last access of a call to its objects. */
 #ifndef SB_MEMORY_RETIRED_H
 #define SB_MEMORY_RETIRED_H
 
@@ -13,18 +13,18 @@ struct sb__retired {
     sb_mem *mems;
 };
 
-/* The place of one storage in such a list, made while a call may still fail: OUT_OF_MEMORY,
-   CAP_REACHED. */
+/* Allocates an entry of such a list, while the call may still fail: OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__retiree_make(sb_context *context, struct sb__retiree **out, sb_error *err);
 void sb__retiree_free(sb_context *context, struct sb__retiree *place);
 
-/* Takes what a side of `mem` had. */
+/* Adds the old storage of a side of `mem`. */
 void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, const sb_mem *mem,
                         int32_t side, const struct sb__storage *storage);
-/* One owner of `mem` (may be NULL) less; the last one leaves it to the list. */
+/* Removes an owner of `mem` (may be NULL); adds the memory to the list if it was the last. */
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem);
 
-/* Ends all of it. No lock may be held, since deleters run. Inline, since most lists are empty. */
+/* Releases all entries and runs deleters: the caller holds no lock. Inline, since most lists are
+   empty. */
 void sb__retired_release(struct sb__retired *retired);
 static inline void sb__retired_end(struct sb__retired *retired) {
     if (retired->storages || retired->mems)

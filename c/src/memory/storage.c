@@ -4,10 +4,10 @@
 
 #include <syncblob/mem.h>
 
-/* What a memory of size 0 points to: not NULL, aligned, never read or written. */
+/* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* A place in quarantine. `entry` is first: quarantine knows it alone. */
+/* An entry of quarantine with its storage. `entry` is first: quarantine uses only that. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -29,7 +29,7 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
-/* An eighth more than PTRDIFF_MAX, and an object, are less than SIZE_MAX. */
+/* No overflow: PTRDIFF_MAX, an eighth of it and an object are less than SIZE_MAX. */
 size_t sb__storage_size(const sb_context *context, size_t bytes) {
     if (!bytes)
         return 0;
@@ -77,7 +77,7 @@ static bool is_borrowed(const struct sb__storage *storage) {
     return storage->kind == SB_STORAGE_BORROWED || storage->kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* What a context lends to itself it has counted already. */
+/* The size for sb_stats; 0 for storage that the context has counted before lending it to itself. */
 static size_t counted(const struct sb__storage *storage, const sb_context *context, size_t bytes) {
     const struct sb__lease *lease = atomic_load_explicit(&storage->lease, memory_order_relaxed);
     return storage->is_joined && lease->context == context ? 0 : bytes;
@@ -119,8 +119,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
-/* Nothing uses it any more, or, of the device's own memory, nothing but work that the library's own
-   stream waits for, on which it is freed. */
+/* Frees storage or runs its deleter. No work uses it any more; for owned device memory, only work
+   that the library's stream waits for, on which it is freed. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);
@@ -143,9 +143,9 @@ static void release_kept(struct sb__quarantined *entry) {
     release(&storage, kept->context, kept->side, entry->bytes);
 }
 
-/* The work that has to be over before the storage goes: for memory of the device also, on the
-   legacy default stream, that of users of plain pointers, and where the caller lent it
-   the library's own. */
+/* The streams whose work must end before the storage is released: for device memory also the legacy
+   default stream, if a plain pointer was exposed, and for lent device memory the library's stream.
+   */
 static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
     uint64_t users = storage->users;
     if (side == SB_SIDE_GPU && storage->is_exposed)
@@ -155,7 +155,7 @@ static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
     return users;
 }
 
-/* Makes the library's own stream, on which memory of the device is freed, wait for its users. */
+/* Makes the library's stream, on which device memory is freed, wait for the storage's users. */
 static sb_status order_free(sb_context *context, const struct sb__storage *storage) {
     sb_status st = storage->is_exposed ? sb__device_after_default(context, NULL) : (sb_status)SB_OK;
     return st == SB_OK && storage->users
@@ -168,7 +168,7 @@ static bool is_over(sb_context *context, int32_t side, const struct sb__storage 
     if (!users)
         return true;
     if (side == SB_SIDE_GPU && !is_borrowed(storage) && order_free(context, storage) == SB_OK)
-        return true; /* it is freed on that stream */
+        return true; /* the free is queued on that stream */
     return sb__streams_over(context, users);
 }
 

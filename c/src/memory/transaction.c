@@ -1,4 +1,4 @@
-/* sb_write: a write of the caller's, begun and ended by calls of its own. */
+/* sb_write: a write of the caller in two calls, begin and end. */
 #include "memory/write.h"
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 struct sb_write {
     struct sb__write write;
-    struct sb__retired retired; /* what it has replaced, once it is done */
+    struct sb__retired retired; /* replaced storage, after SB_WRITE_DONE */
     sb_mem *mem;                /* [owned] */
     uint64_t fork_generation;
     bool has_ended, is_kept;
@@ -16,8 +16,8 @@ static bool is_ours(const sb_write *write) {
     return write->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 
-/* Of work on the device, the memory's own order leaves the library's copies and what a caller has
-   queued on the default stream. */
+/* The memory's order of device work does not cover the library's copies, nor the caller's work on
+   the default stream. */
 static sb_status begin(struct sb__write *write, sb_mem *mem, sb_side side, uint32_t flags,
                        sb_error *err) {
     const enum sb__write_mode mode =
@@ -58,8 +58,8 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
     return SB_OK;
 }
 
-/* What somebody may still be writing stays: new storage with its place in the accounts, or the
-   memory. */
+/* Never frees storage that another party may still be writing: the new storage, which stays in the
+   accounts, or the memory. */
 static void keep(sb_write *write) {
     if (write->write.replaces)
         sb__retiree_free(write->mem->context, write->write.place);

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-/* Host storage with users has a copy that may go on in it. */
+/* A copy may still be using host storage with users. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&
            (side == SB_SIDE_GPU || !storage->users);
 }
 
-/* What the fast paths of blobs ask of a word, as a bit each. */
+/* The conditions of the blobs' fast paths, one bit each. */
 static uint32_t at_host(uint32_t word) {
     const uint32_t pending = SB__CPU_PENDING | SB__GPU_PENDING;
     const uint32_t written = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
@@ -75,7 +75,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and to write overlap, and are not the same");
 }
 
-/* Work on `slot` may still go on: what it uses is neither written nor ended before it is over. */
+/* Work on `slot` may still be running: records it as a user of the storage. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;
@@ -101,7 +101,7 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* A copy to the host that is pending has copied what failed. */
+/* The head after failed device work; a pending copy to the host has copied failed results. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -113,7 +113,7 @@ static int32_t head_without_device(const sb_mem *mem) {
     }
 }
 
-/* What waiting for `count` of the events has come to. */
+/* Waits for `count` of the events. */
 static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
     sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
     if (st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED)
@@ -135,8 +135,7 @@ sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     return st;
 }
 
-/* So many may be noted before somebody waits: a loop that never does is not to use more and more
-   memory. */
+/* The most events without a wait: bounds the memory of a loop that never waits. */
 enum { MOST_EVENTS = 32 };
 
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
@@ -144,16 +143,16 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* The side that the bytes came from, unless a write through an exposed pointer has made newer ones
-   since, which are lost with the device. */
+/* The source's side, unless a write through an exposed pointer made newer bytes, which are lost
+   with the device. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)
-        return SB_HEAD_LOST; /* what it was to copy had failed */
+        return SB_HEAD_LOST; /* the source's work had failed */
     return wrote && st == SB_ERR_DEVICE_LOST ? SB_HEAD_AT_GPU : mem->fallback;
 }
 
-/* The event of a transfer that is over goes. */
+/* Drops the event of a transfer that has ended. */
 static void end_pending(sb_mem *mem) {
     sb__event_release(mem->context, mem->event);
     mem->event = NULL;
@@ -170,7 +169,7 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     bool copied = st == SB_OK;
     if (copied && side == SB_SIDE_CPU)
         st = await(mem, mem->made_by.count, err);
-    /* The copy came after the writers' work, so that is done, too. */
+    /* The copy was ordered after the writers' work, which has therefore ended, too. */
     if (side == SB_SIDE_CPU ? st == SB_OK : !copied)
         sb__forget_writers(mem);
     int32_t head = st == SB_OK ? sb__head(mem) : head_after_failure(mem, st);
@@ -188,7 +187,7 @@ uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
                : 0;
 }
 
-/* The writer is one of them. */
+/* The set includes the writer. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
     if (mem->own_work != SB__OWN_NONE && !sb__is_for_own(target))
@@ -219,12 +218,12 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return st;
 }
 
-/* Only work on the stream of the allocation may use device memory at once. */
+/* New device memory may be used at once only on the stream of its allocation. */
 static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces,
                             const struct sb__target *target) {
     if (target->kind == SB__FOR_STREAM)
         made->users |= sb__slot_bit(target->slot);
-    else if (!replaces) /* a replacement is waited for before it becomes the memory's */
+    else if (!replaces) /* a replacement becomes the memory's storage only after a wait */
         mem->own_work = SB__OWN_WRITES;
 }
 
@@ -252,8 +251,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
-/* Waits for work just queued into `side`, or leaves it pending. `fresh` is storage that it writes
-   and the memory does not have yet, or NULL. */
+/* Waits for work just queued into `side`, or marks it as pending. `fresh` is its target if that is
+   not the memory's storage yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st = sb__is_queued(target)
@@ -265,7 +264,7 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
         return st;
     }
     if (!sb__is_queued(target) || side == SB_SIDE_GPU)
-        mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
+        mem->own_work = SB__OWN_NONE; /* has ended, or the pending work is ordered after it */
     if (!sb__is_queued(target))
         return SB_OK;
     mem->pending = mem->event->handle ? side : -1;
@@ -278,7 +277,7 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     void *ptr = mem->side[side].ptr;
     if (!mem->bytes)
         return SB_OK;
-    if (side == SB_SIDE_CPU) { /* not on the caller's threads: the lock is held */
+    if (side == SB_SIDE_CPU) { /* without parallel_for: the lock is held */
         memset(ptr, 0, mem->bytes);
         return SB_OK;
     }
@@ -290,8 +289,8 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-/* What a copy of bytes of the device comes after; who waits for the copy waits for that, too. The
-   library's own stream is the one that is waited for where nothing is queued. */
+/* Records the work that a copy of device bytes is ordered after: a wait for the copy must report
+   its failure, too. If nothing is queued, the wait is for the library's stream. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const uint64_t waited = sb__is_queued(target) ? 0 : sb__slot_bit(SB__OWN_SLOT);
     sb_status st = sb__note_writers(mem, sb__writers(mem) & ~waited, err);

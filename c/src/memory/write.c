@@ -16,8 +16,8 @@ static int32_t head_of(int32_t side) {
     return side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
 }
 
-/* Current bytes move out of read-only storage, within their side: those of the host without the
-   lock, since the caller's threads may copy them. */
+/* Copies current bytes from read-only storage within their side: on the host without the lock,
+   since parallel_for may copy them. */
 static sb_status copy_within(struct sb__write *write, sb_error *err) {
     sb_mem *mem = write->mem;
     const void *src = mem->side[write->side].ptr;
@@ -41,14 +41,14 @@ static void copy_host(const struct sb__write *write) {
     sb__count_copy(mem->context, SB__HOST_COPY, mem->bytes);
 }
 
-/* Brings into write->ptr what a mutable call promises: the current bytes. */
+/* Fills write->ptr with the current bytes, as a mutable call promises. */
 static sb_status fill(struct sb__write *write, enum sb__work work, bool had_storage,
                       const struct sb__target *target, sb_error *err) {
     sb_mem *mem = write->mem;
     switch (work) {
     case SB__ZERO:
         if (write->side == SB_SIDE_CPU && (!had_storage || write->replaces))
-            return SB_OK; /* it came zeroed */
+            return SB_OK; /* allocated as zeros */
         return sb__zero(mem, write->side, target, err);
     case SB__TRANSFER:
         return sb__transfer(mem, write->side,
@@ -58,7 +58,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* No work follows that would be waited for: the memory is made usable to all streams here. */
+/* Makes a new allocation usable to all streams; no later wait of the call does. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
@@ -73,7 +73,7 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
-/* Notes what bytes come of that are going to be written in place. */
+/* Records the work that bytes to be written in place depend on. */
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
@@ -82,8 +82,8 @@ static sb_status note_made_by(struct sb__write *write, const struct sb__target *
     return st == SB_OK ? sb__note_writers(mem, others, err) : st;
 }
 
-/* What the device side's storage is used for already; and room for the event of arithmetic that is
-   going to be queued for `asked`. */
+/* Orders the write after earlier users of the device side's storage, and reserves room for the
+   event of arithmetic that will be queued for `asked`. */
 static sb_status come_after(struct sb__write *write, bool in_place, const struct sb__target *target,
                             const struct sb__target *asked, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -110,7 +110,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     const struct sb__target own = sb__own_target(mem, SB__FOR_POINTER);
     const struct sb__target *asked = target;
     if (cell.work == SB__NOTHING && mem->side[write->side].kind == SB_STORAGE_BORROWED_READ_ONLY)
-        target = &own; /* copy_within works there, so that a failure is found before commit */
+        target = &own; /* copy_within uses that stream, so that a failure is found before commit */
     write->discards = mode != SB__WRITE_KEEP;
     if (write->side == SB_SIDE_GPU)
         st = come_after(write, cell.work == SB__NOTHING, target, asked, err);
@@ -129,7 +129,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
         st = sb__after_default(mem, &mem->side[write->side], target, err);
         write->is_ordered = mem->side[write->side].is_exposed;
     }
-    sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
+    sb__publish(mem, sb__head(mem)); /* a spare may have been added, a transfer may be pending */
     return st;
 }
 
@@ -169,7 +169,7 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
     return st == SB_OK ? begin(write, mem, side, mode, target, err) : st;
 }
 
-/* Who is going to write the device's side, or has done so. */
+/* Records the stream that writes the device's side. */
 static void note_writer(sb_mem *mem, const struct sb__target *target) {
     switch (target->kind) {
     case SB__FOR_POINTER:
@@ -184,7 +184,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
     case SB__FOR_STREAM:
         if (!mem->bytes)
             return;
-        mem->own_work = SB__OWN_NONE; /* the writer waits for it */
+        mem->own_work = SB__OWN_NONE; /* the writer is ordered after it */
         mem->writer = target->slot;
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     }
@@ -193,7 +193,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
 static void commit(struct sb__write *write, const struct sb__target *target,
                    struct sb__retired *retired) {
     sb_mem *mem = write->mem;
-    (void)sb__lock(mem, NULL); /* begin had it in this process: it is not a parent's thread's */
+    (void)sb__lock(mem, NULL); /* cannot fail: begin had the lock in this process */
     if (write->replaces) {
         sb__retire_storage(retired, write->place, mem, write->side, &mem->side[write->side]);
         mem->side[write->side] = write->fresh;
@@ -230,12 +230,12 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     sb__unlock(mem);
     if (st != SB_OK)
         st = sb__device_synchronize(mem->context, target->stream, err);
-    /* A capture has begun meanwhile: a later event of the writer's has to do. */
+    /* A capture has begun meanwhile: a later event of the writer suffices. */
     return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }
 
 void sb__write_cancel(struct sb__write *write) {
-    /* It stays, or others of the context get it. */
+    /* The storage stays, or the cache passes it on within the context. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)
@@ -244,7 +244,7 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
-/* Storage of its own is freed behind what writes it. */
+/* Separate storage is freed after the work that writes it. */
 static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))
@@ -255,7 +255,7 @@ static void leave_queued(struct sb__write *write) {
     sb__unlock(mem);
 }
 
-/* Current bytes are being overwritten, so that a failure would spoil them. */
+/* Whether current bytes are overwritten in place, so that a failure spoils them. */
 static bool is_in_place(const struct sb__write *write) {
     int32_t head = sb__head(write->mem);
     return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));
@@ -291,7 +291,7 @@ sb_status sb__write_wait(struct sb__write *write, sb_error *err) {
     }
     leave_queued(write);
     sb__write_cancel(write);
-    write->replaces = false; /* a caller that cancels, too, finds nothing */
+    write->replaces = false; /* a later cancel does nothing */
     return st;
 }
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The announced blob at a place, or NULL. */
+/* The announced blob at (layer, index), or NULL. */
 static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
     const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     return edit ? edit->announced : NULL;
@@ -20,12 +20,12 @@ static sb_status fail_announced(int64_t layer, int64_t index, sb_error *err) {
                     (long long)index, (long long)layer);
 }
 
-/* One blob of a model: where its message is. */
+/* The location of a blob's message. */
 struct located {
     struct sb__source source; /* the model's, or an edit's bytes */
     uint32_t begin, end;
     bool edited;
-    struct sb__path file, layer, blob; /* each inside the one before */
+    struct sb__path file, layer, blob; /* each nested in the previous one */
 };
 
 static const struct sb__field_name *layer_fields(const sb_model *model, int64_t layer) {
@@ -34,7 +34,7 @@ static const struct sb__field_name *layer_fields(const sb_model *model, int64_t 
     return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
 }
 
-/* Only bytes that were indexed can be wrong, so an edit needs no path. */
+/* The path of the blob's message for errors; edits need none, since their bytes are correct. */
 static const struct sb__path *locate_path(const sb_model *model, int64_t layer, int64_t index,
                                           struct located *at) {
     const struct sb__layout *layout = sb__format_layout(model->format);
@@ -92,7 +92,8 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     if (edit) {
         at->begin = 0;
         at->end = (uint32_t)edit->size;
-        (void)sb__source_of_bytes(&at->source, edit->bytes, edit->size, err); /* as they fit */
+        (void)sb__source_of_bytes(&at->source, edit->bytes, edit->size, err); /* cannot fail: the
+                                                                                 size fits */
         sb__reader_init(reader, &at->source);
         return SB_OK;
     }
@@ -101,7 +102,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     return locate_indexed(model, first + index, reader, at, err);
 }
 
-/* How the values of a payload are stored, and where if they are together. */
+/* The encoding of a payload's values, and their offset if they are contiguous. */
 static int64_t place(const struct sb__payload *payload, bool edited, sb_encoding *encoding) {
     const bool together = payload->parts == 1;
     *encoding = payload->count == 0 ? SB_ENCODING_NONE

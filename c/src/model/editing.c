@@ -8,7 +8,7 @@
 
 #define SMALL_BYTES ((size_t)4096)
 
-/* Small ones, of which a net has many, are as cheap as objects. */
+/* Small buffers, of which a net has many, are allocated as objects, which is cheaper. */
 static uint32_t flags_of(size_t size) {
     return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
 }
@@ -23,7 +23,7 @@ static sb_status reserve_edit(sb_model *model, sb_error *err) {
     return sb__edits_reserve(&model->edits, model->context, err);
 }
 
-/* There is room. */
+/* Replaces or adds an edit; room is reserved. */
 static void put_edit(sb_model *model, struct sb__edit edit) {
     struct sb__edit *place = sb__edits_find(&model->edits, edit.layer, edit.index);
     if (!place) {
@@ -60,7 +60,7 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
     }
-    sb__retired_end(&retired); /* a deleter may add another */
+    sb__retired_end(&retired); /* last: a deleter may add another edit */
     return st;
 }
 
@@ -103,7 +103,8 @@ static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blo
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
     if (st == SB_OK && sb_blob_is_shaped(like))
-        sb__ignore(sb_blob_reshape_like(*out, like, NULL, NULL)); /* of its dtype: the bytes fit */
+        sb__ignore(sb_blob_reshape_like(*out, like, NULL, NULL)); /* cannot fail: the same dtype and
+                                                                     count */
     return st;
 }
 
@@ -137,7 +138,7 @@ static sb_status check_text(size_t size, sb_error *err) {
                     size);
 }
 
-/* Returns what is behind the text and its NUL. */
+/* Copies a text and a NUL; returns the address after them. */
 static char *put_text(char *to, const char *bytes, size_t size) {
     if (size > 0)
         memcpy(to, bytes, size);
@@ -213,7 +214,7 @@ static void free_layers(sb_model *model) {
     sb__object_free(model->context, model->new_layers, bytes);
 }
 
-/* For one more than there are. */
+/* Makes room for one more layer. */
 static sb_status reserve_layer(sb_model *model, sb_error *err) {
     const int64_t room = 2 * model->room_new_layers + 4;
     struct sb__names names;

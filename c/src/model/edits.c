@@ -1,5 +1,5 @@
-/* A treap: a tree by place, and a heap by priority. The priority is a hash of
-   the place, so that the tree is as one whose edits came in random order. */
+/* A treap: a search tree by (layer, index), and a heap by priority. The priority is a hash of
+   (layer, index), so that the tree has the shape of random insertions. */
 #include "model/edits.h"
 
 #include "base/checked.h"
@@ -13,7 +13,7 @@ static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index)
     return edit->layer < layer || (edit->layer == layer && edit->index < index);
 }
 
-/* The end of splitmix64, which gives each place another number. */
+/* The finaliser of splitmix64, a bijection. */
 static uint64_t priority_of(const struct sb__edit *edit) {
     uint64_t z = (uint64_t)edit->layer * 0x9e3779b97f4a7c15u + (uint64_t)edit->index;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -43,7 +43,7 @@ void sb__edits_free(struct sb__edits *edits, sb_context *context) {
     sb__object_free(context, edits->items, edits->room * sizeof *edits->items);
 }
 
-/* --- looking ------------------------------------------------------------------------- */
+/* --- searching ------------------------------------------------------------------------- */
 
 struct sb__edit *sb__edits_last(const struct sb__edits *edits) {
     return at(edits, edits->last);
@@ -52,7 +52,7 @@ struct sb__edit *sb__edits_last(const struct sb__edits *edits) {
 struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, int64_t index) {
     struct sb__edit *found = NULL, *edit = sb__edits_last(edits);
     if (!edit || is_before(edit, layer, index))
-        return NULL; /* as of a net that is built in its order */
+        return NULL; /* the common case of a net that is built in order */
     edit = at(edits, edits->root);
     while (edit) {
         if (is_before(edit, layer, index)) {
@@ -72,7 +72,7 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer) {
     struct sb__edit *found = sb__edits_last(edits), *edit = at(edits, edits->root);
-    if (!found || found->layer <= layer) /* as above */
+    if (!found || found->layer <= layer) /* the same common case */
         return found && found->layer == layer ? found : NULL;
     found = NULL;
     while (edit) {
@@ -88,7 +88,7 @@ struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer)
 
 /* --- changing ------------------------------------------------------------------------ */
 
-/* Hangs what is before an edit, and what is behind it, below it. */
+/* Splits a tree into the edits before and after `edit`, its new subtrees. */
 static void split(struct sb__edits *edits, size_t tree, struct sb__edit *edit) {
     size_t *before = &edit->before, *behind = &edit->behind;
     while (tree) {
@@ -119,7 +119,7 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     *link = edits->count;
 }
 
-/* What leads to the last one; `*out`: to the last but one, or 0. */
+/* The link to the last edit; `*out`: the position of the last but one, or 0. */
 static size_t *last_link(struct sb__edits *edits, size_t *out) {
     size_t *link = &edits->root;
     *out = 0;
@@ -141,13 +141,13 @@ static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
     return link;
 }
 
-/* The item at the end of the array moves to where the edit was. */
+/* Moves the last item of the array into the hole. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits) {
     size_t last;
     size_t *link = last_link(edits, &last);
     struct sb__edit *hole = at(edits, *link);
     const struct sb__edit popped = *hole, *end = &edits->items[edits->count - 1];
-    *link = popped.before; /* nothing is behind it */
+    *link = popped.before; /* the last edit has no successor */
     if (hole != end) {
         *link_to(edits, end) = (size_t)(hole - edits->items) + 1;
         last = last == edits->count ? (size_t)(hole - edits->items) + 1 : last;

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two walks over the same bytes: the first checks and counts, the second fills what was allocated
-   in between. The second trusts no count, for a file may change between them. */
+/* Two walks over the same bytes: the first checks and counts, the second fills the allocated index.
+   The second trusts no count, since a file may change between the walks. */
 struct span {
     uint32_t begin, end;
 };
 
 struct texts {
-    struct span name, type; /* the last of each wins */
+    struct span name, type; /* the last occurrence counts */
     bool numbered;          /* the type is a V1 number */
     int32_t type_number;
 };
@@ -42,7 +42,7 @@ static sb_status note_text(const struct builder *b, const struct sb__path *path,
     return SB_OK;
 }
 
-/* Room for `size` bytes and a NUL. */
+/* Reserves `size` bytes and a NUL in the index. */
 static sb_status take_text(struct builder *b, size_t size, char **out, sb_error *err) {
     size_t used = b->text_bytes;
     b->text_bytes += size + 1;
@@ -239,7 +239,7 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 
-/* Layers, the table of their names, blobs, texts: in the order of their alignment. */
+/* One block for layers, the table of names, blobs, texts: in the order of their alignment. */
 static sb_status allocate(struct builder *b, sb_context *context, size_t held, sb_error *err) {
     struct sb__model_index *index = &b->index;
     size_t layer_bytes, name_bytes, blob_bytes, total;

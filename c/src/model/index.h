@@ -1,5 +1,5 @@
-/* What an opened file holds: where its layers and blobs begin, and its texts.
-   One allocation, of exactly what is needed. */
+/* The index of an opened file: offsets of its layers and blobs, and its texts. One allocation of
+   the exact size. */
 #ifndef SB_MODEL_INDEX_H
 #define SB_MODEL_INDEX_H
 
@@ -13,7 +13,7 @@ struct sb__layer {
     const char *name, *type; /* NUL-terminated; of a file in the index's block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* of the layer's tag */
-    uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has room for fewer than 2^30 */
+    uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has fewer than 2^30 blobs */
     uint32_t generation : 2;  /* SB_LAYER_* */
 };
 
@@ -27,21 +27,21 @@ struct sb__model_index {
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
-    bool recognised; /* some field belongs to the format */
+    bool recognised; /* a field of the format was found */
 };
 
-/* Asked once the source is counted, before anything is allocated: an error ends the building. */
+/* Called after the first walk, before the allocation: an error ends the build. */
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 
-/* Checks the whole source and indexes it. `held` bytes count against limits->max_memory too. */
+/* Checks and indexes the whole source. `held` bytes count against limits->max_memory, too. */
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
                                 sb__index_check *check, const void *user, sb_error *err);
 void sb__model_index_free(struct sb__model_index *index, sb_context *context);
 
-/* Blobs of a layer or of SB_NO_LAYER are [*first, *first + returned) of index->blobs; 0 for a
-   layer that is not there. */
+/* Blobs of a layer or of SB_NO_LAYER are [*first, *first + returned) of index->blobs; 0 for a layer
+   that does not exist. */
 int64_t sb__model_index_blobs(const struct sb__model_index *index, int32_t format, int64_t layer,
                               int64_t *first);
 

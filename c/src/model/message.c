@@ -1,10 +1,10 @@
-/* A layer's message, or the model's own, without blobs: what a reader of the net's topology needs,
-   of a file whose values are not looked at. */
+/* A layer's message, or the model's, without blobs: for readers of the net's topology. Values are
+   not read. */
 #include "base/error.h"
 #include "model/model.h"
 #include "model/save.h"
 
-/* Which message is copied, and what of it. */
+/* The message that is copied. */
 struct message {
     const sb_model *model;
     struct sb__reader *reader;
@@ -14,7 +14,7 @@ struct message {
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err);
 
-/* Whether the V0 layer of a V1 layer has blobs, which go, too; its size without them. */
+/* Measures the V0 layer of a V1 layer without its blobs; whether it has blobs. */
 static sb_status measure_inner(const struct message *m, const struct sb__layout *layout,
                                const struct sb__field *field, uint64_t *out, sb_error *err) {
     struct sb__sink count = sb__sink_count();
@@ -24,7 +24,7 @@ static sb_status measure_inner(const struct message *m, const struct sb__layout 
     return st;
 }
 
-/* Of a net's message the layers are left out. */
+/* Copies fields; omits blobs, and the layers of a net. */
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err) {
     const struct sb__path path = {NULL, "", -1, layout->fields};
@@ -41,7 +41,7 @@ static sb_status put_fields(const struct message *m, const struct sb__layout *la
         if (inner)
             st = measure_inner(m, inner, &field, &size, err);
         if (st == SB_OK && inner && size == field.end - field.begin)
-            continue; /* has no blobs */
+            continue; /* the message has no blobs */
         if (st == SB_OK)
             st = sb__sink_span(m->sink, source, begin, field.offset, err);
         if (st == SB_OK && inner) {
@@ -108,7 +108,7 @@ sb_status sb_model_layer_message(const sb_model *model, int64_t layer, void *buf
         st = put_whole(model, layer, &count, err);
     if (st != SB_OK)
         return st;
-    if (count.written > SB__MAX_MESSAGE_BYTES) /* by texts that were set */
+    if (count.written > SB__MAX_MESSAGE_BYTES) /* possible with texts that the program has set */
         return sb__fail(err, SB_ERR_OVER_LIMIT,
                         "%llu bytes are more than a protobuf message can have, 2147483647",
                         (unsigned long long)count.written);

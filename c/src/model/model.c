@@ -17,8 +17,8 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
                     format);
 }
 
-/* To protobuf any message is a message of any type, its fields merely unknown; to us a file with
-   nothing of a format is none of it. */
+/* Protobuf accepts any message as any type, with unknown fields; the library requires a field of
+   the format. */
 static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
                              sb_error *err) {
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
@@ -27,11 +27,11 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
                        sb__format_name(model->format));
 }
 
-/* The caller's format is taken where the fields are not certainly of another one. */
+/* Refuses the caller's format if the fields are recognised as another one. */
 static sb_status check_named(const sb_model *model, sb_error *err) {
     bool is_of_another;
     if (model->format == SB_FORMAT_BLOB)
-        return SB_OK; /* its index was built of what is no other's */
+        return SB_OK; /* checked while its index was built */
     sb_status st = sb__refusal_is_of_another(&model->source, model->format, &is_of_another, err);
     if (st != SB_OK || !is_of_another)
         return st;
@@ -39,9 +39,9 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
                        sb__format_name(model->format));
 }
 
-/* Other programs' messages are not Caffe's, whatever format the caller names. A net or a solver
-   state with blobs is, whatever the rest looks like; a vector's blobs are any messages. The index
-   of a blob file was built of what is no other program's. */
+/* Refuses messages of other programs, for any format of the caller. A net or a solver state with
+   blobs is Caffe's; the blobs of a vector may be any messages. A blob file was checked while its
+   index was built. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
@@ -53,10 +53,11 @@ static sb_status check_foreign(const sb_model *model, const struct sb__model_ind
 
 struct opening {
     const sb_model *model;
-    bool is_found; /* the caller has named no format */
+    bool is_found; /* the format was detected */
 };
 
-/* A refused file has cost no index. If it changed while it was read, that is what is wrong. */
+/* Checks before the index is allocated. If the file changed while it was read, that is the error.
+ */
 static sb_status check_counted(const struct sb__model_index *counted, const void *user,
                                sb_error *err) {
     const struct opening *opening = user;
@@ -97,7 +98,7 @@ static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_err
     return st;
 }
 
-/* On success the source is the model's. */
+/* On success the model owns the source. */
 static sb_status open_source(sb_context *context, int32_t format, const struct sb__source *source,
                              const sb_limits *limits, const sb_progress *progress, sb_model **out,
                              sb_error *err) {
@@ -247,7 +248,7 @@ sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress, sb
     return sb__progress_adopt(&model->progress, progress, err);
 }
 
-/* --- what is in it ------------------------------------------------------------------ */
+/* --- contents ------------------------------------------------------------------ */
 
 sb_format sb_model_format(const sb_model *model) {
     return model ? model->format : SB_FORMAT_AUTO;

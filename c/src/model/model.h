@@ -1,5 +1,4 @@
-/* sb_model from inside: an index of the bytes it was opened from, which stay as
-   they are, and the edits on top. */
+/* The struct of sb_model: an index of the opened bytes, which never change, and edits. */
 #ifndef SB_MODEL_MODEL_H
 #define SB_MODEL_MODEL_H
 
@@ -7,32 +6,32 @@
 #include "model/index.h"
 #include "model/texts.h"
 
-/* What sb_solver_info had in version 0.1. */
+/* The size of sb_solver_info in version 0.1. */
 #define SB__FIRST_SOLVER_INFO_SIZE (offsetof(sb_solver_info, current_step) + sizeof(int32_t))
 
 struct sb__own_text {
-    char *bytes; /* an object of size + 1; NULL: never set */
+    char *bytes; /* an allocation of size + 1; NULL: never set */
     size_t size;
 };
 
 struct sb_model {
     sb_context *context;
     int32_t format;
-    sb_limits limits; /* of reads */
+    sb_limits limits; /* for reads */
     struct sb__source source;
     sb_deleter deleter; /* of the source's bytes, may be NULL */
     void *deleter_user;
-    sb_progress progress; /* of calls on the model; no report: nobody asked */
+    sb_progress progress; /* of calls on the model; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;
-    struct sb__layer *new_layers; /* after those of the index; behind them in their block their */
+    struct sb__layer *new_layers; /* after those of the index, in one block with */
     struct sb__names new_names;   /* table */
     struct sb__texts new_texts;   /* each layer's name and type, each with a NUL */
     int64_t num_new_layers, room_new_layers;
     struct sb__own_text name;
     bool solver_set;
-    sb_solver_info solver; /* its text is learned_net's */
+    sb_solver_info solver; /* its text points to learned_net */
     struct sb__own_text learned_net;
 };
 

@@ -8,23 +8,23 @@
 
 #include <string.h>
 
-/* --- the key, another one in each process --------------------------------------------------- */
+/* --- the key, different in each process --------------------------------------------------- */
 
 static struct {
     sb__once once;
     uint64_t words[2];
 } key = {.once = SB__ONCE_INIT};
 
-/* Where the system has no random numbers, what others can hardly know. */
+/* Without random numbers of the system, uses addresses and times that others can hardly guess. */
 static void draw_key(void) {
     for (int i = 0; i < 2; i++)
         if (!sb__random_number(&key.words[i]))
             key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i ^ (uint64_t)sb__process() << 40;
 }
 
-/* --- the table: each name in the first free slot from home, that of its hash ---------------- */
+/* --- the table: linear probing from the slot of the hash, the home ---------------- */
 
-/* Four in five are taken at most, so a search ends, and soon. */
+/* At most four slots in five are used, which bounds the length of searches. */
 static bool slots_for(int64_t layers, int64_t *out) {
     *out = layers > 0 ? layers + layers / 4 + 1 : 0;
     return layers < UINT32_MAX / 2;
@@ -51,7 +51,7 @@ static struct sb__named *next_to(const struct sb__names *names, struct sb__named
     return slot + 1 < names->slots + names->room ? slot + 1 : names->slots;
 }
 
-/* The slot of that name, or the free one where it belongs, with its hash. */
+/* The slot of the name, or the free slot for it; also returns its hash. */
 static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
                                  const char *name, size_t size, uint32_t *hash) {
     *hash = (uint32_t)sb__hash(key.words, name, size);
@@ -74,7 +74,7 @@ void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint
         *slot = (struct sb__named){hash, layer + 1};
 }
 
-/* In the order of their slots, which is nearly that of the new ones. */
+/* Moves in the order of slots, which is nearly the order of the new slots. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     for (uint64_t i = 0; i < from->room; i++) {
         struct sb__named *slot;
@@ -86,13 +86,13 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* How many slots after `from` the slot comes, round the end. */
+/* The distance from `from` to the slot, with wraparound. */
 static uint64_t distance(const struct sb__names *names, const struct sb__named *from,
                          const struct sb__named *slot) {
     return slot >= from ? (uint64_t)(slot - from) : names->room - (uint64_t)(from - slot);
 }
 
-/* Those that went past it, which are further from home than from it, move up. */
+/* Frees a slot; moves entries that were displaced past it closer to their homes. */
 static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
     struct sb__named *later = next_to(names, slot);
     for (; later->place != 0; later = next_to(names, later)) {

@@ -1,5 +1,5 @@
-/* Layers by their names: a table of hashes under a random key, so that names which
-   collide cannot be chosen. It has room for more than all of them and never moves. */
+/* A hash table of layers by name, under a random key, so that nobody can choose names that collide.
+   It has room for all layers and never grows. */
 #ifndef SB_MODEL_NAMES_H
 #define SB_MODEL_NAMES_H
 
@@ -14,19 +14,19 @@ struct sb__named {
 };
 
 struct sb__names {
-    struct sb__named *slots; /* NULL: no layers at all */
-    uint64_t room;           /* of slots */
+    struct sb__named *slots; /* NULL without layers */
+    uint64_t room;           /* number of slots */
 };
 
-/* Bytes of the slots for so many layers; false: they do not fit. */
+/* The size of the slots for `layers` layers in bytes; false if it does not fit. */
 bool sb__names_bytes(int64_t layers, size_t *out);
-/* Begins with slots for so many layers, which are zeros; none where there are no layers. */
+/* Initialises the table with zeroed slots for `layers` layers; none without layers. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
-/* Layers come in their order: of one name the first stays. */
+/* Adds layers in ascending order: of equal names the first one stays. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
-/* As many as `from` has, into slots of any other room, without a look at the layers. */
+/* Moves all entries of `from` to a table of another size without reading the layers. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from);
-/* Takes the layer that was added last out again. */
+/* Removes the last added layer. */
 void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* The first layer of that name, or -1. */
 int64_t sb__names_find(const struct sb__names *names, const struct sb__layer *layers,

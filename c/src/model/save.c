@@ -5,19 +5,18 @@
 #include "proto/encode.h"
 #include "wire/file_write.h"
 
-/* The bytes that the model was opened from are written as they are, but for
-   what was edited. A message that changes inside is written twice: to a count,
-   which gives its new length, then for real. */
+/* Saving writes the opened bytes verbatim, except edits. A message with edits inside is written
+   twice: first to a counter, for its new length. */
 struct save {
     const sb_model *model;
     struct sb__reader *reader;
     struct sb__sink *sink;
-    sb_blob_lender lender; /* of announced blobs; not needed to count */
+    sb_blob_lender lender; /* for announced blobs; unused while counting */
     void *user;
-    struct sb__retired *retired; /* by what was lent */
+    struct sb__retired *retired; /* memories that lent blobs have replaced */
 };
 
-/* How far the blobs and layers of the model have been met. */
+/* The position in the blobs and layers of the model. */
 struct position {
     int64_t layer, next_blob; /* the next blob of the layer */
     int64_t next_layer;
@@ -25,7 +24,7 @@ struct position {
     bool changed;  /* an edit was written */
 };
 
-/* --- what is new ------------------------------------------------------------------ */
+/* --- edits ------------------------------------------------------------------ */
 
 static sb_status check_lent(const struct sb__edit *edit, const sb_blob *blob, sb_error *err) {
     if (!blob)
@@ -77,7 +76,7 @@ static sb_status put_blob(const struct save *save, uint32_t field, const struct 
     return put_edit(save, edit, err);
 }
 
-/* The layer's edits from a blob on. */
+/* Writes the layer's edits from index `index` on. */
 static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t index,
                            sb_error *err) {
     const struct sb__edit *edit;
@@ -90,7 +89,7 @@ static sb_status put_blobs(const struct save *save, uint32_t field, int64_t laye
     return st;
 }
 
-/* Once all blobs of the file's are written, the added ones follow in the same message. */
+/* After all blobs of the file, writes the added ones into the same message. */
 static sb_status append_blobs(const struct save *save, const struct sb__layout *layout,
                               struct position *position, sb_error *err) {
     int64_t first, blobs = sb__model_index_blobs(&save->model->index, save->model->format,
@@ -109,7 +108,8 @@ static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error 
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
     sb__pack_layer(&count, name, type);
-    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* takes them all */
+    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* cannot fail: a counter
+                                                                           accepts all bytes */
     sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field, count.written);
     sb__pack_layer(save->sink, name, type);
     return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
@@ -122,12 +122,12 @@ void sb__save_head(const sb_model *model, struct sb__sink *sink) {
         sb__pack_solver(sink, &model->solver);
 }
 
-/* --- what was there ----------------------------------------------------------------- */
+/* --- the opened bytes ----------------------------------------------------------------- */
 
 struct action {
-    bool replaces;                  /* the field is not written as it is */
-    const struct sb__edit *edit;    /* a blob in its place, */
-    const struct sb__layout *child; /* or a message */
+    bool replaces;                  /* the field is not copied verbatim */
+    const struct sb__edit *edit;    /* a blob that replaces it, */
+    const struct sb__layout *child; /* or a message that is rewritten */
     int64_t layer;                  /* the layer of that message */
 };
 
@@ -167,7 +167,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              uint32_t begin, uint32_t end, struct position *position,
                              sb_error *err);
 
-/* A layer of two messages may have its edits in one of them: the other stays as it is. */
+/* A V1 layer with a V0 layer has two messages; only messages with edits are rewritten. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
@@ -232,7 +232,7 @@ static sb_status put_blob_file(const struct save *save, sb_error *err) {
     return put_edit(save, edit, err);
 }
 
-/* A save into whatever sink. */
+/* The state of one save. */
 struct saving {
     sb_blob_lender lender;
     void *user;
@@ -241,7 +241,7 @@ struct saving {
     struct sb__retired retired;
 };
 
-/* `saving` is NULL to count. */
+/* Writes the model; counts only if `saving` is NULL. */
 static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
     struct sb__reader reader;
@@ -299,7 +299,7 @@ static sb_status begin_saving(struct saving *saving, const sb_model *model,
     return st;
 }
 
-/* Writes the model, which has saving->size bytes unless its source changes under us. */
+/* Writes the model and checks that it has saving->size bytes: else its source has changed. */
 static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
     sink->progress = saving->progress;
@@ -350,7 +350,8 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
     return st;
 }
 
-/* Not inlined: the outlet and what begins a file do not lie on the stack together. */
+/* Not inlined: keeps the outlet and the buffers of sb__replacement_begin from the stack at the same
+   time. */
 __attribute__((noinline)) static sb_status put_to(const sb_model *model, const sb_sink *to,
                                                   struct saving *saving, sb_error *err) {
     struct sb__outlet outlet;

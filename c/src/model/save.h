@@ -1,13 +1,13 @@
-/* What a save writes anew, for those who write a part of it. */
+/* The part of a save that writes changed texts and numbers. */
 #ifndef SB_MODEL_SAVE_H
 #define SB_MODEL_SAVE_H
 
 #include "model/model.h"
 #include "proto/pack.h"
 
-/* The net's name and a solver's figures, where they were set. */
+/* Writes the net's name and the solver's fields that were set. */
 void sb__save_head(const sb_model *model, struct sb__sink *sink);
-/* A text or number of the file that sb__save_head writes anew. */
+/* Whether sb__save_head replaces this field of the file. */
 bool sb__save_is_in_head(const sb_model *model, const struct sb__layout *layout,
                          const struct sb__field *field);
 

@@ -1,4 +1,4 @@
-/* Files as each system has them. What can fail returns 0 or the system's own number of the error:
+/* File operations of each system. Functions that can fail return 0 or the system's error number:
    errno, on Windows that of GetLastError. Paths are bytes, on Windows UTF-8. */
 #ifndef SB_PORT_FILES_H
 #define SB_PORT_FILES_H
@@ -12,14 +12,14 @@ typedef intptr_t sb__file;
 
 struct sb__file_info {
     uint64_t size;
-    uint64_t version; /* of the size and the time of the last write */
-    uint64_t changed; /* the time when the bytes, the permissions or a name changed; 0: not known */
-    uint64_t names;   /* 0 once the file is removed or replaced */
-    int misfit;       /* 0 for a regular file, else which error it is to be none */
+    uint64_t version; /* a hash of size and mtime */
+    uint64_t changed; /* ctime; 0: unknown */
+    uint64_t names;   /* number of hard links: 0 once the file is removed or replaced */
+    int misfit;       /* 0 for a regular file, else an error number */
 };
 
-/* For reading. It does not wait for a pipe, only for another process that holds a lease on the
-   file. Others may write, rename and remove it. */
+/* Opens for reading. Does not block on a pipe, only on another process' lease. Others may write,
+   rename and remove the file. */
 int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
 /* `*got` may be less than `bytes`, and is 0 at the end of the file. */
@@ -38,25 +38,26 @@ void sb__file_close(sb__file file);
 #define SB__TARGET_MAX 1024
 #endif
 
-/* A file written beside its place under another name, to be put there when it is whole. */
+/* A temporary file beside its target, to be renamed when it is complete. */
 struct sb__replacement {
-    sb__file file;             /* -1 once it is closed */
-    sb__file folder;           /* the target's; -1 on a system that names it by its path */
-    char shown[96];            /* how the path begins, in messages; where links lead, if any do */
-    char path[SB__TARGET_MAX]; /* the target's, links resolved; without `folder`'s where that is */
-    const char *name;          /* in `path`, after the folder */
-    char temporary[64];        /* "": there is none */
+    sb__file file;             /* -1 after closing */
+    sb__file folder;           /* the target's folder; -1 on systems without openat */
+    char shown[96];            /* the beginning of the resolved path, for messages */
+    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder` if
+                                  there is one */
+    const char *name;          /* points into `path`, after the folder */
+    char temporary[64];        /* "": no temporary file */
 };
 
-/* `*what` is what went wrong, in words that follow the path. The target must be a regular file,
-   whose permissions are kept, or not exist; a link is followed, to nothing too. */
+/* `*what` describes a failure, in words that follow the path. The target must be a regular file,
+   whose permissions are kept, or not exist; links are followed, also dangling ones. */
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
-/* All bytes, or an error. */
+/* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);
-/* Brings the bytes to the disk and puts the file in its place; ends the replacement in any case.
-   An error with `*in_place` is one about what a power failure may do. */
+/* Syncs the file and renames it to the target; ends the replacement in any case. On an error with
+   `*in_place` set, the file is in place, but a power failure may undo that. */
 int sb__replacement_commit(struct sb__replacement *replacement, bool *in_place);
-/* The target stays as it was. */
+/* Ends the replacement; the target is unchanged. */
 void sb__replacement_cancel(struct sb__replacement *replacement);
 
 #endif

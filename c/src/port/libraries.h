@@ -1,4 +1,4 @@
-/* Shared libraries that are opened while the program runs. */
+/* Shared libraries that are opened at run time. */
 #ifndef SB_PORT_LIBRARIES_H
 #define SB_PORT_LIBRARIES_H
 
@@ -13,11 +13,11 @@
 #define SB__LIBRARY_PATH                   "LD_LIBRARY_PATH"
 #endif
 
-/* NULL: it cannot be opened, and `story` has the reason. */
+/* Opens a library; NULL with the reason in `story` if that fails. */
 void *sb__library_open(const char *name, char *story, size_t capacity);
-/* The same for a library that the process has already; NULL: it has none of that name. */
+/* Opens a library that the process has loaded; NULL if it has not. */
 void *sb__library_loaded(const char *name);
-/* NULL: there is no such function. */
+/* NULL if the library has no such function. */
 void *sb__library_symbol(void *library, const char *name);
 void sb__library_close(void *library);
 

@@ -1,4 +1,4 @@
-/* What Linux does in its own way. */
+/* Linux: condition variables, access lists, texts, pages. */
 #include "port/pages.h"
 
 #ifdef __linux__
@@ -23,7 +23,7 @@
 void sb__condition_init(sb__condition *condition) {
     pthread_condattr_t attributes;
     (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* that of sb__now */
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* the clock of sb__now */
     (void)pthread_cond_init(condition, &attributes);
     (void)pthread_condattr_destroy(&attributes);
 }
@@ -71,16 +71,18 @@ bool sb__links_to_open_files(int folder) {
 /* --- access lists ------------------------------------------------------------------------- */
 
 #define LIST "system.posix_acl_access"
-/* Four bytes of a version, then entries: tag, permissions, two bytes each, and who. */
+/* Four bytes of a version, then entries: tag and permissions, two bytes each, and an id. */
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
-/* The file has no list, or the file system knows none; some in user space return EINVAL then. */
+/* The file has no list, or the file system does not support them; some in user space return EINVAL.
+ */
 static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
-/* Without the list everybody but the owner gets what every entry allows. */
+/* The mode in place of a list: all users except the owner get the permissions that every entry
+   allows. */
 static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
     mode_t least = 07;
     for (ssize_t at = 4; at + 8 <= size; at += 8)
@@ -107,18 +109,19 @@ bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mo
             return true;
         *mode = without_list(*mode, list, size);
     } else if (errno == ERANGE) {
-        *mode &= 0700; /* more entries than anybody gives: the owner alone */
+        *mode &= 0700; /* an implausible list: only the owner gets permissions */
     } else if (!means_none(errno)) {
         return false;
     } else if (!same_group) {
         *mode = sb__mode_without_group(*mode);
     }
-    return remove_list(file); /* the mode would open what the folder gave */
+    return remove_list(file); /* removes the folder's default list, whose mask the mode would widen
+                               */
 }
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/* glibc's strerror_r returns the text; that of POSIX, musl's, a status. */
+/* glibc's strerror_r returns the text; POSIX's (musl) returns a status. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
 #ifdef __GLIBC__
     return strerror_r(error, buffer, capacity);
@@ -133,7 +136,7 @@ void sb__advise_large_pages(void *pages, size_t bytes) {
     (void)madvise(pages, bytes, MADV_HUGEPAGE);
 }
 
-#define FILE_BYTES ((size_t)4 << 20) /* of a file that is mapped over and over */
+#define FILE_BYTES ((size_t)4 << 20) /* a file that is mapped repeatedly */
 
 static bool open_filled_file(intptr_t *kept, int byte) {
     if (*kept >= 0)

@@ -1,4 +1,4 @@
-/* What macOS does in its own way. */
+/* macOS: condition variables, file syncing, large pages. */
 #include "port/pages.h" /* IWYU pragma: keep */
 
 #ifdef __APPLE__
@@ -18,7 +18,7 @@ void sb__condition_init(sb__condition *condition) {
     (void)pthread_cond_init(condition, NULL);
 }
 
-/* There are no conditions by the clock of sb__now. */
+/* macOS has no condition variables by the clock of sb__now. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
     const uint64_t now = sb__now(), left = time > now ? time - now : 0;
     const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
@@ -38,7 +38,7 @@ struct timespec sb__changed(const struct stat *info) {
     return info->st_ctimespec;
 }
 
-/* fsync leaves the bytes in the disk's cache. Not every file system has the other. */
+/* fsync leaves the bytes in the disk's cache; not every file system supports F_FULLFSYNC. */
 int sb__sync(int descriptor) {
     return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
 }
@@ -47,20 +47,20 @@ int sb__folder_open(const char *path) {
     const int flags = O_DIRECTORY | O_CLOEXEC;
     int folder;
     SB__RETRY(folder, open(path, O_RDONLY | flags));
-#ifdef O_SEARCH /* older systems lack it */
+#ifdef O_SEARCH /* missing on older systems */
     if (folder < 0 && errno == EACCES)
         SB__RETRY(folder, open(path, O_SEARCH | flags));
 #endif
     return folder;
 }
 
-/* There are no such links. */
+/* macOS has no such links. */
 bool sb__links_to_open_files(int folder) {
     (void)folder;
     return false;
 }
 
-/* Lists are not kept. */
+/* Access lists are not kept. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode) {
     (void)file;
     (void)old;
@@ -73,7 +73,7 @@ const char *sb__system_text(int error, char *buffer, size_t capacity) {
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
 }
 
-/* The system makes large pages without being asked. */
+/* The system uses large pages without advice. */
 void sb__advise_large_pages(void *pages, size_t bytes) {
     (void)pages;
     (void)bytes;

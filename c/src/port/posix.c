@@ -51,7 +51,7 @@ size_t sb__page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Maps enough to hold an aligned block and gives the margins back. */
+/* Maps enough for an aligned block and unmaps the margins. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     char *base = mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -88,10 +88,10 @@ void sb__aligned_free(void *block) {
 
 /* --- files ------------------------------------------------------------------------------ */
 
-#define LEASE_MILLISECONDS 60000 /* the kernel takes a lease away after 45 s */
+#define LEASE_MILLISECONDS 60000 /* the kernel breaks a lease after 45 s */
 
-/* With O_NONBLOCK a regular file gives EAGAIN while another process, asked by this attempt, has not
-   given its lease back yet. */
+/* With O_NONBLOCK opening a regular file gives EAGAIN until another process has released its lease.
+ */
 static bool wait_for_lease(const char *path, uint32_t *waited) {
     const uint32_t pause = *waited < 16 ? *waited + 1 : 16;
     struct stat info;
@@ -108,7 +108,7 @@ static bool wait_for_lease(const char *path, uint32_t *waited) {
 int sb__file_open(const char *path, sb__file *out) {
     uint32_t waited = 0;
     int descriptor;
-    do /* O_NONBLOCK: opening a pipe must not wait */
+    do /* O_NONBLOCK: opening a pipe must not block */
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (descriptor < 0 && (errno == EINTR || wait_for_lease(path, &waited)));
     *out = descriptor;
@@ -126,7 +126,7 @@ int sb__file_examine(sb__file file, struct sb__file_info *out) {
     if (error != 0)
         return errno;
     out->size = (uint64_t)info.st_size;
-    /* For one time, each size has a number of its own. */
+    /* For equal times, different sizes give different numbers. */
     out->version = nanoseconds(sb__modified(&info)) * 0x9E3779B97F4A7C15 + out->size;
     out->changed = nanoseconds(sb__changed(&info));
     out->names = (uint64_t)info.st_nlink;

@@ -1,4 +1,4 @@
-/* A file replaced on Linux and macOS: by rename, in a directory that stays open. */
+/* Replacing a file on Linux and macOS: by rename, in a folder that stays open. */
 #include "port/files.h"
 
 #ifndef _WIN32
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define NAME_ATTEMPTS 100
-#define MAX_LINKS     40 /* as many as Linux follows */
+#define MAX_LINKS     40 /* as Linux */
 
 _Static_assert(PATH_MAX <= SB__PATH_MAX, "the text of a link has to fit");
 
@@ -22,14 +22,14 @@ static void show(struct sb__replacement *to, const char *path) {
     (void)snprintf(to->shown, sizeof to->shown, "%.*s", (int)sizeof to->shown - 1, path);
 }
 
-/* --- where the path leads ----------------------------------------------------------------- */
+/* --- resolving the path ----------------------------------------------------------------- */
 
 static char *name_in(char *path) {
     char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* With the slash behind it, only a folder opens. The kernel resolves what comes before. */
+/* With a trailing slash only a folder opens. The kernel resolves the rest of the path. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -38,8 +38,8 @@ static int open_folder(char *path) {
     return folder;
 }
 
-/* Replaces the name of a link by its text: 1; 0: the path is not a link, or nothing is there; -1:
-   errno has the reason. */
+/* Replaces the name of a link in the path by the link's text: 1; 0: not a link, or nothing exists;
+   -1: errno has the reason. */
 static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     char text[PATH_MAX], *name = name_in(path);
     ssize_t n;
@@ -61,7 +61,7 @@ static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     return 1;
 }
 
-/* Opens the folder of the target. A link to the file stays a link, one to nothing too. */
+/* Opens the folder of the target. A link stays a link, also a dangling one. */
 static int resolve(struct sb__replacement *to, char path[SB__PATH_MAX], const char **what) {
     for (int links = 0;; links++) {
         *what = "is in a directory that cannot be opened";
@@ -80,12 +80,12 @@ static int resolve(struct sb__replacement *to, char path[SB__PATH_MAX], const ch
     }
 }
 
-/* Whether the target can be replaced, and what is there. */
+/* Checks whether the target can be replaced, and whether it exists. */
 static bool examine(const struct sb__replacement *to, struct stat *out, bool *exists) {
     int error;
     *exists = false;
     errno = EISDIR;
-    if (!*to->name) /* the path ends with a slash, and the folder before it is there */
+    if (!*to->name) /* the path ends with a slash, and the folder exists */
         return false;
     SB__RETRY(error, fstatat((int)to->folder, to->name, out, AT_SYMLINK_NOFOLLOW));
     if (error != 0)
@@ -95,7 +95,7 @@ static bool examine(const struct sb__replacement *to, struct stat *out, bool *ex
     return S_ISREG(out->st_mode);
 }
 
-/* --- the file beside it ------------------------------------------------------------------- */
+/* --- the temporary file ------------------------------------------------------------------- */
 
 static bool draw(uint64_t *name) {
     bool drawn;
@@ -105,7 +105,8 @@ static bool draw(uint64_t *name) {
     return drawn;
 }
 
-/* No name of another process is in the way, not even of one with our number in a container. */
+/* The random name does not collide with those of other processes, even in containers with equal
+   process ids. */
 static int open_temporary(struct sb__replacement *to, mode_t mode) {
     uint64_t name;
     for (int i = 0; i < NAME_ATTEMPTS && draw(&name); i++) {
@@ -115,14 +116,14 @@ static int open_temporary(struct sb__replacement *to, mode_t mode) {
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (made >= 0)
             return made;
-        to->temporary[0] = '\0'; /* what has that name is not ours */
+        to->temporary[0] = '\0'; /* another process has a file of that name */
         if (errno != EEXIST && errno != EINTR)
             return -1;
     }
     return -1;
 }
 
-/* A file system may have one mode for all files, and refuse to change it. */
+/* Tolerates file systems with one fixed mode for all files. */
 static bool set_mode(int file, mode_t mode) {
     struct stat info;
     int error;
@@ -139,9 +140,9 @@ static bool give(int file, uid_t owner, gid_t group) {
     return error == 0;
 }
 
-/* Owner and group are kept where the process may. The owner comes last, who alone may change the
-   permissions; until they are set the file is open to nobody else. It never runs as another user:
-   the bits for that are not kept. */
+/* Keeps owner and group if the process may set them. The owner is set last, since only the owner
+   may change permissions; until then no other user has access. The set-user-ID and set-group-ID
+   bits are not kept. */
 static bool keep_permissions(int file, const struct stat *old, const char *path) {
     struct stat made;
     mode_t mode = old->st_mode & 0777;
@@ -153,7 +154,8 @@ static bool keep_permissions(int file, const struct stat *old, const char *path)
     if (!sb__keep_access_list(file, path, same_group, &mode) || !set_mode(file, mode))
         return false;
     if (made.st_uid != old->st_uid)
-        (void)give(file, old->st_uid, (gid_t)-1); /* else it is ours, and as open as it was */
+        (void)give(file, old->st_uid, (gid_t)-1); /* on failure the process' user owns the file,
+                                                     with the same mode */
     return true;
 }
 
@@ -193,7 +195,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     return error;
 }
 
-/* --- after that --------------------------------------------------------------------------- */
+/* --- committing --------------------------------------------------------------------------- */
 
 int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t size) {
     const unsigned char *from = bytes;
@@ -209,7 +211,7 @@ int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t 
     return 0;
 }
 
-/* What close reports of a signal is not about the bytes, and the descriptor is gone. */
+/* Ignores EINTR of close: the bytes are written, and the descriptor is closed. */
 static int close_written(struct sb__replacement *to) {
     const int file = (int)to->file;
     to->file = -1;
@@ -222,12 +224,12 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)close((int)to->file);
     if (to->temporary[0])
         SB__RETRY(error, unlinkat((int)to->folder, to->temporary, 0));
-    (void)error; /* nothing is left to be done about it */
+    (void)error; /* no remedy exists */
     (void)close((int)to->folder);
 }
 
-/* An error of a rename that was made all the same, as over a network: its answer was lost, and
-   the second attempt found nothing to rename. */
+/* Whether a rename that reported an error has happened: over a network the reply may be lost, and
+   the retry then finds no file. */
 static bool is_in_place(const struct sb__replacement *to, const struct stat *written) {
     struct stat there;
     int error;
@@ -253,7 +255,7 @@ static int put_in_place(struct sb__replacement *to) {
     return error && is_in_place(to, &written) ? 0 : error;
 }
 
-/* Not every file system can bring a folder to the disk, and not every folder may be read. */
+/* Tolerates file systems that cannot sync a folder, and folders that may not be read. */
 static int sync_folder(int folder) {
     int result;
     SB__RETRY(result, fsync(folder));

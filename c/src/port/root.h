@@ -1,5 +1,5 @@
-/* The square root as IEEE has it. MinGW's function rounds twice, which is seen where the compiler
-   does not write the instruction: without optimisation. */
+/* IEEE's square root. MinGW's function rounds twice, which shows without optimisation, when the
+   compiler calls it. */
 #ifndef SB_PORT_ROOT_H
 #define SB_PORT_ROOT_H
 

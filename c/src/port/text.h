@@ -14,7 +14,7 @@
 #define SB__PRINTF(format_at, args_at)
 #endif
 
-/* Stands between the folders of a path as people write it: messages show it as it is. */
+/* The separator of folders in paths; messages show it unescaped. */
 #ifdef _WIN32
 #define SB__PATH_SEPARATOR '\\'
 #else

@@ -1,5 +1,5 @@
-/* Threads as each system has them: locks, what runs once, who runs, and forks.
-   A system without fork is a process that never forked. */
+/* Threads of each system: locks, one-time calls, conditions, thread ids, and forks. On a system
+   without fork the process never forks. */
 #ifndef SB_PORT_THREADS_H
 #define SB_PORT_THREADS_H
 
@@ -130,7 +130,7 @@ static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
     return pthread_equal(a, b) != 0;
 }
 
-/* Runs `in_child` in the child of every fork from now on. */
+/* Registers `in_child` to run in the child of every later fork. */
 static inline void sb__on_fork(void (*in_child)(void)) {
     (void)pthread_atfork(NULL, NULL, in_child);
 }
@@ -138,13 +138,12 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 #endif
 
 void sb__condition_init(sb__condition *condition);
-/* Gives `mutex` back until somebody broadcasts, or until a time of sb__now; it may come back before
-   either. */
+/* Waits, with `mutex` released, for a broadcast or until `time` (sb__now); may return earlier. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time);
-/* Nanoseconds of a clock that nobody sets. */
+/* Nanoseconds of a monotonic clock. */
 uint64_t sb__now(void);
 
-/* The process's number. */
+/* The process id. */
 int64_t sb__process(void);
 void sb__sleep_milliseconds(uint32_t milliseconds);
 

@@ -1,5 +1,5 @@
-/* Windows: threads, pages, libraries, and the texts of errors. Without a run-time library of
-   threads; the functions are those of Windows Vista and later. */
+/* Windows: threads, pages, libraries, and error texts. Uses functions of Windows Vista and later,
+   and no thread library. */
 #include "port/threads.h" /* IWYU pragma: keep */
 
 #ifdef _WIN32
@@ -109,7 +109,7 @@ void sb__sleep_milliseconds(uint32_t milliseconds) {
 
 /* --- pages ------------------------------------------------------------------------------ */
 
-#define PLACE_ATTEMPTS 100 /* another thread may take a place that was free */
+#define PLACE_ATTEMPTS 100 /* another thread may map a range that was free */
 
 size_t sb__page_size(void) {
     SYSTEM_INFO info;
@@ -117,8 +117,8 @@ size_t sb__page_size(void) {
     return info.dwPageSize;
 }
 
-/* A part of what was reserved cannot be released: so a place is looked for, then taken. Large
-   pages need a privilege that few have. */
+/* Windows cannot release a part of a reservation: so the function finds an aligned free range,
+   releases it and maps it. Large pages would need a privilege. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     for (int i = 0; i < PLACE_ATTEMPTS; i++) {
         char *place = VirtualAlloc(NULL, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);
@@ -191,7 +191,7 @@ void sb__library_close(void *library) {
 
 /* --- texts ------------------------------------------------------------------------------ */
 
-/* Where POSIX has an error of the same meaning, its words, as on every other system. */
+/* Texts of POSIX for errors with the same meaning, as on other systems. */
 static const struct {
     DWORD error;
     const char *text;
@@ -221,7 +221,7 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "It is mapped by a program"},
 };
 
-/* In English where that is installed. Without the full stop and the end of the line. */
+/* In English if installed, without the full stop and the line end. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

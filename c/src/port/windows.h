@@ -1,4 +1,4 @@
-/* What the files for Windows share. */
+/* Functions that the files for Windows share. */
 #ifndef SB_PORT_WINDOWS_H
 #define SB_PORT_WINDOWS_H
 
@@ -7,8 +7,8 @@
 #endif
 #include <windows.h>
 
-/* What a file is that is no regular one. */
-#define SB__IS_DIRECTORY 336 /* ERROR_DIRECTORY_NOT_SUPPORTED, which older headers lack */
+/* Error numbers for files that are not regular. */
+#define SB__IS_DIRECTORY 336 /* ERROR_DIRECTORY_NOT_SUPPORTED, missing in older headers */
 #define SB__NOT_REGULAR  ERROR_BAD_FILE_TYPE
 
 #endif

@@ -1,10 +1,10 @@
-/* Windows: files that are read, and replaced by a rename of their handle. Whatever the library
-   opens, others may write, rename and remove meanwhile, as on every other system. */
+/* Windows: reading files, and replacing them by a rename of a handle. Others may write, rename and
+   remove files that the library has open, as on other systems. */
 #include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef _WIN32
 
-#define _CRT_RAND_S /* for rand_s, which comes from the system's random numbers */
+#define _CRT_RAND_S /* for rand_s, the system's random numbers */
 
 #include "port/random.h"
 #include "port/windows.h"
@@ -15,7 +15,7 @@
 
 #define NAME_ATTEMPTS 100
 #define SHARE_ALL     (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
-#define MOST_BYTES    ((size_t)1 << 30) /* that one call reads or writes */
+#define MOST_BYTES    ((size_t)1 << 30) /* per read or write call */
 
 static HANDLE handle_of(sb__file file) {
     return (HANDLE)file;
@@ -25,13 +25,14 @@ static int last_error(void) {
     return (int)GetLastError();
 }
 
-/* --- others ----------------------------------------------------------------------------- */
+/* --- other programs -----------------------------------------------------------------------------
+ */
 
 #define ATTEMPTS 48
 
-/* Other writers of a file, and programs that look for viruses, have it open for a moment: whether
-   one more attempt is worth while, after up to 7 milliseconds, 168 in all. Many short waits of
-   different lengths, since a writer that comes again and again leaves gaps of a moment, too. */
+/* Other writers and virus scanners open a file for short times: waits up to 7 milliseconds, 168 in
+   all; false when the attempts are used up. The waits have different lengths, to find the gaps
+   between repeated writes. */
 static bool wait_for_others(DWORD *attempts) {
     if (++*attempts == ATTEMPTS)
         return false;
@@ -41,7 +42,7 @@ static bool wait_for_others(DWORD *attempts) {
 
 /* --- paths ------------------------------------------------------------------------------ */
 
-/* UTF-8 as UTF-16; the longest path of Windows is far longer than any that works everywhere. */
+/* Converts UTF-8 to UTF-16. */
 static int widen(const char *path, wchar_t wide[SB__PATH_MAX]) {
     if (!*path)
         return ERROR_FILE_NOT_FOUND;
@@ -59,8 +60,8 @@ static int narrow(const wchar_t *wide, char path[SB__PATH_MAX]) {
     return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
 }
 
-/* Whole, and in the form that may be longer than 259 characters where it is that long. What has
-   that form already is taken literally: dots and spaces at its end stay. */
+/* The absolute path, in the \\?\ form if it is longer than 259 characters. A path that has that
+   form is used literally. */
 static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
     static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
     wchar_t wide[SB__PATH_MAX];
@@ -88,7 +89,7 @@ static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-/* A directory, too, so that it is distinguished from what is not there. */
+/* Also opens a folder, to distinguish it from a missing file. */
 static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
     DWORD attempts = 0;
     int error;
@@ -147,7 +148,7 @@ int sb__file_map(sb__file file, size_t bytes, const void **out) {
         return last_error();
     *out = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes);
     int error = *out ? 0 : last_error();
-    (void)CloseHandle(mapping); /* the view keeps it */
+    (void)CloseHandle(mapping); /* the view keeps the mapping */
     return error;
 }
 
@@ -162,7 +163,7 @@ void sb__file_close(sb__file file) {
 
 /* --- replacing: before ------------------------------------------------------------------ */
 
-/* A read-only file is not replaced: on this system nobody expects that. */
+/* A read-only file is not replaced, as usual on Windows. */
 static int check_old(HANDLE old, const char **what) {
     FILE_BASIC_INFO basic;
     struct sb__file_info info;
@@ -183,7 +184,7 @@ static bool is_link(const wchar_t *path) {
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_REPARSE_POINT);
 }
 
-/* What is there, with its links resolved; INVALID_HANDLE_VALUE: nothing is. */
+/* Opens the existing file, with links resolved; INVALID_HANDLE_VALUE if there is none. */
 static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
     wchar_t wide[SB__PATH_MAX];
     int error = whole_path(path, wide);
@@ -203,7 +204,7 @@ static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, c
     return error;
 }
 
-/* As wide characters the folder of the target and `name`. */
+/* The path of `name` in the target's folder, in wide characters. */
 static int beside(const struct sb__replacement *to, const char *name, wchar_t wide[SB__PATH_MAX]) {
     char path[SB__PATH_MAX];
     int folder = (int)(to->name - to->path);
@@ -219,7 +220,7 @@ bool sb__random_number(uint64_t *out) {
     return true;
 }
 
-/* To be renamed and removed by its handle; nobody else opens it before it is in its place. */
+/* Opened for rename and removal by its handle, exclusively until the rename. */
 static int open_temporary(struct sb__replacement *to) {
     wchar_t wide[SB__PATH_MAX];
     for (int i = 0; i < NAME_ATTEMPTS; i++) {
@@ -242,7 +243,7 @@ static int open_temporary(struct sb__replacement *to) {
     return ERROR_FILE_EXISTS;
 }
 
-/* Hidden files stay hidden, where the file system knows such. */
+/* Keeps the hidden attribute, if the file system has it. */
 static void keep_attributes(HANDLE old, HANDLE made) {
     const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
     FILE_BASIC_INFO info;
@@ -250,11 +251,12 @@ static void keep_attributes(HANDLE old, HANDLE made) {
         !(info.FileAttributes & kept))
         return;
     info = (FILE_BASIC_INFO){.FileAttributes = (info.FileAttributes & kept) |
-                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 stay */
+                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 mean unchanged
+                                                                         */
     (void)SetFileInformationByHandle(made, FileBasicInfo, &info, sizeof info);
 }
 
-/* Who may do what with the file; a file system without such lists has none to keep. */
+/* Copies the access list, if the file system has them. */
 static int keep_permissions(HANDLE old, HANDLE made) {
     _Alignas(SECURITY_DESCRIPTOR) char list[4096];
     DWORD needed;
@@ -313,8 +315,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)DeleteFileW(wide);
 }
 
-/* Flags of a rename by a handle since Windows 10, which not every compiler's headers have: a
-   program that has the old file open keeps it, as on every other system. */
+/* Flags of a rename by handle since Windows 10, missing in some headers: programs that have the old
+   file open keep it, as on other systems. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 
 /* A FILE_RENAME_INFO with its flags, and room for the name. */
@@ -328,7 +330,7 @@ struct rename {
 _Static_assert(offsetof(struct rename, name) == offsetof(FILE_RENAME_INFO, FileName),
                "the system's struct begins as ours does");
 
-/* What a rename gives while somebody has the old file open. */
+/* Errors of a rename while a program has the old file open. */
 static bool is_in_use(int error) {
     return error == ERROR_SHARING_VIOLATION || error == ERROR_ACCESS_DENIED;
 }
@@ -349,7 +351,7 @@ static int rename_to(HANDLE file, const wchar_t *target) {
     return error;
 }
 
-/* Whether a program has the file open, this one or another. */
+/* Whether any program has the file open. */
 static bool is_open(const wchar_t *path) {
     HANDLE handle = CreateFileW(path, DELETE, 0, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     if (handle == INVALID_HANDLE_VALUE)
@@ -368,8 +370,8 @@ static int move(const wchar_t *from, const wchar_t *to) {
     return error;
 }
 
-/* Older systems, and file systems that are not NTFS, rename by name, and refuse where somebody has
-   the old file open. */
+/* Renames by name: for older systems and file systems other than NTFS, which refuse while a program
+   has the old file open. */
 static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
     wchar_t temporary[SB__PATH_MAX];
     int error = beside(to, to->temporary, temporary);

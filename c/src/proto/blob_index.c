@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-/* What a message claims, gathered before it is judged: a field that comes later
-   may make one that came before irrelevant. */
+/* The fields of a message, collected before their check: a later field may override an earlier one.
+ */
 struct dims {
-    int64_t count; /* may exceed SB_MAX_AXES; the rest is not kept */
+    int64_t count; /* may exceed SB_MAX_AXES, of which `values` keeps the first */
     int64_t values[SB_MAX_AXES];
     uint32_t offsets[SB_MAX_AXES];
 };
 
-/* Values of any type as one field of bytes. It is not repeated, so the last one counts. */
+/* Values of any type in one bytes field. The field is not repeated, so the last occurrence counts.
+ */
 struct raw {
-    uint32_t offset, begin, size; /* of the tag, of the bytes; size 0: there are none */
-    int32_t dtype;                /* 0: no type that is known */
+    uint32_t offset, begin, size; /* of the tag, of the bytes; size 0: no bytes */
+    int32_t dtype;                /* 0: unknown */
 };
 
 struct claims {
@@ -42,7 +43,7 @@ sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err) {
     return sb__fail(err, SB_ERR_UNSUPPORTED, "a BlobProto is not read as %s", sb_dtype_name(dtype));
 }
 
-/* --- gathering --------------------------------------------------------------- */
+/* --- collecting --------------------------------------------------------------- */
 
 static void add_dim(struct dims *dims, uint64_t value, uint32_t offset) {
     if (dims->count < SB_MAX_AXES) {
@@ -110,7 +111,7 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
     return SB_OK;
 }
 
-/* Numbers that the enumeration does not have are skipped, as protobuf skips them. */
+/* Skips unknown numbers of the enumeration, as protobuf does. */
 static void gather_raw(const struct sb__field *field, struct claims *claims) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};
@@ -149,7 +150,7 @@ static sb_status gather_field(struct sb__reader *reader, const struct sb__path *
     return SB_OK;
 }
 
-/* --- judging ------------------------------------------------------------------ */
+/* --- checking ------------------------------------------------------------------ */
 
 static sb_status check_axes(const struct sb__path *path, uint32_t field, int64_t axes,
                             const sb_limits *limits, uint32_t offset, sb_error *err) {
@@ -221,7 +222,7 @@ static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, u
     return SB_OK;
 }
 
-/* The payload that counts, of data (side 0) or diff (1). */
+/* Determines the payload of data (side 0) or diff (1). */
 static sb_status judge_payload(const struct sb__path *path, const struct claims *claims,
                                uint32_t side, struct sb__payload *out, sb_error *err) {
     const bool is_wide = claims->payloads[side + 2].count > 0;

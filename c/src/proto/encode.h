@@ -1,4 +1,4 @@
-/* A blob as a BlobProto message. */
+/* Encoding a blob as a BlobProto message. */
 #ifndef SB_PROTO_ENCODE_H
 #define SB_PROTO_ENCODE_H
 
@@ -7,19 +7,19 @@
 
 #include <syncblob/proto.h>
 
-/* An encoding that is ready to be packed, which cannot fail. It points into the blob. */
+/* A measured encoding, which points into the blob; packing it cannot fail. */
 struct sb__encoding {
     const sb_blob *blob;
     bool with_diff;
     size_t size;
-    const void *data, *diff; /* NULL: none is written */
+    const void *data, *diff; /* NULL: not written */
 };
 
-/* Checks and measures; touches no byte. INVALID_ARGUMENT, UNSUPPORTED, OVER_LIMIT. */
+/* Checks and measures without access to values. INVALID_ARGUMENT, UNSUPPORTED, OVER_LIMIT. */
 sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint32_t flags,
                              sb_error *err);
-/* Makes the bytes current on the host: the codes of sb_blob_cpu. What they replace goes to
-   `retired`, which is ended after all that needs the blob. */
+/* Makes the bytes current on the host; statuses of sb_blob_cpu. Adds replaced storage to `retired`;
+   end it after the last use of the blob. */
 sb_status sb__encode_fetch(struct sb__encoding *encoding, struct sb__retired *retired,
                            sb_error *err);
 void sb__encode_pack(const struct sb__encoding *encoding, struct sb__sink *sink);

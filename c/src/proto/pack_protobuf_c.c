@@ -2,8 +2,8 @@
 
 #include "syncblob.pb-c.h"
 
-/* Whole messages without a nested one, but for a shape, which is packed into memory on the stack:
-   protobuf-c buffers a nested message on the heap and drops it silently when there is none. */
+/* Packs messages without nested ones; the shape is packed on the stack: protobuf-c buffers nested
+   messages on the heap and omits them silently if it is out of memory. */
 struct to_sink {
     ProtobufCBuffer base; /* first: protobuf-c writes through it */
     struct sb__sink *sink;

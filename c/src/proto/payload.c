@@ -16,13 +16,13 @@ struct copy {
     const struct sb__path *path;
     const struct sb__payload *payload;
     int32_t dtype;
-    size_t wire_size, size; /* of a value in the bytes and of one in memory */
-    sb__convert *convert;   /* NULL: they are the same */
-    whole_fn *whole;        /* of integers: convert gives doubles */
+    size_t wire_size, size; /* of a stored value and of a value in memory */
+    sb__convert *convert;   /* NULL: no conversion */
+    whole_fn *whole;        /* for integer targets: convert gives doubles */
     unsigned char *begin, *dst;
-    int64_t first;      /* of the values that are wanted */
-    int64_t skip, left; /* values before those that are wanted, and of these */
-    int64_t present;    /* values that the message has from here on */
+    int64_t first;      /* the first requested value */
+    int64_t skip, left; /* remaining values before the range, and of the range */
+    int64_t present;    /* remaining values of the message */
     sb_error *err;
 };
 
@@ -59,7 +59,7 @@ DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
 DEFINE_CONVERT(double_to_double, double, double, )
 
-/* By the types that messages store, of which F32 is a double for integers alone. */
+/* By stored type; F32 is converted to double only for integer targets. */
 static const struct {
     sb__convert *to_float, *to_double;
 } conversions[] = {
@@ -70,7 +70,7 @@ static const struct {
     [SB_DTYPE_U32] = {unsigned_to_float, unsigned_to_double},
 };
 
-/* NULL: values of that type stay as they are. Integers are made of doubles. */
+/* NULL: values are copied. Integer targets are converted through double. */
 static sb__convert *conversion(int32_t stored, int32_t dtype) {
     if (sb__is_integer(dtype))
         return conversions[stored].to_double;
@@ -79,8 +79,8 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? conversions[stored].to_double : conversions[stored].to_float;
 }
 
-/* How many values come before the first that the type does not hold: one with a fraction, one
-   beyond its range, NaN. `above` is a power of 2, which a double holds; it rounds INT64_MAX. */
+/* The number of values before the first that the type cannot hold: with a fraction, beyond its
+   range, or NaN. `above` is a power of 2, exact in double, unlike INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \
@@ -112,7 +112,7 @@ static whole_fn *whole_of(int32_t dtype) {
 
 /* --- copies ----------------------------------------------------------------------------- */
 
-/* To integers, by way of double, which holds every value of every type. */
+/* Converts to integers through double, which holds every stored value. */
 static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t offset,
                        size_t count) {
     double wide[CHUNK_BYTES / sizeof(double)];
@@ -129,7 +129,7 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
                          wide[fit], sb_dtype_name(copy->dtype));
 }
 
-/* In one pass where the bytes are at hand, and in their order: false where they are not. */
+/* Converts in one pass if the bytes are in memory and in host order, else returns false. */
 static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
     const unsigned char *bytes = NULL;
     if (!BIG_ENDIAN_HOST && !copy->whole)
@@ -183,7 +183,7 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
            (field->type == single && payload->field < SB__BLOB_RAW_DATA);
 }
 
-/* Bytes that change under us may hold more values now: the bound is looked at each time. */
+/* Checks the bound for each field: a source that changes may now have more values. */
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     if (!is_part(copy->payload, field))
         return SB_OK;
@@ -195,7 +195,7 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     copy->skip -= skipped;
     count = copy->left < count - skipped ? copy->left : count - skipped;
     copy->left -= count;
-    if (count == 0) /* a source is never asked for no bytes */
+    if (count == 0) /* never reads 0 bytes from a source */
         return SB_OK;
     return copy_values(copy, field->begin + (uint32_t)skipped * (uint32_t)copy->wire_size,
                        (size_t)count);
@@ -221,7 +221,7 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                         .err = err};
     struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;
-    while (copy.left > 0 && /* what comes before the first and after the last was checked before */
+    while (copy.left > 0 && /* fields outside the range were checked before */
            (st = sb__wire_next(reader, path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);

@@ -18,7 +18,7 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 
 #define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
 
-/* Dimensions that do not fit are left out, the count is not. */
+/* Truncates the dimensions, never the count. */
 static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
     size_t used = 0, room = capacity - COUNT_BYTES;
     for (int32_t i = 0; i < shape->num_axes; i++) {
@@ -55,7 +55,7 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 
 /* --- types ----------------------------------------------------------------------- */
 
-/* No value is rounded to a half: a blob of halves takes halves alone. */
+/* A blob of halves accepts only halves: values are not rounded to halves. */
 static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
                               sb_error *err) {
     if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)
@@ -83,7 +83,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
             path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
             "%lld elements exceed the memory limit of %zu bytes; the message begins",
             (long long)index->shape.count, how->limits->max_memory);
-    if (how->limits->max_memory == SIZE_MAX || /* none was given */
+    if (how->limits->max_memory == SIZE_MAX || /* no limit */
         within(index, how, sb__load_size(blob, SB_DATA, bytes),
                sb__load_size(blob, SB_DIFF, bytes)))
         return SB_OK;
@@ -101,7 +101,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                          (long long)index->shape.count, how->limits->max_memory);
 }
 
-/* The values are read on one walk over the message. */
+/* Prepares the walk over the message that reads the values. */
 static void begin_values(struct sb__reader *reader, const struct sb__blob_index *index) {
     if (!reader->progress)
         return;
@@ -129,8 +129,8 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
     return st == SB_OK ? end_values(reader, err) : st;
 }
 
-/* Whether the copy may end half-way: a source may change or fail, an integer type may not hold a
-   value. */
+/* Whether the copy may fail before its end: a source may change or fail, an integer type may not
+   hold a value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
            sb__is_integer(sb_blob_dtype(blob));

@@ -1,4 +1,4 @@
-/* What the device offers beside its slots. The caller has its lock. */
+/* The extension table of the device. The caller holds the device's lock. */
 #include "sim/device.h"
 
 #include <stdlib.h>

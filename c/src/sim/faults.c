@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* What stands in sb_error.device_code, as a driver's own numbers would. */
+/* Values of sb_error.device_code, in place of a driver's error numbers. */
 enum { CODE_FAILURE = 1, CODE_LOST = 2, CODE_OUT_OF_MEMORY = 3, CODE_UNKNOWN_STREAM = 4 };
 
 sb_status sb__sim_fail_device(sb_error *err, const char *reason) {
@@ -36,7 +36,7 @@ void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
     va_end(args);
 }
 
-/* Every armed fault counts the call; of those that are due with it the first decides. */
+/* Counts the call in every armed fault; the first fault that is due decides. */
 static bool is_due(struct sb__sim *sim, int32_t op, int32_t *mode) {
     bool due = false;
     for (int i = 0; i < SB__SIM_MAX_FAULTS; i++) {

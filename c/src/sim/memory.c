@@ -1,5 +1,5 @@
-/* Device memory: addresses come from ranges that nobody can access, bytes live
-   in ordinary memory elsewhere, and a table leads from one to the other. */
+/* Device memory: addresses are allocated from reserved ranges, bytes are in ordinary memory
+   elsewhere, and a table maps one to the other. */
 #include "base/checked.h"
 #include "port/pages.h"
 #include "sim/device.h"
@@ -9,9 +9,9 @@
 
 #define RUBBISH      0xCB
 #define GRANULE      ((size_t)256)      /* alignment of addresses, and the gap between blocks */
-#define SEGMENT_SIZE ((size_t)1 << 32)  /* unless one block needs more */
-#define ALIGNMENT    ((size_t)64)       /* of small blocks, behind their addresses */
-#define LARGE        ((size_t)16 << 20) /* bytes of a block that is mapped */
+#define SEGMENT_SIZE ((size_t)1 << 32)  /* more for larger blocks */
+#define ALIGNMENT    ((size_t)64)       /* of the backing of small blocks */
+#define LARGE        ((size_t)16 << 20) /* bytes from which on the backing is mapped */
 
 void sb__sim_scribble(void *host, size_t bytes) {
     memset(host, RUBBISH, bytes);
@@ -51,7 +51,7 @@ static size_t blocks_until(const struct sb__sim *sim, const void *ptr) {
     return low;
 }
 
-/* What a block takes up: whole granules, and a gap. Its bytes exist, so that this fits. */
+/* The addresses of a block: whole granules, and a gap. No overflow: its bytes are allocated. */
 static size_t span_of(size_t bytes) {
     return (bytes - 1) / GRANULE * GRANULE + 2 * GRANULE;
 }
@@ -60,7 +60,7 @@ static size_t end_of(const struct sb__sim_segment *segment, const struct sb__sim
     return (size_t)(block->address - segment->base) + span_of(block->bytes);
 }
 
-/* An unused stretch of `need` bytes at `from` or later in the segment. */
+/* A free range of `need` bytes at `from` or later in the segment. */
 static char *find_gap(const struct sb__sim *sim, const struct sb__sim_segment *segment, size_t from,
                       size_t need) {
     size_t i = blocks_until(sim, segment->base + from);

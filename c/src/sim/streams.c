@@ -1,16 +1,13 @@
-/* Queues. Work runs in the order of its stream, as late as the schedule wants;
-   streams are ordered with each other by events, and the two blocking streams
-   (the legacy default one and the library's own) by every operation on either.
-
-   Failures of queued work. A failed operation fails every event recorded after
-   it on its stream up to and including the next one that its own thread
-   records, and every synchronisation of the stream, until a wait has returned
-   the failure; only a wait for that next event, or the thread's own for the
-   stream, ends that, so that no other wait can take the news away from the one
-   that has to know. The others are told once, by a wait for the stream or for an event: whoever of
-   them asks again finds the work over, and their own events do not tell it any more, since the
-   thread that has to know may be gone. An event tells its failure every time. Waiting for a failed
-   event does not make the work behind it on another stream fail: that work ran. */
+/* Queues. Work runs in the order of its stream, at times that the schedule decides; events order
+   streams with each other, and every operation orders the two blocking streams (the legacy default
+   stream and the library's stream). Failures of queued work: a failed operation fails every event
+   recorded after it on its stream, up to and including the next event of its thread, and every
+   synchronisation of the stream, until a wait of its thread has returned the failure: a wait for
+   that event, or for the stream. Other threads' waits cannot consume the report. They get the
+   failure once, by a wait for the stream or for an event; later waits of theirs succeed, and their
+   later events do not report it, since the thread that queued the work may have ended. A failed
+   event reports its failure on every wait. Waiting for a failed event does not fail the work behind
+   the wait on another stream: that work runs. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -21,7 +18,7 @@
 
 /* --- the set of streams ------------------------------------------------------------ */
 
-/* Handles count up from a number that is no address, over all devices of the process. */
+/* Handles are consecutive numbers that are not addresses, unique in the process. */
 static sb_stream new_handle(void) {
     static _Atomic uintptr_t next = (uintptr_t)0x51b0 << 48;
     return (sb_stream)atomic_fetch_add(&next, 16);
@@ -89,7 +86,7 @@ static void free_block(struct sb__sim *sim, struct sb__sim_block *block) {
         sb__sim_block_free(block);
         return;
     }
-    block->orphan = true; /* its other operation is still queued */
+    block->orphan = true; /* its `reach` operation is still queued */
     sb__sim_lose(sim, "memory at %p was given back on another stream before it was allocated",
                  (void *)block->address);
 }
@@ -100,7 +97,7 @@ static void reach_block(struct sb__sim_block *block) {
         sb__sim_block_free(block);
 }
 
-/* What is done and given back even on a lost device; true if `op` was of that kind. */
+/* Runs operations that also run on a lost device: events and frees. True if `op` was one. */
 static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
                             struct sb__sim_op *op) {
     switch (op->work.op) {
@@ -125,7 +122,7 @@ static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
 static bool run_work(struct sb__sim *sim, struct sb__sim_op *op) {
     const struct sb__sim_work *work = &op->work;
     if (sim->lost)
-        return true; /* every call says so from now on */
+        return true; /* every later call returns DEVICE_LOST */
     if (work->op == SB__SIM_LAUNCH) {
         work->kernel(work->user);
         return true;
@@ -147,7 +144,7 @@ static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
         stream->tail = NULL;
     stream->done = op->ticket;
     if (run_bookkeeping(sim, stream, op) || run_work(sim, op)) {
-        if (!embedded) /* else it may be gone */
+        if (!embedded) /* an embedded one may have been freed with its block */
             free(op);
         return;
     }
@@ -155,7 +152,7 @@ static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
     stream->failures = op;
 }
 
-/* The stream whose work has to run before the head of `stream` can; NULL if none. */
+/* The stream whose work must run before the head of `stream`; NULL if none. */
 static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_stream *stream) {
     const struct sb__sim_op *op = stream->head;
     if (op->after && op->after->done < op->after_ticket)
@@ -165,8 +162,8 @@ static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_
     return NULL;
 }
 
-/* Scribbles what had to wait for the work before it. A lost device runs nothing, and the host has
-   its memory back. */
+/* Fills targets with garbage whose earlier work has ended. A lost device runs nothing and no longer
+   writes host memory. */
 static void scribble_heads(struct sb__sim *sim) {
     if (sim->lost)
         return;
@@ -178,7 +175,7 @@ static void scribble_heads(struct sb__sim *sim) {
     }
 }
 
-/* Whatever blocks an operation was queued before it, so that the chain of blockers ends. */
+/* Terminates: the work that blocks an operation was queued before it. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
     while (stream->done < ticket) {
         struct sb__sim_stream *first = stream;
@@ -202,7 +199,7 @@ static struct sb__sim_stream *draw_stream(struct sb__sim *sim) {
     return stream;
 }
 
-/* Runs something here and there. */
+/* Runs random operations. */
 static void drift(struct sb__sim *sim) {
     while (sb__draw(&sim->random) % 4 != 0) {
         struct sb__sim_stream *stream = draw_stream(sim);
@@ -217,7 +214,7 @@ static bool touches(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return a && (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
-/* Some queued work may still have a right to the target's old bytes. */
+/* Whether queued work may still use the target's old bytes. */
 static bool target_is_in_use(const struct sb__sim *sim, const struct sb__sim_work *work) {
     for (const struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
         for (const struct sb__sim_op *op = s->head; op; op = op->next)
@@ -272,7 +269,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
             failure->is_told = true;
             found = true;
         }
-        /* An event that was recorded before the thread's own proves nothing to that one. */
+        /* An event that was recorded before the thread's event does not settle the failure. */
         if (covered && (failure->captured || (own && !by_event))) {
             *link = failure->next;
             free(failure);
@@ -311,7 +308,7 @@ void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream) {
 void sb__sim_streams_close(struct sb__sim *sim) {
     sb__sim_drain(sim);
     while (sim->own.next)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it takes that one out of the list */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the call removes the stream from the list */
         sb__sim_stream_remove(sim, sim->own.next);
     forget_failures(&sim->own);
     forget_failures(&sim->legacy);

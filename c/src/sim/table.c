@@ -1,5 +1,5 @@
-/* The backend table: every slot counts itself, may be made to fail, and queues
-   or answers. */
+/* The backend table: every slot counts the call, applies planted failures, and queues work or
+   returns. */
 #include "sim/table.h"
 
 #include "base/checked.h"
@@ -16,7 +16,7 @@
 
 static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     (void)user;
-    (void)ordinal; /* there are as many devices as anybody asks for */
+    (void)ordinal; /* any number is a device */
     struct sb__sim *sim = calloc(1, sizeof *sim);
     if (!sim || !sb__recursive_mutex_init(&sim->lock)) {
         free(sim);
@@ -148,7 +148,7 @@ static sb_status sim_alloc(void *device, size_t bytes, sb_stream stream, void **
     return st;
 }
 
-/* A free that makes no sense cannot be returned as an error: it costs the device. */
+/* An invalid free cannot return an error: it loses the device. */
 static void sim_free(void *device, void *ptr, size_t bytes, sb_stream handle) {
     struct sb__sim *sim = device;
     sb__recursive_mutex_lock(&sim->lock);
@@ -273,7 +273,7 @@ static sb_status sim_event_wait(void *device, void *event, sb_error *err) {
     return st;
 }
 
-/* Not counted, and never made to fail: it is no operation of the device. */
+/* Not counted, and cannot be made to fail. */
 static sb_status sim_event_query(void *device, void *event, int32_t *out_done, sb_error *err) {
     struct sb__sim *sim = device;
     const struct sb__sim_event *asked = event;

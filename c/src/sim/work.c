@@ -1,4 +1,4 @@
-/* The operations themselves, done when their turn comes. */
+/* Execution of operations. */
 #include "host/arithmetic.h"
 #include "sim/device.h"
 
@@ -8,7 +8,7 @@
 struct traits {
     const char *name;
     bool writes_device, reads_device;
-    bool replaces_target; /* writes every byte of it */
+    bool replaces_target; /* writes every byte of the target */
 };
 
 static const struct traits *traits_of(int32_t op) {

@@ -45,7 +45,7 @@ void sb__descriptor_close(void *user) {
     sb__file_close((sb__file)user);
 }
 
-/* A file that the kernel makes as it is read, such as those of procfs, has a size of 0. */
+/* Files that the kernel generates, as in procfs, have a size of 0. */
 static sb_status check_empty(sb__file file, const char *shown, sb_error *err) {
     unsigned char byte;
     size_t got;

@@ -5,7 +5,7 @@
 
 #define STEP_BYTES 65536 /* between two reports */
 
-/* What sb_progress ended with in version 0.1. */
+/* The size of sb_progress in version 0.1. */
 #define FIRST_SIZE (offsetof(sb_progress, report) + sizeof(((sb_progress *)0)->report))
 
 sb_status sb__progress_adopt(sb_progress *out, const sb_progress *theirs, sb_error *err) {

@@ -1,33 +1,34 @@
-/* How far a call has come, reported to the caller. */
+/* Progress of a call. */
 #ifndef SB_WIRE_PROGRESS_H
 #define SB_WIRE_PROGRESS_H
 
 #include <syncblob/io.h>
 
-/* Of one call, on its stack. Where one is asked for NULL means that nobody asked. */
+/* The progress of one call, on its stack. Functions accept NULL: no progress callback. */
 struct sb__progress {
     sb_progress to;
     uint64_t done, total;
-    uint64_t unreported;  /* bytes that went by since the last report */
-    uint32_t begin;       /* where walks over the source begin */
-    uint32_t walk, walks; /* this one and how many make the whole; 0 walks: they count nothing */
+    uint64_t unreported;  /* bytes since the last report */
+    uint32_t begin;       /* the offset at which walks over the source begin */
+    uint32_t walk, walks; /* number of this walk, and of all walks; 0 walks: walks are not counted
+                           */
 };
 
-/* A caller's struct, NULL for none, as one of ours. INVALID_ARGUMENT (no report), UNSUPPORTED,
+/* Copies the caller's struct, which may be NULL. INVALID_ARGUMENT (no report), UNSUPPORTED,
    ABI_MISMATCH. */
 sb_status sb__progress_adopt(sb_progress *out, const sb_progress *theirs, sb_error *err);
-/* NULL if nobody asked (`to` NULL or without report), else `progress`. */
+/* Returns `progress`, or NULL without a callback (`to` NULL or without report). */
 struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_progress *to,
                                         uint64_t total);
 void sb__progress_next_walk(struct sb__progress *progress);
 
-/* `bytes` more went by. CANCELLED. */
+/* Adds `bytes` and reports if due. CANCELLED. */
 sb_status sb__progress_done(struct sb__progress *progress, uint64_t done, size_t bytes,
                             sb_error *err);
-/* The same on a walk, which has come to offset `at`. */
+/* The same during a walk at offset `at`. */
 sb_status sb__progress_walked(struct sb__progress *progress, uint32_t at, size_t bytes,
                               sb_error *err);
-/* All is done that can fail. CANCELLED. */
+/* The last report, after all steps that can fail. CANCELLED. */
 sb_status sb__progress_end(struct sb__progress *progress, sb_error *err);
 
 #endif

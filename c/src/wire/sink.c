@@ -9,7 +9,7 @@
 #define MAX_PREFIX_BYTES 20
 #define WATCHED_BYTES    ((size_t)1 << 20)
 
-/* What sb_sink ended with in version 0.1. */
+/* The size of sb_sink in version 0.1. */
 #define FIRST_SIZE (offsetof(sb_sink, write) + sizeof(((sb_sink *)0)->write))
 
 sb_status sb__sink_adopt(sb_sink *out, const sb_sink *theirs, sb_error *err) {
@@ -96,7 +96,8 @@ void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size) {
         }
 }
 
-/* Where at most *size bytes can be read to; then how many. NULL: memory that is full. */
+/* Room for up to *size bytes, which is reduced to the size of the room. NULL: the buffer is full.
+ */
 static unsigned char *room(struct sb__sink *sink, size_t *size) {
     struct sb__outlet *outlet = sink->outlet;
     size_t left = sink->written < sink->capacity ? sink->capacity - (size_t)sink->written : 0;

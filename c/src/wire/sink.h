@@ -1,11 +1,10 @@
-/* Where encoded bytes go: memory, a callback, which is ours for a file, or nowhere, which counts
-   them. */
+/* The target of encoded bytes: memory, a callback (the library's for a file), or a counter. */
 #ifndef SB_WIRE_SINK_H
 #define SB_WIRE_SINK_H
 
 #include "wire/wire.h"
 
-/* A callback, with small pieces gathered. */
+/* A callback with a buffer for small pieces. */
 struct sb__outlet {
     sb_sink to;
     size_t used;
@@ -15,32 +14,32 @@ struct sb__outlet {
 struct sb__sink {
     uint64_t written;
     unsigned char *memory;
-    size_t capacity; /* what does not fit is counted, but not stored */
+    size_t capacity; /* bytes beyond it are counted, but not stored */
     struct sb__outlet *outlet;
-    struct sb__progress *progress; /* NULL: nobody asked */
-    sb_status status;              /* of the first failure, after which nothing is written */
-    sb_error *err;                 /* where that was reported, may be NULL */
+    struct sb__progress *progress; /* NULL: no callback */
+    sb_status status;              /* the first failure, after which nothing is written */
+    sb_error *err;                 /* receives that failure, may be NULL */
 };
 
-/* A caller's struct as one of ours. INVALID_ARGUMENT (no write), UNSUPPORTED, ABI_MISMATCH. */
+/* Copies the caller's struct. INVALID_ARGUMENT (no write), UNSUPPORTED, ABI_MISMATCH. */
 sb_status sb__sink_adopt(sb_sink *out, const sb_sink *theirs, sb_error *err);
 
 struct sb__sink sb__sink_count(void);
 struct sb__sink sb__sink_memory(void *memory, size_t capacity);
 struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 
-/* Whether bytes are only counted. */
+/* Whether the sink is a counter. */
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
 void sb__sink_varint(struct sb__sink *sink, uint64_t value);
-/* Tag and length of a field that holds `size` bytes. */
+/* Bytes of the tag and length of a field with `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);
-/* Bytes [begin, end) of a source as they are; a count does not read them. Fails as the source and
-   as the sink has. */
+/* Copies bytes [begin, end) of a source; a counter does not read them. Fails if the source or the
+   sink fails. */
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err);
-/* Writes what was gathered; the first failure of the sink, as sb__callback_failed gives it. */
+/* Writes buffered bytes; returns the first failure of the sink, as of sb__callback_failed. */
 sb_status sb__sink_end(struct sb__sink *sink);
 
 #endif

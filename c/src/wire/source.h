@@ -1,6 +1,5 @@
-/* Where bytes are read from: memory of the caller's, a mapped file, or
-   callbacks, which are ours for a file that is read by pread. Safe to read from
-   several threads at once. */
+/* The source of bytes: the caller's memory, a mapped file, or callbacks (the library's for a file
+   that is read by pread). Safe to read from several threads. */
 #ifndef SB_WIRE_SOURCE_H
 #define SB_WIRE_SOURCE_H
 
@@ -8,52 +7,54 @@
 
 #include <stdbool.h>
 
-/* Protobuf's own limit for a message, so that an offset is a uint32_t. */
+/* Protobuf's limit of a message: an offset fits into uint32_t. */
 #define SB__MAX_MESSAGE_BYTES INT32_MAX
 
-/* What sb_source ended with in version 0.1. */
+/* The size of sb_source in version 0.1. */
 #define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
 
-/* What changes when the bytes do; of a file the last two, else they are 0. */
+/* Numbers that change with the bytes; the last two are 0 unless the source is a file. */
 struct sb__stamp {
     uint64_t version, changed, names;
 };
 
 struct sb__source {
-    const unsigned char *bytes; /* all of them; NULL: they are asked for */
+    const unsigned char *bytes; /* all bytes; NULL: they are read by callbacks */
     uint32_t size;
     bool mapped;
-    sb_source from;         /* no slots: memory of the caller's */
-    struct sb__stamp stamp; /* when it was opened */
+    sb_source from;         /* no slots: the caller's memory */
+    struct sb__stamp stamp; /* at the opening */
 };
 
 void sb__source_close(struct sb__source *source);
 
-/* What is asked for may fail to come, or be others the next time, and so may a mapped file; the
-   caller's bytes are as they were. */
+/* Whether reads may fail or return other bytes the next time: callbacks and mapped files, but not
+   the caller's memory. */
 static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
 
-/* Copies bytes [offset, offset + size), which lie inside; size > 0. IO, OUT_OF_MEMORY, CANCELLED.
+/* Copies bytes [offset, offset + size), which lie inside the source; size > 0. IO, OUT_OF_MEMORY,
+   CANCELLED.
  */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
-/* The stamp of its bytes now, by the source's slots; what `version` returns, IO. */
+/* The current stamp, by the source's slots; statuses of `version`, IO. */
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err);
-/* IO if the bytes are not what they were when the source was opened; also what its slot returns. */
+/* IO if the bytes have changed since the opening; also statuses of its slots. */
 sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
-/* What a callback of the caller's has returned, as the library returns it; `reported` is what it
-   wrote, from a message of "". `who` failed: "the source". */
+/* Converts the status of a caller's callback to the library's; `reported` is the error that it
+   filled, initially with a message of "". `who` names the callback: "the source". */
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
 /* A regular file as a source without `close`. `shown` names it in errors. IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
-/* Whether the source's slots are those of a file; then its stamp. IO. */
+/* Whether the source's slots are those of sb__descriptor_source. */
 bool sb__descriptor_is(const sb_source *source);
+/* The stamp of such a source. IO. */
 sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);
 void sb__descriptor_close(void *user);
 

@@ -1,4 +1,4 @@
-/* A message that is held in pieces, as a source. */
+/* A source of several pieces of memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -8,19 +8,19 @@
 #include <string.h>
 
 struct piece {
-    uint64_t begin; /* its offset in the whole */
+    uint64_t begin; /* its offset in the source */
     const unsigned char *bytes;
 };
 
 struct pieces {
     sb_context *context;
     size_t size;  /* of this struct with its array */
-    size_t count; /* none of them is empty */
+    size_t count; /* empty pieces are left out */
     uint64_t end;
     struct piece piece[];
 };
 
-/* The piece that the byte at `offset` is in. */
+/* The index of the piece that contains `offset`. */
 static size_t piece_at(const struct pieces *all, uint64_t offset) {
     size_t first = 0, beyond = all->count;
     while (beyond - first > 1) {
@@ -57,7 +57,7 @@ static void end_pieces(void *user) {
     sb_context_release(context);
 }
 
-/* The bytes of all, and how many are not empty. */
+/* The sum of the sizes, and the number of pieces that are not empty. */
 static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_total,
                          size_t *out_count, sb_error *err) {
     *out_total = *out_count = 0;
@@ -76,7 +76,7 @@ static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_tot
     return SB_OK;
 }
 
-/* The caller's array, which was gone through, lies in memory; so this one's size is no overflow. */
+/* No overflow: the caller's array of the same size is in memory. */
 _Static_assert(sizeof(struct piece) == sizeof(sb_span), "a piece takes what its span does");
 
 static sb_status alloc_pieces(sb_context *context, size_t count, struct pieces **out,
@@ -105,7 +105,7 @@ static void fill_pieces(struct pieces *all, const sb_span *spans, size_t num_spa
 sb_status sb_source_of_spans(sb_context *context, const sb_span *spans, size_t num_spans,
                              sb_source *out, sb_error *err) {
     size_t total, count;
-    struct pieces *all = NULL; /* for gcc, which does not see that success sets it */
+    struct pieces *all = NULL; /* for gcc, which does not see that success sets the pointer */
     if (!out)
         return sb__fail_null(err, "out");
     sb_status st = sb__check_struct(out->struct_size, SB__SOURCE_FIRST_SIZE, "sb_source", err);

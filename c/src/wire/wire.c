@@ -92,14 +92,14 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress) {
     reader->progress = progress;
     if (progress)
-        reader->begin = reader->end = 0; /* of memory, too, a piece at a time */
+        reader->begin = reader->end = 0; /* memory is also read in pieces */
 }
 
 static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {
     return offset >= reader->begin && offset <= reader->end && size <= reader->end - offset;
 }
 
-/* Makes `size` bytes at reader->at readable through reader->bytes; they lie inside the source. */
+/* Makes `size` bytes at reader->at, inside the source, available in reader->bytes. */
 static sb_status fetch(struct sb__reader *reader, uint32_t size, sb_error *err) {
     if (in_window(reader, reader->at, size))
         return SB_OK;
@@ -119,7 +119,7 @@ static sb_status fetch(struct sb__reader *reader, uint32_t size, sb_error *err) 
     return sb__progress_walked(reader->progress, reader->end, n, err);
 }
 
-/* In pieces, so that there is progress to report. */
+/* Reads in pieces, to report progress. */
 static sb_status read_watched(const struct sb__reader *reader, uint32_t offset, unsigned char *dst,
                               size_t size, sb_error *err) {
     sb_status st = SB_OK;
@@ -179,7 +179,7 @@ __attribute__((noinline)) static sb_status long_varint(struct sb__reader *reader
                                      : "a number of more than 10 bytes begins");
 }
 
-/* Nearly every varint is one byte that is there already. */
+/* The fast path: a varint of one byte in the window. */
 static bool one_byte(struct sb__reader *reader, uint32_t end, uint64_t *out) {
     if (reader->at >= end || !in_window(reader, reader->at, 1))
         return false;
@@ -198,7 +198,7 @@ sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path
 
 static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           struct sb__field *field, sb_error *err) {
-    uint64_t tag = 0; /* for analyzers, which do not see that failures are not SB_OK */
+    uint64_t tag = 0; /* for analysers, which do not see that failures are not SB_OK */
     field->offset = reader->at;
     sb_status st = sb__wire_varint(reader, path, end, 0, &tag, err);
     if (st != SB_OK)
@@ -267,7 +267,7 @@ static sb_status fail_group_end(const struct sb__path *path, const struct sb__fi
                          "a group that is not open ends");
 }
 
-/* The group `outer` has just begun. */
+/* Skips the group `outer`, whose begin tag was read. */
 static sb_status skip_group(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                             struct sb__field *outer, sb_error *err) {
     uint32_t open[SB__MAX_GROUP_DEPTH];
@@ -281,7 +281,7 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
                                      "groups nest deeper than %d", SB__MAX_GROUP_DEPTH);
             open[depth++] = field.number;
         } else if (field.type == SB__WIRE_GROUP_END) {
-            /* The first field began one.
+            /* The first field began a group.
                NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
             if (field.number != open[depth - 1])
                 return fail_group_end(path, &field, err);
@@ -300,8 +300,8 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
     return SB_OK;
 }
 
-/* Most fields are a tag of one or two bytes and a number or length of one, which are there already.
-   False: it is another one, or wrong. */
+/* The fast path: a tag of one or two bytes and a number or length of one byte, all in the window.
+   False for other or malformed fields. */
 static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__field *field) {
     const uint32_t at = reader->at;
     if (end - at < 3 || !in_window(reader, at, 3))
@@ -334,7 +334,7 @@ static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__fiel
     return true;
 }
 
-/* Not inlined: keeps the stack frame of the short ones small. */
+/* Not inlined: keeps the fast path's stack frame small. */
 __attribute__((noinline)) static sb_status any_field(struct sb__reader *reader,
                                                      const struct sb__path *path, uint32_t end,
                                                      struct sb__field *field, sb_error *err) {

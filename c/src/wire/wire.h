@@ -1,6 +1,5 @@
-/* A bounded reader of protobuf's wire format: fields of a message, one after
-   the other, each checked to lie inside it. Reads the source through a window,
-   each byte once. */
+/* A bounded reader of protobuf's wire format: iterates over the fields of a message and checks that
+   each lies inside it. Reads the source through a window, each byte once. */
 #ifndef SB_WIRE_WIRE_H
 #define SB_WIRE_WIRE_H
 
@@ -8,8 +7,8 @@
 #include "wire/progress.h"
 #include "wire/source.h"
 
-/* What is read, and gathered before it is written, at once. It lies on the stack, of which io.h
-   promises a figure. Fuzzers, whose inputs are small, are built with less. */
+/* The size of the read window and of the write buffer. They lie on the stack, whose size io.h
+   limits. Fuzzers use smaller ones. */
 #ifndef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 4096
 #endif
@@ -24,21 +23,21 @@ enum sb__wire_type {
     SB__WIRE_FIXED32 = 5
 };
 
-/* Names of a message's fields, ended by number 0. */
+/* Names of a message's fields, terminated by number 0. */
 struct sb__field_name {
     uint32_t number;
     const char *name;
 };
 
-/* NULL for a number that is not among them. */
+/* NULL for an unknown number. */
 const char *sb__field_name(const struct sb__field_name *fields, uint32_t number);
 
-/* Where the reader is, for errors: "layer[3].blobs[1]". */
+/* The position of the reader for errors: "layer[3].blobs[1]". */
 struct sb__path {
     const struct sb__path *parent; /* NULL: the outermost message */
     const char *name;
     int64_t index;                       /* -1: not repeated */
-    const struct sb__field_name *fields; /* of the message here */
+    const struct sb__field_name *fields; /* of this message */
 };
 
 struct sb__reader {
@@ -46,7 +45,7 @@ struct sb__reader {
     const unsigned char *bytes; /* [begin, end) of the source */
     uint32_t begin, end;
     uint32_t at;
-    struct sb__progress *progress; /* of the call; NULL: nobody asked */
+    struct sb__progress *progress; /* of the call; NULL: no callback */
     unsigned char window[SB__WINDOW_BYTES];
 };
 
@@ -66,20 +65,20 @@ struct sb__field {
 
    and may move the reader in between. A group is one field, its inside checked and skipped. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
-/* What is read from now on is reported to `progress`, which may be NULL, and cancelled by it. */
+/* Reports later reads to `progress` (may be NULL), which may cancel them. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
 
-/* A varint at reader->at. Bits beyond 64, which Google's readers drop, are MALFORMED: no writer
-   makes them, and a size or shape would be another one. `field` names it in errors. */
+/* A varint at reader->at. More than 64 bits, which Google's readers truncate, are MALFORMED: no
+   writer produces them, and a size or shape would be wrong. `field` names it in errors. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
 
-/* Bytes that lie inside the source, where they stand; NULL: only a copy is to be had. */
+/* The address of bytes inside the source; NULL if they can only be copied. */
 const unsigned char *sb__reader_peek(const struct sb__reader *reader, uint32_t offset, size_t size);
 
-/* Copies bytes that lie inside the source, from the window when they are there. */
+/* Copies bytes inside the source, from the window if possible. */
 sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
 
