@@ -1,24 +1,24 @@
 /**
- * Communicators over NCCL, for devices "cuda:N" of one machine or many. NCCL (libnccl.so.2, 2.14
- * or later) is opened when a function of this header is called first. Where libsyncblob has no CUDA
- * backend there are no contexts on "cuda:N", so that no communicator is made.
+ * Communicators over NCCL, for devices "cuda:N" of one machine or many. NCCL (libnccl.so.2, 2.14 or
+ * later) is opened by the first call of a function of this header. Without the CUDA backend of
+ * libsyncblob there are no contexts on "cuda:N", and no communicator can be created.
  *
- * A rank is a device. Each rank is used by a thread of its own, or by a process of its own: a
- * collective call waits for the other ranks, so that no thread could make it for two.
+ * A rank is a device. Each rank needs a separate thread or process: a collective call waits for the
+ * other ranks, so that one thread cannot make it for two.
  *
- * Memory: NCCL reduces memory of the rank's own device. A call on other memory takes the bytes
- * through the device, which costs two copies and waits for the context's stream. So give a reducer
- * bucket_bytes of 0: it gathers small blobs on the host. A blob is reduced after the work that is
- * queued on its context's stream and on the default streams.
+ * Memory: NCCL reduces memory of the rank's own device. A call on other memory copies the bytes to
+ * the device and back, and waits for the context's stream. Use bucket_bytes 0 for reducers, since
+ * small blobs are gathered on the host. A blob is reduced after work that is queued on its
+ * context's stream and on the default streams.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. All
- * that is under way is aborted then, also where another rank has failed. sb_comm_destroy waits for
- * the others' sb_comm_destroy, since they may still read what this rank has sent: for 5 seconds at
- * most, and no longer than the limit.
+ * operations in progress are then aborted, also if another rank has failed. sb_comm_destroy waits
+ * for the other ranks' sb_comm_destroy, since they may still read data of this rank: at most 5
+ * seconds, and at most the limit.
  *
  * Failures: COMM_FAILURE has NCCL's text, and its number as device_code, or the driver's. After an
- * abort NCCL uses memory no more once the device says so; if it does not say so within 5 seconds,
- * that memory is kept for ever.
+ * abort, memory is freed when the device reports that NCCL no longer uses it; if it does not within
+ * 5 seconds, the memory is never freed.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H
@@ -27,10 +27,10 @@
 
 SB_BEGIN_DECLS
 
-/** Bytes that name a communicator which is still to be made (ncclUniqueId). */
+/** Bytes of an id of a future communicator (ncclUniqueId). */
 #define SB_NCCL_ID_BYTES 128
 
-/** Makes an id. One rank calls it and hands the bytes to all, by any means.
+/** Creates an id. One rank calls this and sends the bytes to all ranks by any means.
  *  @param out [borrowed] SB_NCCL_ID_BYTES bytes
  *  Errors: UNSUPPORTED (NCCL cannot be opened, or is too old),
  *  OUT_OF_MEMORY, COMM_FAILURE. */
@@ -51,8 +51,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
                                                    uint32_t limit_milliseconds, sb_comm **out,
                                                    sb_error *err);
 
-/** Collective: the same with the ranks of another communicator, MPI's for example, which hands the
- *  id round. If a rank cannot take part, all are told.
+/** Collective: the same for the ranks of another communicator, MPI's for example, which distributes
+ *  the id. If a rank cannot take part, all ranks get a status.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
  *  @param other [borrowed] is not used afterwards
  *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
@@ -62,8 +62,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_
                                                         uint32_t limit_milliseconds, sb_comm **out,
                                                         sb_error *err);
 
-/** Makes the communicators of all ranks, which are devices of this process. It is called once, by
- *  one thread; afterwards each rank needs a thread of its own, for sb_comm_destroy, too.
+/** Creates the communicators of all ranks, which are devices of this process. One thread calls this
+ *  once; afterwards each rank needs a separate thread, also for sb_comm_destroy.
  *  @param contexts [borrowed] `size` of them, by rank, each on another "cuda:N"; retained
  *  @param size 1 or more
  *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
