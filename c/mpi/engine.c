@@ -1,5 +1,5 @@
-/* The engine of communicators over MPI. It knows the library by its public headers alone, but for
-   how halves become floats. */
+/* The engine of communicators over MPI. It uses only public headers, except for the conversion of
+   halves. */
 #include <syncblob/mpi.h>
 
 #include "../src/base/half.h"
@@ -11,32 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of one call of MPI at most: its counts are ints. A test takes fewer. */
+/* The most elements of one MPI call, whose counts are ints. A test uses fewer. */
 #ifndef SB__MPI_PIECE
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
-/* Bytes for each rank of one call that does not block. MPIs make each of its rounds of whole
-   messages: smaller ones stay in the caches, and those of one call pass while another's are added.
-   But each costs a latency a rank. `./dev bench comm` measures other sizes beside this one, for two
-   ranks; that it grows with the ranks is an estimate. */
+/* Bytes for each rank of one nonblocking call. MPI implementations send whole messages in each
+   round: small calls stay in the caches, and messages of one call overlap with additions of
+   another; but each call costs a latency for each rank. `./dev bench comm` compares sizes for two
+   ranks; the growth with the ranks is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
 
-/* Calls that do not block and fly at a time: MPI has memory of its own for each, which stays in the
-   caches if there are few. */
+/* The most nonblocking calls in flight: MPI has a buffer for each, and few buffers stay in the
+   caches. */
 #ifndef SB__MPI_FLYING
 #define SB__MPI_FLYING 8
 #endif
 
-/* What goes in calls of so many elements at most. */
+/* A buffer that is divided into calls. */
 struct pieces {
     sb_comm_buffer buffer;
     int64_t length, count;
 };
 
-/* A reduction, whose pieces begin when others have landed. */
+/* A reduction, whose pieces begin as earlier ones complete. */
 struct request {
     struct request *next;
     struct pieces pieces;
@@ -44,18 +44,19 @@ struct request {
     int64_t begun, landed;
 };
 
-/* While requests are under way the core makes no other call. */
+/* A rank's handle. The core makes no other call while requests are in progress. */
 struct end {
     struct end *next_retired;
     MPI_Comm comm;
-    int64_t request_bytes; /* of one call that does not block, at most */
-    bool any_thread;       /* not the main one alone */
-    MPI_Op halves[2][3];   /* of F16 and BF16, SB_COMM_SUM, _MIN, _MAX: MPI has no such types */
-    struct request *first; /* whose pieces have not all begun; they begin in this order */
+    int64_t request_bytes; /* the most bytes of one nonblocking call */
+    bool any_thread;       /* not only the main thread */
+    MPI_Op halves[2][3];   /* ops of F16 and BF16, which MPI lacks: SB_COMM_SUM, _MIN, _MAX */
+    struct request *first; /* requests with pieces that have not begun, in the order of their begin
+                            */
     int num_flying;
     MPI_Request flying[SB__MPI_FLYING];
     struct request *owners[SB__MPI_FLYING];
-    const char *failed; /* the call on which no more pieces begin, and why */
+    const char *failed; /* the failed call, after which no piece begins, and its code */
     int code;
 };
 
@@ -78,7 +79,7 @@ static bool is_finalized(void) {
     return finalized;
 }
 
-/* Whether MPI's level lets any thread call it, and not the main one alone. */
+/* Whether MPI's thread level allows calls on any thread, not only on the main thread. */
 static bool any_thread_may_call(void) {
     int level = MPI_THREAD_SINGLE;
     (void)MPI_Query_thread(&level);
@@ -102,7 +103,7 @@ static sb_status check_call(const struct end *end, sb_error *err) {
     return check_thread(end->any_thread, err);
 }
 
-/* --- what is combined -------------------------------------------------------------- */
+/* --- operations and pieces -------------------------------------------------------------- */
 
 #define DEFINE_COMBINE(name, widen, narrow, combined)                                              \
     static void name(void *in, void *inout, int *count, MPI_Datatype *type) {                      \
@@ -125,7 +126,7 @@ DEFINE_COMBINE(max_bf16, sb__float_of_bf16, sb__bf16_of_float, a > b ? a : b)
 static MPI_User_function *const combine_halves[2][3] = {{sum_f16, min_f16, max_f16},
                                                         {sum_bf16, min_bf16, max_bf16}};
 
-/* One that cannot be made is no op: MPI says so when it is used. */
+/* An op that cannot be created stays MPI_OP_NULL, and its use fails. */
 static void make_ops(struct end *end) {
     for (int i = 0; i < 6; i++) {
         MPI_Op *op = &end->halves[i / 3][i % 3];
@@ -165,7 +166,7 @@ static struct pieces cut(const sb_comm_buffer *buffer, int64_t bytes) {
     return (struct pieces){*buffer, length, (buffer->count - 1) / length + 1};
 }
 
-/* Piece `i`: where it is, and its elements. */
+/* The address and the count of piece `i`. */
 static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
     const sb_comm_buffer *buffer = &pieces->buffer;
     const int64_t first = i * pieces->length, left = buffer->count - first;
@@ -173,9 +174,9 @@ static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
     return (char *)buffer->ptr + (size_t)first * sb_dtype_size(buffer->dtype);
 }
 
-/* --- pieces that fly ---------------------------------------------------------------- */
+/* --- pieces in flight ---------------------------------------------------------------- */
 
-/* Whether a call of MPI went well; if not, whoever asks for a request is told. */
+/* Whether a call of MPI succeeded; a failure is recorded for later calls on requests. */
 static bool went_well(struct end *end, int code, const char *call) {
     if (code == MPI_SUCCESS)
         return true;
@@ -217,8 +218,8 @@ static void land(struct end *end, int num, const int *indices) {
     end->num_flying = left;
 }
 
-/* Lands what is done, and begins others in its place. Returns whether something was done; with
-   `waits` something is, unless MPI fails. */
+/* Ends completed pieces and begins others. Returns whether a piece completed; with `waits` one
+   does, unless MPI fails. */
 static bool get_on(struct end *end, bool waits) {
     int indices[SB__MPI_FLYING], num = 0;
     if (end->failed || !end->num_flying)
@@ -232,7 +233,7 @@ static bool get_on(struct end *end, bool waits) {
                     MPI_Testsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
                     "MPI_Testsome"))
         return false;
-    if (num == MPI_UNDEFINED) /* all were done when they began */
+    if (num == MPI_UNDEFINED) /* all completed at their begin */
         for (num = 0; num < end->num_flying; num++)
             indices[num] = num;
     land(end, num, indices);
@@ -265,8 +266,8 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Ends that a thread closed which may not call MPI. The next call that makes or closes one on a
-   thread that may frees them; what is left when MPI is finalised is MPI's to free. */
+/* Handles closed by a thread that may not call MPI. The next creation or closing on another thread
+   frees them; MPI_Finalize frees the rest. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -295,7 +296,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* without MPI's communicator: to free it may wait */
+        free(end); /* without freeing MPI's communicator, which may wait */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();
@@ -348,7 +349,8 @@ static sb_status engine_barrier(void *comm, sb_error *err) {
     return code == MPI_SUCCESS ? SB_OK : fail(err, code, "MPI_Barrier");
 }
 
-/* Open MPI has device pointers in calls that block alone, and ranks may not mix the two. */
+/* Open MPI accepts device pointers only in blocking calls, and ranks may not mix blocking and
+   nonblocking calls. */
 static int32_t engine_takes(void *comm, sb_context *context) {
     int takes = 0;
     (void)comm;
@@ -415,7 +417,7 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
     return SB_OK;
 }
 
-/* Pieces that fly cannot be called back; no more begin. */
+/* Pieces in flight cannot be cancelled; no more begin. */
 static int32_t engine_abandon(void *comm, void *asked) {
     struct end *end = comm;
     struct request *request = asked;

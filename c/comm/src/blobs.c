@@ -1,5 +1,5 @@
-/* Collectives on a list of blobs: all begin before the first is sent, so that what can fail at
-   this rank alone fails before the others have to wait for it. */
+/* Collectives on a list of blobs: all blobs begin before the first is sent, so that failures of
+   this rank happen before the others wait for it. */
 #include "exchange.h"
 
 #include "error.h"
@@ -42,7 +42,7 @@ static void cancel(struct list *list, int64_t from, int64_t to) {
         sb__exchange_cancel(&list->exchanges[i]);
 }
 
-/* `memories` has room for one a blob. */
+/* `memories` has room for one memory a blob. */
 static sb_status check_memories(const struct list *list, const sb_mem **memories, sb_error *err) {
     int64_t count = 0;
     for (int64_t i = 0; i < list->num_blobs; i++) {
@@ -78,7 +78,7 @@ static sb_status send(struct list *list, int64_t i, sb_error *err) {
                : sb__comm_broadcast(list->comm, list->root, buffer, err);
 }
 
-/* The engine has failed at blob i. Where it sent nothing of this blob, it did of those before. */
+/* The engine has failed at blob i: COMM_FAILURE, unless it has sent nothing at all. */
 static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err) {
     cancel(list, i + 1, list->num_blobs);
     if (st != SB_ERR_COMM_FAILURE && i == 0) {
@@ -89,7 +89,7 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
     return sb__comm_give_up(list->comm, err);
 }
 
-/* A device that is lost on the way does not keep the other ranks from the blobs behind. */
+/* A device that is lost meanwhile does not keep the other ranks from the later blobs. */
 static sb_status run(struct list *list, sb_error *err) {
     sb_status first = SB_OK;
     for (int64_t i = 0; i < list->num_blobs; i++) {

@@ -53,7 +53,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     return st == SB_OK ? check_engine(ours, err) : st;
 }
 
-/* A slot may return anything; callers expect these. */
+/* Maps a status that no slot may return to COMM_FAILURE. */
 static sb_status known_status(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED ? st : SB_ERR_COMM_FAILURE;
 }
@@ -161,7 +161,7 @@ sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) 
 
 /* --- slots -------------------------------------------------------------------------- */
 
-/* What the library goes on with after a slot returned a failure. */
+/* Handles a failure of a slot; returns the status to continue with. */
 static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_err, sb_error *err) {
     st = known_status(st);
     if (st == SB_ERR_COMM_FAILURE)
@@ -169,7 +169,7 @@ static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_e
     return sb__comm_fail_slot(err, st, slot_err, comm->engine.name);
 }
 
-/* Evaluates CALL, in which `slot_err` is what the slot writes. */
+/* Evaluates CALL, which passes `slot_err` to the slot. */
 #define SLOT(comm, err, CALL)                                                                      \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
@@ -264,7 +264,7 @@ double sb__comm_factor(const sb_comm *comm, sb_comm_op op) {
     return op == SB_COMM_MEAN ? 1.0 / comm->size : 1.0;
 }
 
-/* --- host memory of the caller's ------------------------------------------------------ */
+/* --- the caller's host memory ------------------------------------------------------ */
 
 static sb_status check_values(const sb_comm *comm, sb_comm_op op, sb_dtype dtype, int64_t count,
                               const void *values, sb_error *err) {

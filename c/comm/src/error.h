@@ -9,13 +9,14 @@
 /* Writes `err` (may be NULL) and returns `status`. */
 sb_status sb__comm_fail(sb_error *err, sb_status status, const char *format, ...)
     SB__COMM_PRINTF(3, 4);
-/* What an engine reported of its failure, from a message of "", as ours. */
+/* Passes on the error of an engine's slot; the message may be "". */
 sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *slot_err,
                              const char *engine);
 sb_status sb__comm_fail_null(sb_error *err, const char *what);
 sb_status sb__comm_fail_memory(sb_error *err);
 
-/* Whether `given` bytes are a version's struct, whose first version had `first`. */
+/* Checks that `given` can be the size of a struct of some version; the first version had `first`
+   bytes. */
 sb_status sb__comm_check_struct(size_t given, size_t first, const char *what, sb_error *err);
 /* Copies it over the defaults in `ours`; a newer caller's tail must be zero. */
 sb_status sb__comm_adopt_struct(void *ours, size_t known, size_t first, const void *theirs,

@@ -9,7 +9,7 @@ static bool is_current(int32_t head, sb_side side) {
            head == (side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
 }
 
-/* The device's side, if that holds the newest bytes and the engine takes it. */
+/* The device's side, if it has the newest bytes and the engine accepts its memory. */
 static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                         enum sb__exchange_kind kind, bool scales) {
     sb_context *context = sb_mem_context(mem);
@@ -19,14 +19,14 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
     if (!sb__comm_takes(comm, context))
         return SB_SIDE_CPU;
     if (head == SB_HEAD_SYNCED && sb_context_device_status(context) != SB_OK)
-        return SB_SIDE_CPU; /* whose bytes are current, too */
+        return SB_SIDE_CPU; /* the host's bytes are also current */
     if (scales && sb__comm_is_half(dtype))
-        return SB_SIDE_CPU; /* devices have no arithmetic of it */
+        return SB_SIDE_CPU; /* devices have no arithmetic of halves */
     return !scales || sb_context_prepare_arithmetic(context, NULL) == SB_OK ? SB_SIDE_GPU
                                                                             : SB_SIDE_CPU;
 }
 
-/* A root's bytes of the host are read where they are, if that runs no deleter. */
+/* The root's host bytes are read in place, if that runs no deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
                                    sb_mem_storage(mem, side) != SB_STORAGE_BORROWED_READ_ONLY);
@@ -35,7 +35,7 @@ static bool is_read_in_place(const sb_mem *mem, sb_side side) {
 static sb_status read_in_place(struct sb__exchange *exchange, const sb_mem *mem, sb_error *err) {
     const void *bytes = NULL;
     sb_status st = sb_mem_cpu(mem, &bytes, err);
-    exchange->buffer.ptr = (void *)bytes; /* the root's, which is read alone */
+    exchange->buffer.ptr = (void *)bytes; /* the root's bytes, which are only read */
     return st;
 }
 
@@ -103,7 +103,7 @@ static sb_status scale_on_host(const struct sb__exchange *exchange, double facto
     return st == SB_OK ? sb_blob_scale(exchange->blob, exchange->part, factor, NULL) : st;
 }
 
-/* On the host where the device, which was ready before, does not begin. */
+/* Scales on the host if the device refuses although it was prepared. */
 static sb_status scale(const struct sb__exchange *exchange, double factor, sb_error *err) {
     sb_error story;
     sb_status st = sb_blob_scale(exchange->blob, exchange->part, factor, &story);
@@ -127,7 +127,8 @@ sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_erro
     if (scales && is_half)
         sb__comm_scale(buffer->dtype, buffer->count, factor, buffer->ptr);
     sb__comm_ignore(
-        sb_write_end(exchange->write->write, SB_WRITE_DONE, NULL)); /* it was not ended */
+        sb_write_end(exchange->write->write, SB_WRITE_DONE, NULL)); /* cannot fail: it has not ended
+                                                                       before */
     leave(exchange);
     return scales && !is_half ? scale(exchange, factor, err) : (sb_status)SB_OK;
 }

@@ -1,4 +1,4 @@
-/* What each system does in its own way. */
+/* Functions of each system. */
 #ifndef SB_COMM_PORT_H
 #define SB_COMM_PORT_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #ifdef __MINGW32__
-#include <stdio.h> /* says which of the two printfs it has */
+#include <stdio.h> /* defines which of the two printfs it has */
 #define SB__COMM_PRINTF(format_at, args_at)                                                        \
     __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
 #else
@@ -23,17 +23,17 @@
 
 #define SB__COMM_SECOND 1000000000u
 
-/* The number of this process; without forks always the same. */
+/* The process id; constant on systems without fork. */
 int64_t sb__comm_process(void);
 
-/* Nanoseconds from some moment on. */
+/* Nanoseconds of a monotonic clock. */
 uint64_t sb__comm_now(void);
 void sb__comm_sleep(uint64_t nanoseconds);
 
-/* A shared library, the loaded one first; NULL: it cannot be opened, and `reason` has the system's
-   text. */
+/* Opens a shared library, preferably one that is loaded; NULL with the system's text in `reason` on
+   failure. */
 void *sb__comm_library_open(const char *name, char *reason, size_t capacity);
-/* NULL: there is no such function. */
+/* NULL if the library has no such function. */
 void *sb__comm_library_symbol(void *library, const char *name);
 void sb__comm_library_close(void *library);
 

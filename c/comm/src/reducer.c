@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-/* --- making ----------------------------------------------------------------------- */
+/* --- creating ----------------------------------------------------------------------- */
 
 static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Whether a blob goes in place: gathering it would take longer, twice a copy of it, than a message
-   of its own, whose latency grows with the ranks. */
+/* Whether a blob is reduced in place: gathering it, two copies, would take longer than a separate
+   message, whose latency grows with the ranks. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -24,7 +24,7 @@ static void add_bucket(sb_reducer *reducer, sb_blob *blob) {
         (struct sb__bucket){.first = first, .dtype = sb_blob_dtype(blob)};
 }
 
-/* Into the last bucket. */
+/* Adds a blob to the last bucket. */
 static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
     struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
     reducer->entries[reducer->num_placed++] = (struct sb__entry){
@@ -37,7 +37,7 @@ static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
     bucket->elements += sb_blob_count(blob);
 }
 
-/* A bucket of the small blobs from `last` down to before `first`. */
+/* Adds a bucket of the small blobs from `last` down to before `first`. */
 static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int64_t first) {
     add_bucket(reducer, blobs[last]);
     for (int64_t i = last; i > first; i--)
@@ -50,10 +50,10 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
             max_size(reducer->room_bytes, (size_t)bucket->elements * sb_dtype_size(bucket->dtype));
 }
 
-/* Fills buckets from the last blob of the list to the first. One of small blobs stays open while
-   large ones go by, and comes after them. */
+/* Fills buckets from the last blob of the list to the first. A bucket of small blobs stays open
+   while large blobs get their buckets, and comes after them. */
 static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
-    int64_t open = -1; /* the first blob of the bucket that is open */
+    int64_t open = -1; /* the first blob of the open bucket */
     size_t bytes = 0;
     for (int64_t i = reducer->num_entries; i--;) {
         sb_blob *blob = blobs[i];
@@ -63,7 +63,7 @@ static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
             continue;
         }
         const size_t more =
-            sb__comm_blob_bytes(blob); /* less than bucket_bytes; `bytes` is not more */
+            sb__comm_blob_bytes(blob); /* no overflow: less than bucket_bytes each */
         if (open >= 0 && (sb_blob_dtype(blob) != sb_blob_dtype(blobs[open]) ||
                           more > reducer->bucket_bytes - bytes)) {
             gather(reducer, blobs, open, i);
@@ -85,7 +85,7 @@ static int compare(const void *a, const void *b) {
            ((uintptr_t)one->blob < (uintptr_t)other->blob);
 }
 
-/* `by_blob` is still free: its room holds the memories that must be apart. */
+/* Uses the array of `by_blob`, which is not filled yet, for the memories to compare. */
 static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
     for (int64_t i = 0; i < reducer->num_entries; i++) {
@@ -123,7 +123,7 @@ static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
     return st;
 }
 
-/* Arrays of one a blob. No allocator is asked for what no memory has. */
+/* Allocates arrays with one element a blob; checks for overflow. */
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
     const size_t count = reducer->num_entries ? (size_t)reducer->num_entries : 1;
     if (count > SIZE_MAX / 2 / sizeof *reducer->entries)
@@ -201,7 +201,7 @@ static void begin_step(sb_reducer *reducer) {
         reducer->buckets[i].missing = reducer->buckets[i].num_entries;
 }
 
-/* Whatever this rank alone finds wrong, it still takes part in the comparison: the others wait. */
+/* A rank that has failed still takes part in the comparison, since the others wait for it. */
 sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                             const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
     sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
@@ -263,7 +263,7 @@ void sb_reducer_destroy(sb_reducer *reducer) {
     sb__comm_writes_destroy(&ended);
 }
 
-/* The last step of a call: deleters may make the next one, or destroy the reducer. */
+/* The last step of a call: deleters may make the next call, or destroy the reducer. */
 static void destroy_ended(sb_reducer *reducer) {
     struct sb__comm_write *ended = reducer->ended;
     reducer->ended = NULL;
@@ -281,8 +281,8 @@ static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
     reducer->num_done++;
 }
 
-/* Ends buckets that are done, up to the oldest that is not: to ask for each would take long where
-   many fly, and an engine gets on with all when it is asked for one. */
+/* Ends completed buckets, up to the oldest incomplete one: testing one request makes the engine
+   progress on all, and testing each would take long if there are many. */
 static sb_status test_oldest(sb_reducer *reducer, sb_error *err) {
     for (int64_t i = reducer->oldest; i < reducer->next; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
@@ -351,7 +351,7 @@ static struct sb__entry *find(sb_reducer *reducer, const sb_blob *blob) {
     return &reducer->entries[reducer->by_blob[low].entry];
 }
 
-/* In its step the reducer has the communicator alone. */
+/* During a step only the reducer may use the communicator. */
 static sb_status check_step(const sb_reducer *reducer, sb_error *err) {
     return reducer->in_step ? sb__comm_check_usable(reducer->comm, err)
                             : sb__comm_check(reducer->comm, err);
@@ -363,7 +363,7 @@ static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *
     if (entry->ready)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
                              "the blob is ready already in this step");
-    if (dtype != sb_blob_dtype(blob)) /* another one where the registered one was */
+    if (dtype != sb_blob_dtype(blob)) /* another blob at the address of the registered one */
         return sb__comm_fail(err, SB_ERR_DTYPE_MISMATCH,
                              "the blob is of %s, and was of %s when it was registered",
                              sb_dtype_name(sb_blob_dtype(blob)), sb_dtype_name(dtype));
@@ -390,7 +390,7 @@ static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     reducer->in_step = reducer->comm->has_step = true;
     st = get_on(reducer, &story);
     if (st != SB_ERR_COMM_FAILURE)
-        return SB_OK; /* what could not start is tried again */
+        return SB_OK; /* buckets that could not start are retried later */
     fail_step(reducer);
     if (err)
         *err = story;
@@ -413,7 +413,7 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Starts what can start; if that is not all, a room is lacking, so that some bucket flies. */
+/* Starts buckets that can start; if none can, no room is free, so that a bucket is in flight. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

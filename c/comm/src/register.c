@@ -1,6 +1,6 @@
-/* What a reducer's ranks compare before its first step: in one small reduction if all is well, of
-   a sum over what each has registered. If not, rank 0 tells what it has, and the first rank that
-   differs tells all what the difference is. */
+/* The comparison of registrations at the creation of a reducer. If all ranks agree, one small
+   reduction of checksums suffices. If not, rank 0 broadcasts its registration, and the first rank
+   that differs broadcasts the difference. */
 #include "reducer.h"
 
 #include "error.h"
@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A blob, or the head of the list. Equal ones are equal as bytes. */
+/* A blob, or the head of the list. Equal records are equal as bytes. */
 struct record {
     int64_t dtype;    /* of a blob */
-    int64_t num_axes; /* -1 without a shape, which is no scalar */
+    int64_t num_axes; /* -1 without a shape */
     int64_t dims[SB_MAX_AXES];
     int64_t num_blobs, name, op, bucket_bytes; /* of the head */
 };
 
-/* What this rank registers. */
+/* The registration of this rank. */
 struct list {
     const struct sb_reducer *reducer;
     sb_blob *const *blobs;
@@ -61,7 +61,8 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
     return sb__comm_all_reduce(comm, op, &buffer, err);
 }
 
-/* After the first reduction, in which the others have been, too: whoever cannot send gives up. */
+/* Reductions after the first one, which all ranks take part in: a rank that cannot send fails the
+   communicator. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
     return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
 }
@@ -109,7 +110,7 @@ static sb_status tell_head(const struct record *theirs, const struct record *our
         rank, ours->name ? "diff" : "data", (long long)ours->op, (long long)ours->bucket_bytes);
 }
 
-/* Rank 0's records, one after the other; what this rank finds, if anything, is its `story`. */
+/* Compares with rank 0's records, one at a time; `story` describes the first difference. */
 static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out, sb_error *story,
                          sb_error *err) {
     int64_t records = 1;
@@ -129,8 +130,8 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
     return SB_OK;
 }
 
-/* The story of the first rank that has one becomes everybody's; one of a failure is told by rank,
-   a difference names its ranks itself. */
+/* Broadcasts the story of the first rank that has one. A failure's story is prefixed with the rank;
+   a difference contains its ranks. */
 static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_error *story,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;
@@ -138,7 +139,7 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
     sb_status st = reduce_first(comm, &first, err);
     if (st != SB_OK)
         return st;
-    if (!(first >= 0 && first < comm->size)) { /* the sums differed, and nothing else does */
+    if (!(first >= 0 && first < comm->size)) { /* checksums differ, but no record does */
         (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
         return sb__comm_give_up(comm, err);
     }
@@ -148,10 +149,10 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
     st = broadcast(comm, rank, &told, sizeof told, err);
     if (st != SB_OK)
         return st;
-    if (told.code >= 0) /* what another rank sends may be anything */
+    if (told.code >= 0) /* the received code may be invalid */
         told.code = sb__comm_give_up(comm, NULL);
     if (ours != SB_OK && is_failure)
-        return ours; /* whose story is in `err` still */
+        return ours; /* `err` still describes it */
     return is_failure ? sb__comm_fail(err, told.code, "rank %d: %.200s", rank, told.message)
                       : sb__comm_fail_slot(err, told.code, &told, "registration");
 }
@@ -159,7 +160,7 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err) {
     const struct list list = {reducer, blobs};
-    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL: this rank has failed */
+    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL: this rank has failed before */
     const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
     double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
     sb_error story = {.code = SB_OK};

@@ -1,4 +1,4 @@
-/* The work of the simulated communicator: in double, in the order of ranks. */
+/* The reductions of the simulated communicator: in double, in the order of ranks. */
 #include "sim_comm.h"
 
 #include "../../src/base/half.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Elements that are combined at once. */
+/* Elements of a block. */
 #define BLOCK 512
 
 static size_t bytes_of(const sb_comm_buffer *buffer, int64_t count) {
@@ -18,8 +18,8 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
     return (char *)buffer->ptr + bytes_of(buffer, first);
 }
 
-/* Where the host reaches the elements: `takes` saw the context, so that its device is a simulated
-   one. NULL in the child of a fork alone. */
+/* The host address of elements: `takes` accepts only simulated devices. NULL only in a forked
+   child. */
 static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
     const void *table;
     void *device;
@@ -70,7 +70,7 @@ static double value_at(sb_dtype dtype, const union block *block, int64_t i) {
     }
 }
 
-/* What is halved is a float first. */
+/* Halves are rounded through float. */
 static void set_at(sb_dtype dtype, union block *block, int64_t i, double value) {
     switch (dtype) {
     case SB_DTYPE_F16:

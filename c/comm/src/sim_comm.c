@@ -1,5 +1,5 @@
-/* The simulated communicator: who has called what, and who waits for whom. Everything happens
-   under the group's lock. */
+/* The simulated communicator: operations and waits of its ranks. All functions run under the
+   group's lock. */
 #include "sim_comm.h"
 
 #include "../../src/base/draw.h"
@@ -36,7 +36,8 @@ static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
 
 /* --- operations --------------------------------------------------------------------- */
 
-/* Appends it. It is the next one of every rank that has called all before it. */
+/* Appends an operation. It becomes the upcoming one of every rank that has called all earlier ones.
+ */
 static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
     operation->previous = group->last;
     if (group->last)
@@ -49,7 +50,7 @@ static void append(struct sb__sim_group *group, struct sb__sim_operation *operat
             group->ranks[i].upcoming = operation;
 }
 
-/* Every rank has called it, or none calls any more. */
+/* Frees an operation that every rank has left. */
 static void free_operation(struct sb__sim_group *group, struct sb__sim_operation *operation) {
     struct sb__sim_operation *previous = operation->previous, *next = operation->next;
     if (previous)
@@ -70,7 +71,7 @@ struct call {
     sb_comm_buffer buffer;
 };
 
-/* The upcoming one of a rank that has none yet. */
+/* Creates the upcoming operation of a rank. */
 static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_operation **out,
                                 sb_error *err) {
     struct sb__sim_operation *operation =
@@ -84,7 +85,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* The first that arrives says what the operation is. */
+/* The first rank that arrives defines the operation. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;
@@ -185,13 +186,13 @@ static int32_t first_missing(const struct sb__sim_group *group,
     int32_t rank = 0;
     while (operation->parts[rank].here)
         rank++;
-    for (int32_t i = rank; i < group->size; i++) /* one that is gone will not come */
+    for (int32_t i = rank; i < group->size; i++) /* a destroyed rank will not arrive */
         if (!operation->parts[i].here && group->ranks[i].gone)
             return i;
     return rank;
 }
 
-/* Breaks the group if the operation will not be done, or not within the limit. */
+/* Fails the group if the operation cannot complete, or not within the limit. */
 static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part) {
     const int32_t missing = first_missing(group, part->operation);
     if (group->ranks[missing].gone)
@@ -210,7 +211,7 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
         free_operation(group, part->operation);
 }
 
-/* Gets on with a part: done, or SB_OK and not done, or COMM_FAILURE. */
+/* Makes progress on a part: complete, or SB_OK and incomplete, or COMM_FAILURE. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bool *out_done,
                       sb_error *err) {
     *out_done = false;
@@ -226,8 +227,8 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bo
     return SB_OK;
 }
 
-/* Until the group changes, or `due`, or some time before: the clock that conditions wait by may be
-   set, on every system, and is looked at again. */
+/* Waits until the group changes or until `due`; may return earlier, since the clock of condition
+   variables may be set. Callers check again. */
 static void sleep_until(struct sb__sim_group *group, uint64_t due) {
     const uint64_t now = sb__comm_now(), left = due > now ? due - now : 0;
     const uint64_t wait = left < LONGEST_SLEEP ? left : LONGEST_SLEEP;
@@ -346,7 +347,7 @@ static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
     struct sb__sim_part *part = request;
     (void)pthread_mutex_lock(&rank->group->lock);
-    if (!is_complete(rank->group, part)) /* one that is ends with the group */
+    if (!is_complete(rank->group, part)) /* a complete one ends with the group */
         break_group(rank->group, "rank %d has given up", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);
     return 1;
@@ -395,7 +396,7 @@ static sb_status make_group(int32_t size, const sb_sim_comm_options *options,
     return SB_OK;
 }
 
-/* On failure the group ends with the last that was opened, or here. */
+/* On failure the group ends with the last opened rank, or here. */
 static sb_status make_ends(sb_context *context, struct sb__sim_group *group, sb_comm **ends,
                            sb_error *err) {
     const int32_t size = group->size;

@@ -1,4 +1,4 @@
-/* The simulated communicator from inside. */
+/* The structs of the simulated communicator. */
 #ifndef SB_COMM_SIM_COMM_H
 #define SB_COMM_SIM_COMM_H
 
@@ -8,22 +8,22 @@
 
 enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
 
-/* A rank's share of an operation. The elements are touched only under the group's lock. */
+/* A rank's part of an operation. Elements are accessed only under the group's lock. */
 struct sb__sim_part {
     struct sb__sim_operation *operation;
-    bool here;      /* the rank has called, and did not fall silent */
+    bool here;      /* the rank has arrived, and responds */
     uint64_t began; /* nanoseconds */
-    uint64_t due;   /* when the rank learns that the operation is done */
+    uint64_t due;   /* the time at which the rank sees that the operation is complete */
     sb_comm_buffer buffer;
 };
 
-/* What all ranks do together: the n-th call of each. */
+/* An operation of all ranks: the n-th call of each. */
 struct sb__sim_operation {
-    struct sb__sim_operation *previous, *next; /* in the order in which they were begun */
+    struct sb__sim_operation *previous, *next; /* in the order of their begin */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;
-    int32_t first; /* the rank that called first, with which the others have to agree */
+    int32_t first; /* the rank that called first and defined the operation */
     int32_t arrived, left;
     struct sb__sim_part parts[]; /* one a rank */
 };
@@ -35,7 +35,7 @@ struct sb__sim_rank {
     int32_t rank;
     bool gone;
     uint64_t number;                    /* of its next operation */
-    struct sb__sim_operation *upcoming; /* that one; NULL: no rank has begun it */
+    struct sb__sim_operation *upcoming; /* the next operation; NULL: not begun by any rank */
     uint64_t random;
     int64_t fail_nth; /* 0: not armed */
     sb_sim_comm_failure mode;
@@ -46,13 +46,13 @@ struct sb__sim_group {
     pthread_cond_t changed;
     int32_t size, alive;
     uint64_t delay, limit;                  /* nanoseconds */
-    bool broken;                            /* nobody touches anybody's elements any more */
-    char story[160];                        /* why */
-    struct sb__sim_operation *first, *last; /* those that some rank has not left */
+    bool broken;                            /* failed: elements are no longer accessed */
+    char story[160];                        /* the cause */
+    struct sb__sim_operation *first, *last; /* operations that a rank has not left */
     struct sb__sim_rank ranks[];
 };
 
-/* Does the work of an operation that all ranks have called. */
+/* Executes an operation that all ranks have called. */
 void sb__sim_combine(struct sb__sim_operation *operation, int32_t size);
 
 #endif

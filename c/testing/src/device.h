@@ -9,10 +9,10 @@ struct sb__testing_handle {
     void *device;
 };
 
-/* Finds the device and takes its lock: give it back with sb__testing_unlock. */
+/* Finds the device and acquires its lock; release it with sb__testing_unlock. */
 sb_status sb__testing_lock(const sb_context *context, struct sb__testing_handle *out,
                            sb_error *err);
-/* Gives the lock back and returns `status`. */
+/* Releases the lock and returns `status`. */
 sb_status sb__testing_unlock(const struct sb__testing_handle *sim, sb_status status);
 
 sb_status sb__testing_fail(sb_error *err, sb_status status, const char *format, ...)

@@ -1,11 +1,11 @@
-/* Planting faults, and reading what the device has counted. */
+/* Planting faults, and reading the device's counters. */
 #include "device.h"
 
 #include <syncblob/sim.h>
 
 #include <stdbool.h>
 
-/* Puts the fault behind those that are still armed, which keep their order: false if all are. */
+/* Adds the fault after the armed ones, which keep their order: false if there is no room. */
 static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault, bool alone) {
     int32_t count;
     int32_t armed = 0;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <syncblob/cuda_device.h>
 
-/* How often a call is made whose failure nobody is told. */
+/* Tries of a call whose failure cannot be reported. */
 #define TRIES 3
 
 int32_t sb__nccl_ordinal(const sb_context *context) {
@@ -24,7 +24,7 @@ static sb__cu_result relax(const struct sb__nccl_device *device, struct sb__nccl
                           "cuThreadExchangeStreamCaptureMode");
 }
 
-/* Set again, the mode is what it was set to. */
+/* Restores the mode of captures. */
 static void restore_mode(const struct sb__nccl_device *device, const struct sb__nccl_visit *visit) {
     for (int tries = 0; visit->relaxed && tries < TRIES; tries++) {
         unsigned int mode = visit->mode;
@@ -41,7 +41,7 @@ static bool is_current(const struct sb__nccl_device *device) {
     return false;
 }
 
-/* A call that fails may report other work, and have popped all the same. */
+/* A failing call may report a failure of other work, and have popped nevertheless. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < TRIES; tries++)
@@ -93,7 +93,7 @@ sb_status sb__nccl_status(const struct sb__nccl_device *device, sb__cu_result re
     const char *name = NULL, *text = NULL;
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
-    (void)device->cu->cuGetErrorName(result, &name); /* NULL: it has none */
+    (void)device->cu->cuGetErrorName(result, &name); /* NULL if unknown */
     (void)device->cu->cuGetErrorString(result, &text);
     (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call,
                    name ? name : "an unknown error", text ? text : "no description");

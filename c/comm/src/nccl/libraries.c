@@ -12,7 +12,7 @@
 
 /* --- tables of functions --------------------------------------------------------------- */
 
-/* A function's name and where its address goes. */
+/* A function's name and the place of its address in the table. */
 struct entry {
     const char *symbol;
     size_t member;
@@ -62,8 +62,8 @@ static sb_status load(const struct source *source, void *table, sb_error *err) {
     return SB_OK;
 }
 
-/* Threads that come at the same time each load a table; the first to publish wins. No lock: a
-   forked child could find it held for ever. */
+/* Concurrent threads each load a table; the first to publish wins. No lock: in a forked child it
+   might never be released. */
 static sb_status open_table(const struct source *source, _Atomic(void *) *published,
                             const void **out, sb_error *err) {
     void *table = atomic_load(published);

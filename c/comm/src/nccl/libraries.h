@@ -1,5 +1,5 @@
-/* NVIDIA's libraries, opened when they are first needed and never closed. The public headers give
-   no way to the CUDA backend's own, which has the driver open already. */
+/* NVIDIA's libraries, opened at first use and never closed. The public headers do not expose the
+   libraries that the CUDA backend has opened. */
 #ifndef SB_NCCL_LIBRARIES_H
 #define SB_NCCL_LIBRARIES_H
 

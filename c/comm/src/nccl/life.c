@@ -1,5 +1,5 @@
-/* Ends of NCCL's communicators: how they are made, fail, and are closed. No call of NCCL blocks:
-   each is asked for until it is done, or the time limit is over. */
+/* Handles of NCCL's communicators: creation, failure and closing. No call of NCCL blocks: each is
+   polled until it has completed, or the time limit is over. */
 #include "engine.h"
 
 #include "../port.h"
@@ -11,7 +11,8 @@
 #define MILLISECOND   1000000u
 #define SPIN          (2 * (uint64_t)MILLISECOND)
 #define DEFAULT_LIMIT 600000u /* milliseconds */
-/* After an abort, until the kernels have seen it; and at the end, for ranks that are not there. */
+/* The limit of waits after an abort, for kernels to notice it, and at the end, for missing ranks.
+ */
 #define LAST_LIMIT (5000 * (uint64_t)MILLISECOND)
 
 void sb__nccl_pause(uint64_t began) {
@@ -38,14 +39,14 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* A transient failure would keep the requests' memory for ever. */
+/* Retries once: otherwise a transient failure would keep the requests' memory forever. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
     return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
 }
 
-/* Whether all that was queued is over, which nobody can tell of a lost device. */
+/* Whether all queued work has ended; unknown for a lost device. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
     sb__cu_result result = twice(record, end);
@@ -111,7 +112,7 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     return SB_OK;
 }
 
-/* The stream is ordered with no other one, since a collective may wait for another rank. */
+/* The stream is non-blocking, since a collective may wait for another rank. */
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__nccl_visit visit;
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -161,7 +162,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
     return st;
 }
 
-/* NCCL may write the communicator before it fails, so that there is one to abort. */
+/* NCCL may store the communicator before it fails: then it must be aborted. */
 static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_config config = {
@@ -182,7 +183,7 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
                : tell(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
 }
 
-/* One thread for several ranks: only the end of the group waits. */
+/* One thread creates several ranks: only the end of the group waits. */
 static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
                            sb_error *err) {
     const struct sb__nccl *nccl = ends[0]->nccl;
@@ -251,7 +252,7 @@ sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uin
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Other ranks may still read what this one has sent, so that it waits for them; not for ever. */
+/* Waits, up to a limit, for other ranks, which may still read data of this rank. */
 static void finalize(struct sb__nccl_end *end) {
     struct sb__nccl_visit visit;
     const uint64_t began = sb__comm_now();

@@ -1,6 +1,6 @@
 /* The operations of NCCL's communicators. Each is a request that waits for its turn, is posted, and
-   runs: NCCL takes the next one when it has the one before on the stream. Bytes of the host go
-   through memory of the device, since NCCL takes no other. */
+   runs: NCCL accepts the next operation when the previous one is on the stream. Host bytes are
+   copied through device memory, since NCCL accepts only that. */
 #include "engine.h"
 
 #include "../error.h"
@@ -19,11 +19,11 @@ struct sb__nccl_request {
     sb_comm_op op;
     int32_t root;
     sb_comm_buffer buffer;
-    void *ptr; /* of the device: the buffer's, or what stands for the host's */
+    void *ptr; /* device memory: the buffer's, or a copy of host memory */
     sb_mem *mem;
-    sb_write *write; /* of that; both NULL where the buffer is the device's */
+    sb_write *write; /* of the copy; both NULL if the buffer is device memory */
     size_t bytes;
-    sb__cu_event done; /* once it runs */
+    sb__cu_event done; /* recorded when the request runs */
     uint64_t began;
 };
 
@@ -31,9 +31,10 @@ static bool is_staged(const struct sb__nccl_request *request) {
     return !request->buffer.context;
 }
 
-/* --- before it is posted ------------------------------------------------------------------- */
+/* --- before posting ------------------------------------------------------------------- */
 
-/* The request comes after what is queued on a stream so far; not while that is being captured. */
+/* Orders the request after work queued on a stream so far; fails while the stream is being
+   captured. */
 static sb__cu_result follow_stream(const struct sb__nccl_end *end, sb__cu_stream stream,
                                    struct sb__nccl_visit *visit) {
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -58,8 +59,9 @@ static sb_status order_after(const struct sb__nccl_end *end, sb__cu_stream strea
     return sb__nccl_status(&end->device, result, visit.call, err);
 }
 
-/* The legacy default stream comes after the context's stream and the per-thread default ones. While
-   somebody captures a blocking stream nobody can use it: then the context's alone. */
+/* Orders after the legacy default stream, which is ordered with the context's stream and the
+   per-thread default streams. While any thread captures a blocking stream the legacy stream is
+   unusable: then orders only after the context's stream. */
 static sb_status order(const struct sb__nccl_end *end, sb_context *context, sb_error *err) {
     sb_stream stream;
     sb_status st = order_after(end, NULL, err);
@@ -183,7 +185,7 @@ static sb__cu_result mark_end(const struct sb__nccl_end *end, struct sb__nccl_re
     return result;
 }
 
-/* It is on the stream; what comes after it is queued behind it. */
+/* The operation is on the stream: queues the following work behind it. */
 static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     const bool receives = request->kind == REDUCE || request->root != end->rank;
     struct sb__nccl_visit visit;
@@ -206,7 +208,7 @@ static sb_status fail_again(const struct sb__nccl_end *end, sb_error *err) {
     return SB_ERR_COMM_FAILURE;
 }
 
-/* Posts what can be posted, and finds errors that came up meanwhile. */
+/* Posts requests that can be posted, and detects asynchronous errors. */
 static sb_status get_on(struct sb__nccl_end *end, sb_error *err) {
     sb_status st = end->failed ? fail_again(end, err) : SB_OK;
     while (st == SB_OK) {
@@ -242,7 +244,7 @@ static void destroy_event(const struct sb__nccl_end *end, sb__cu_event event) {
     (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
 }
 
-/* `is_over`: the device uses its memory no more. */
+/* `is_over`: the device no longer uses its memory. */
 static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
     while (*link && *link != request)
@@ -257,7 +259,7 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
     free(request);
 }
 
-/* Whether the call can be made again: the context's memory may have a cap. */
+/* Whether the call may be retried, for example after CAP_REACHED. */
 static bool has_sent_nothing(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED;
 }
@@ -266,7 +268,7 @@ static sb_status status_of_slot(sb_status st) {
     return st == SB_ERR_CAP_REACHED ? (sb_status)SB_ERR_OUT_OF_MEMORY : st;
 }
 
-/* The request; NULL with a status in `out` where it cannot be begun. */
+/* Creates a request; NULL with a status in `out` on failure. */
 static struct sb__nccl_request *begin(struct sb__nccl_end *end,
                                       const struct sb__nccl_request *wanted, sb_status *out,
                                       sb_error *err) {
@@ -289,7 +291,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
         return NULL;
     }
     append(end, request);
-    (void)get_on(end, &story); /* whoever asks for the request is told */
+    (void)get_on(end, &story); /* a wait for the request reports it */
     return request;
 }
 
@@ -375,7 +377,7 @@ static sb_status nccl_wait(void *comm, void *request, sb_error *err) {
     return st;
 }
 
-/* Only with the whole communicator can a request be called back. */
+/* Aborts the whole communicator: NCCL cannot cancel one request. */
 static int32_t nccl_abandon(void *comm, void *request) {
     struct sb__nccl_end *end = comm;
     sb_error story;
