@@ -23,7 +23,8 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     return sb_error_fill(err, status_of(status), (int32_t)status, message);
 }
 
-/* cuBLAS reports little of a lost device; the driver knows. A capture may forbid the wait. */
+/* Queries the driver, since cuBLAS does not report a lost device reliably. A capture may forbid the
+   wait. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
@@ -44,7 +45,7 @@ sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_
 
 /* --- handles ----------------------------------------------------------------------------- */
 
-/* A forked child does not come here: the driver is not opened there. */
+/* Never locked in a forked child, which cannot open the driver. */
 static sb__mutex handles_lock = SB__MUTEX_INIT;
 static struct sb__cuda_blas *handles;
 
@@ -57,12 +58,13 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
-        st = err->code = SB_ERR_OUT_OF_MEMORY; /* what it returns when it is out of memory */
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* the status of cublasCreate if it is out of memory
+                                                */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
 
-/* The handle keeps the primary context, without which it would be worth nothing. */
+/* The handle retains the primary context, which it needs. */
 static sb_status keep_context(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                               sb_error *err) {
     sb__cu_context kept;
@@ -122,8 +124,8 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
 
 /* --- tasks ------------------------------------------------------------------------------- */
 
-/* Enters with the handle on the stream. On failure nothing is queued, and there is nothing to
-   leave. */
+/* Enters with the handle on the stream. After a failure nothing is queued, and no leave is needed.
+ */
 static sb_status begin(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                        sb__cu_stream stream, struct sb__cuda_visit *visit, sb_error *err) {
     sb__cu_result result = sb__cuda_enter_queue(device, stream, visit);
@@ -136,8 +138,8 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
-/* Who calls this takes any failure of the device for one of the work, which may have written: one
-   that passes before the work is queued has to come to nothing. */
+/* Callers treat any failure of the device as one of the work, which may have written: so a
+   transient failure before the work is queued must be retried. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {

@@ -1,6 +1,5 @@
-/* What we use of the CUDA driver API and of cuBLAS, declared by hand, so that no toolkit is needed
-   to build. tests/cuda/standin/check_declarations.c holds it
-   against the headers of the toolkits.
+/* Declarations of the used parts of the CUDA driver API and of cuBLAS, so that the build needs no
+   toolkit. tests/cuda/standin/check_declarations.c holds it against the headers of the toolkits.
 
    The tags of the opaque structs are those of cuda.h and cublas_api.h, and
    an enum of theirs is an unsigned int here: compatible types, so the prototypes
@@ -94,7 +93,7 @@ enum {
 
 #define SB__CU_STREAM_PER_THREAD ((sb__cu_stream)0x2)
 
-/* F(result, symbol, parameters) for every function of libcuda.so.1 that we call. */
+/* F(result, symbol, parameters) for every function of libcuda.so.1 that the backend calls. */
 #define SB__CUDA_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuInit, (unsigned int flags))                                                 \
     F(sb__cu_result, cuDriverGetVersion, (int *version))                                           \
@@ -158,7 +157,7 @@ enum {
        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,      \
        sb__cu_stream stream, void **parameters, void **extra))
 
-/* The same for libcublas: the forms with 64-bit counts, which cuBLAS 12.0 brought. */
+/* The same for libcublas: the functions with 64-bit counts of cuBLAS 12.0. */
 #define SB__CUBLAS_FUNCTIONS(F)                                                                    \
     F(sb__cublas_status, cublasCreate_v2, (sb__cublas_handle * handle))                            \
     F(sb__cublas_status, cublasSetStream_v2, (sb__cublas_handle handle, sb__cu_stream stream))     \

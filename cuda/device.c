@@ -24,8 +24,8 @@ static bool is_current(const struct sb__cuda_device *device) {
     return false;
 }
 
-/* A call that fails may report the failure of other work, and have popped all the same: then
-   another context is current, which stays. */
+/* A failing call may report a failure of other work, and have popped nevertheless: then another
+   context is current, which stays. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -42,7 +42,7 @@ static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda
                           "cuThreadExchangeStreamCaptureMode");
 }
 
-/* Set again, the mode is what it was set to. */
+/* Restores the mode of captures. */
 static void restore_mode(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     for (int tries = 0; visit->relaxed && tries < SB__CUDA_TRIES; tries++) {
         unsigned int mode = visit->mode;
@@ -61,8 +61,8 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
     return result;
 }
 
-/* On the legacy default stream the question itself fails while a blocking stream is captured; it
-   leaves the capture as it is, which work there would not. */
+/* On the legacy default stream the query fails while a blocking stream is captured; the query does
+   not disturb the capture, work on that stream would. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
@@ -116,8 +116,8 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
     return result;
 }
 
-/* The first makes a context and the last ends one, which may wait for others as an allocation
-   does. */
+/* The first retain creates the context and the last release destroys it, which may wait as an
+   allocation does. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out,
                           sb_error *err) {
     struct sb__cuda_visit visit;
@@ -191,7 +191,7 @@ sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result re
     const char *name = NULL, *text = NULL;
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
-    (void)device->cu->cuGetErrorName(result, &name); /* NULL: it has none */
+    (void)device->cu->cuGetErrorName(result, &name); /* NULL if unknown */
     (void)device->cu->cuGetErrorString(result, &text);
     (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call,
                    name ? name : "an unknown error", text ? text : "no description");
@@ -214,9 +214,9 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
     return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
 }
 
-/* A pool of our own, since the process's default one has the application's settings. It keeps what
-   is freed until it is trimmed: above any threshold, which counts what is in use as well, each wait
-   would unmap all that is free. */
+/* A separate pool, since the default one has the application's settings. It keeps freed memory
+   until it is trimmed: with a threshold, which also counts memory in use, each wait could unmap all
+   free memory. */
 static sb__cu_result create_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     struct sb__cu_pool_properties properties = {
         .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -252,7 +252,7 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
                           "cuStreamCreate");
 }
 
-/* It takes along what it keeps, after the work that still uses that. */
+/* Destroying a pool frees its memory after the work that still uses it. */
 static void destroy_pool(struct sb__cuda_device *device) {
     if (device->pool)
         SB__CUDA_RELEASE(device->cu->cuMemPoolDestroy(device->pool));
@@ -272,7 +272,8 @@ static void destroy_in_context(struct sb__cuda_device *device) {
     destroy_pool(device);
 }
 
-/* What lives in the context; each part may be missing. A pool goes without a visit, too. */
+/* Destroys the parts in the context, each of which may be missing. A pool can be destroyed without
+   entering the context. */
 static void destroy_parts(struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
@@ -286,7 +287,7 @@ static void destroy_parts(struct sb__cuda_device *device) {
 }
 
 /* A wait for a stream spins or blocks by the flags of the application's context; a wait for an
-   event by those of the event. */
+   event, by the flags of the event. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

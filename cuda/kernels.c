@@ -1,7 +1,7 @@
 #include "kernels.h"
 
-/* Thread i of all adds x[i], x[i + threads] and so on in double, and stores its sum at sums[i]. The
-   driver compiles this for its device. Every instruction is one that the stand-in knows. */
+/* Thread i adds x[i], x[i + threads] and so on in double, and stores its sum at sums[i]. The driver
+   compiles the kernels for its device. The fake driver interprets every instruction used here. */
 #define KERNEL(name, load, add)                                                                    \
     ".visible .entry " name "(\n"                                                                  \
     "    .param .u64 x, .param .u64 count, .param .u64 sums)\n"                                    \

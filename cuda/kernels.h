@@ -1,4 +1,4 @@
-/* The kernels of our own: sums in double. */
+/* The library's kernels: sums in double. */
 #ifndef SB_CUDA_KERNELS_H
 #define SB_CUDA_KERNELS_H
 

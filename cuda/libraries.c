@@ -14,7 +14,7 @@
 #define CUBLAS_12 SB__LIBRARY("libcublas.so.12", "cublas64_12.dll")
 #define CUBLAS_13 SB__LIBRARY("libcublas.so.13", "cublas64_13.dll")
 
-/* A function's name and where its address goes. */
+/* A function's name and the place of its address in the table. */
 struct entry {
     const char *symbol;
     size_t member;
@@ -27,7 +27,7 @@ struct entry {
 static const struct entry driver_entries[] = {SB__CUDA_FUNCTIONS(DRIVER_ENTRY)};
 static const struct entry cublas_entries[] = {SB__CUBLAS_FUNCTIONS(CUBLAS_ENTRY)};
 
-/* The name of the first function that the library lacks; NULL when it has all. */
+/* The name of the first missing function; NULL if the library has all. */
 static const char *fill(void *library, void *table, const struct entry *entries, size_t count) {
     for (size_t i = 0; i < count; i++) {
         void *address = sb__library_symbol(library, entries[i].symbol);
@@ -66,12 +66,11 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
         result = driver->cuInit(0);
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
-    if (result ==
-        SB__CUDA_ERROR_NOT_INITIALIZED) /* what cuInit returns in a child, and only there */
+    if (result == SB__CUDA_ERROR_NOT_INITIALIZED) /* cuInit returns this only in a forked child */
         return sb_error_fill(err, SB_ERR_FORKED, (int32_t)result,
                              "CUDA was initialised before this process was forked; call exec, or "
                              "initialise it in the child alone");
-    (void)driver->cuGetErrorName(result, &name); /* NULL: it has none */
+    (void)driver->cuGetErrorName(result, &name); /* NULL if unknown */
     return fail(err, SB_ERR_NO_DEVICE, (int32_t)result,
                 "the NVIDIA driver does not start: %s; does nvidia-smi show a device?",
                 name ? name : "an unknown error");
@@ -98,8 +97,8 @@ static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
     return st;
 }
 
-/* Threads that come at the same time each load a table; the first to publish wins. No lock: one
-   could be held for ever in a forked child. */
+/* Concurrent threads each load a table; the first to publish wins. No lock: in a forked child it
+   might never be released. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err) {
     static _Atomic(struct sb__cuda_driver *) published;
     struct sb__cuda_driver *driver = atomic_load(&published);
@@ -127,8 +126,8 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* --- cuBLAS ------------------------------------------------------------------------- */
 
-/* First what the process has loaded, perhaps from a folder of PyTorch's: another version beside it
-   would take its memory once more. */
+/* Prefers a library that the process has loaded, perhaps from PyTorch's folder: a second version
+   would need its memory again. */
 static void *find_cublas(int driver_version, char *story) {
     const bool is_new = driver_version >= 13000;
     void *library = is_new ? sb__library_loaded(CUBLAS_13) : NULL;

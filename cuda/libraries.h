@@ -1,4 +1,4 @@
-/* NVIDIA's libraries, opened when they are first needed and never closed. */
+/* NVIDIA's libraries, opened at first use and never closed. */
 #ifndef SB_CUDA_LIBRARIES_H
 #define SB_CUDA_LIBRARIES_H
 
@@ -21,8 +21,8 @@ struct sb__cublas {
 /* Opens libcuda.so.1, on Windows nvcuda.dll, and initialises it. Errors: NO_DEVICE (no driver, or
    an older one than CUDA 12.0's, or no device), OUT_OF_MEMORY, FORKED. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err);
-/* Opens cuBLAS: the one that is loaded already, else 13 where the driver is new enough for it, else
-   12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+/* Opens cuBLAS: a loaded one, else version 13 if the driver supports it, else 12. Errors:
+   UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb__cublas **out,
                           sb_error *err);
 

@@ -1,4 +1,4 @@
-/* Memory of the device from a pool, and copies. */
+/* Device memory from a pool, and copies. */
 #include "device.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
     return sb__cuda_named(visit, device->cu->cuMemAlloc_v2(out, bytes), "cuMemAlloc");
 }
 
-/* What was freed on our stream counts as used until somebody has waited for it. */
+/* Memory freed on the library's stream counts as used until a wait. */
 static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_result result = sb__cuda_refuse_captured(device, device->stream, visit);
     if (result == SB__CUDA_SUCCESS)
@@ -35,7 +35,8 @@ static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_v
     return result;
 }
 
-/* Short memory may be that of our own pools, in pieces that are too small or not yet free. */
+/* If the device is out of memory, the library's pools may hold it, in pieces that are too small or
+   not free yet. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {
@@ -74,7 +75,7 @@ sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **ou
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* A block that is to be freed behind the work on `stream`. */
+/* A block to be freed behind the work on `stream`. */
 struct freed {
     void *ptr;
     size_t bytes;
@@ -85,7 +86,7 @@ static void keep(struct sb__cuda_device *device, const struct freed *block) {
     sb__cuda_keep(device, SB__CUDA_KEPT_BLOCK, block->ptr, block->bytes, block->stream);
 }
 
-/* Pool memory may be freed by cuMemFree, too, once nothing uses it. */
+/* cuMemFree also frees pool memory that no work uses. */
 static void free_now(struct sb__cuda_device *device, const struct freed *block) {
     sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
     if (!sb__cuda_is_over(result))
@@ -94,7 +95,7 @@ static void free_now(struct sb__cuda_device *device, const struct freed *block) 
         keep(device, block);
 }
 
-/* Two MiB are the least that devices map at once. */
+/* Devices map at least 2 MiB at once. */
 bool sb__cuda_is_full(struct sb__cuda_device *device) {
     const size_t page = (size_t)2 << 20;
     struct sb__cuda_visit visit;
@@ -189,7 +190,7 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* --- pointers of the caller ------------------------------------------------------------ */
+/* --- the caller's pointers ------------------------------------------------------------ */
 
 struct region {
     sb__cu_context context; /* NULL: memory of a pool, or mapped by virtual addresses */
@@ -199,7 +200,7 @@ struct region {
     size_t bytes;
 };
 
-/* A pointer that the driver does not know leaves all zero, and is no error to it. */
+/* For an unknown pointer the driver returns zeros without an error. */
 static sb_status look_up(const struct sb__cuda_device *device, const void *ptr, struct region *out,
                          sb_error *err) {
     unsigned int attributes[] = {
@@ -217,7 +218,7 @@ static sb_status look_up(const struct sb__cuda_device *device, const void *ptr, 
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Managed memory is memory of the device to the driver, and so it is here. */
+/* Managed memory is device memory, as for the driver. */
 sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct region region = {.ordinal = -1};

@@ -1,26 +1,29 @@
-/* Page-locked memory of the host. The driver takes long for each piece, and to
-   free one waits for the device; so small buffers are carved out of slabs, by
-   powers of two, and slabs are kept until somebody trims. */
+/* Page-locked host memory. The driver takes long for each allocation, and a free waits for the
+   device: so small buffers are allocated from slabs, by powers of two, and slabs are kept until a
+   trim. */
 #include "device.h"
 
 #include <stdlib.h>
 
-#define SMALLEST  ((size_t)64)
-#define LARGEST   (SMALLEST << (SB__CUDA_SLAB_CLASSES - 1))
-#define SLAB      ((size_t)64 << 10) /* the first of a class, or four buffers; each next is twice */
-#define DOUBLINGS 8                  /* as large, so that few are to be searched */
+#define SMALLEST ((size_t)64)
+#define LARGEST  (SMALLEST << (SB__CUDA_SLAB_CLASSES - 1))
+/* The size of the first slab of a class, at least four buffers. Each next slab is twice as large,
+   up to DOUBLINGS times, so that there are few slabs. */
+#define SLAB      ((size_t)64 << 10)
+#define DOUBLINGS 8
 
 struct sb__cuda_slab {
     struct sb__cuda_slab *next;
     char *start;
-    size_t bytes, carved; /* from the start on */
-    uint32_t used, spare; /* buffers; those released */
-    uint32_t spares[];    /* by number: what was released is not touched */
+    size_t bytes, carved; /* bytes in use from the beginning */
+    uint32_t used, spare; /* buffers in use; released buffers */
+    uint32_t spares[];    /* numbers of released buffers, whose memory is not accessed */
 };
 
-/* --- of the driver ----------------------------------------------------------------------- */
+/* --- the driver's memory -----------------------------------------------------------------------
+ */
 
-/* Portable: other contexts of the process may use it as page-locked, too. */
+/* Portable: page-locked for other contexts of the process, too. */
 static sb_status take(const struct sb__cuda_device *device, size_t bytes, void **out,
                       sb_error *err) {
     struct sb__cuda_visit visit;

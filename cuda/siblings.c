@@ -1,10 +1,10 @@
-/* The devices that this process has open. Each context of a device keeps memory in a pool of its
-   own, and frees it where another one runs out. */
+/* The list of open devices of the process. Each context keeps memory in a separate pool, and trims
+   it when another context of the device is out of memory. */
 #include "device.h"
 
-/* Held while pools are trimmed, so that none is closed meanwhile. Nothing is waited for under it:
-   work of another context may wait for a thread that wants the lock. A forked child does not come
-   here: the driver is not opened there. */
+/* Held while pools are trimmed, so that none is closed meanwhile. No waits under it: work of
+   another context may wait for a thread that needs the lock. Never locked in a forked child, which
+   cannot open the driver. */
 static sb__mutex lock = SB__MUTEX_INIT;
 static struct sb__cuda_device *first;
 
@@ -24,8 +24,8 @@ void sb__cuda_siblings_part(struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* What was freed counts as used until the driver has been asked whether the stream is past it. The
-   question would end a capture, which cannot begin where no caller has the stream. */
+/* Freed memory counts as used until a query of the stream. The query would invalidate a capture, so
+   only streams that no caller has are queried. */
 static void trim(const struct sb__cuda_device *device) {
     if (!atomic_load(&device->caller_has_stream))
         (void)device->cu->cuStreamQuery(device->stream);
@@ -40,7 +40,7 @@ void sb__cuda_siblings_trim(const struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* Under the lock: after it no other context looks at the stream. */
+/* Under the lock: afterwards no other context queries the stream. */
 void sb__cuda_siblings_expose(struct sb__cuda_device *device) {
     if (atomic_load(&device->caller_has_stream))
         return;

@@ -1,7 +1,7 @@
-/* Streams and events: the caller's as raw handles, and the one of our own. */
+/* Streams and events: the caller's as raw handles, and the library's stream. */
 #include "device.h"
 
-/* The core asks first, for itself. */
+/* The first call is the core's; later calls expose the stream to callers. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
@@ -9,9 +9,10 @@ sb_stream sb__cuda_own_stream(void *opened) {
     return (sb_stream)device->stream;
 }
 
-/* A per-thread default stream is ordered with the legacy one and with no other: an event there
-   comes after its work, and ours after the event. While a blocking stream is captured, CUDA lets
-   no thread use the legacy stream; to record there would end the capture. */
+/* A per-thread default stream is ordered only with the legacy stream: an event on the legacy stream
+   comes after its work, and the library's stream waits for the event. While a blocking stream is
+   captured, CUDA forbids the use of the legacy stream; recording there would invalidate the
+   capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
@@ -40,7 +41,7 @@ static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream
     return sb__cuda_leave(device, visit, result);
 }
 
-/* Both questions leave a capture as it is. */
+/* Neither query disturbs a capture. */
 sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     sb__cu_context context = NULL;
@@ -69,8 +70,8 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* The core waits once more after a failure of the device: whatever else comes out of a wait has to
-   look like one, or host memory would be freed under a copy. */
+/* The core retries a wait after DEVICE_FAILURE: every other failure of a wait must be reported as
+   that, or host memory would be freed under a copy. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);
@@ -107,8 +108,8 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
     return kept;
 }
 
-/* Recorded anew, an event stands for its new place alone; a stream that waits for the old one goes
-   on to do so. */
+/* Recording an event again changes only later waits; a stream that waits for the old record still
+   does. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;

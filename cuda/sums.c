@@ -1,15 +1,15 @@
-/* Sums, by kernels of our own: cuBLAS adds floats in floats, and its calls wait
-   under the lock of its handle. Thread by thread, then once more, then the rest
-   on the host. */
+/* Sums by the library's kernels: cuBLAS adds floats in floats, and its calls wait under the lock of
+   its handle. One sum for each thread, then a second launch over these sums, then the rest on the
+   host. */
 #include "blas.h"
 
 #include "kernels.h"
 
 #include <stdlib.h>
 
-#define THREADS     256  /* of a block */
-#define MOST_BLOCKS 1024 /* of the first launch */
-#define LAST_SUMS   1024 /* come to the host */
+#define THREADS     256  /* threads of a block */
+#define MOST_BLOCKS 1024 /* blocks of the first launch */
+#define LAST_SUMS   1024 /* sums that the host adds */
 
 static const char *const names[] = {"sb_asum_f32", "sb_asum_f64", "sb_sumsq_f32", "sb_sumsq_f64"};
 
@@ -36,7 +36,7 @@ void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb_
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
-/* Queues sums of `count` elements, one of each thread, at `sums`. */
+/* Queues sums of `count` elements, one for each thread, to `sums`. */
 static sb_status launch(const struct sb__cuda_device *device, sb__cu_function kernel, const void *x,
                         int64_t count, void *sums, unsigned int blocks, sb_stream stream,
                         sb_error *err) {
@@ -59,13 +59,13 @@ static unsigned int blocks_for(int64_t count, unsigned int most) {
     return blocks < (int64_t)most ? (unsigned int)blocks : most;
 }
 
-/* Where the last sums come to. */
+/* The host buffer of the last sums. */
 struct last {
     struct sb__cuda_kept kept;
     double sums[LAST_SUMS];
 };
 
-/* Waits for the download into `*last`. A wait may fail without having waited: then that is kept,
+/* Waits for the download into `*last`. If the wait fails without having waited, the buffer is kept,
    and `*last` becomes NULL. */
 static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb_stream stream,
                           sb_error *err) {
@@ -82,8 +82,8 @@ static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb
     return st;
 }
 
-/* In `scratch`: the sums of the first launch, then, if they are many, of these. They are not
-   negative, so that their absolute values may be added. */
+/* `scratch` receives the sums of the first launch, then, if they are many, of the second. Sums are
+   not negative, so that the second launch may add absolute values. */
 static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                      sb__cu_function kernel, int64_t count, const void *x, double *scratch,
                      struct last **last, double *out, sb_stream stream, sb_error *err) {

@@ -5,7 +5,7 @@
 #include <syncblob/backend.h>
 
 extern const sb_backend sb__cuda_backend;
-/* Bytes that an opened device was to free and could not yet: of the device, and page-locked.
+/* Device and page-locked bytes that an open device has failed to free so far.
  */
 void sb__cuda_kept_bytes(const void *device, uint64_t *out_device, uint64_t *out_pinned);
 
