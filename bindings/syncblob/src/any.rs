@@ -110,8 +110,8 @@ macro_rules! each {
 #[cfg(any(feature = "safetensors", feature = "serde"))]
 pub(crate) use each;
 
-/// Methods written once, for a [`Blob`] of elements that can do what they need and for [`BlobAny`],
-/// of which the library refuses the others.
+/// Methods written once, for a [`Blob`] whose elements support them and for [`BlobAny`], where the
+/// library refuses unsupported elements.
 macro_rules! both {
     ($(#[$doc:meta])* impl $can:ident { $($methods:tt)* }) => {
         $(#[$doc])*

@@ -33,17 +33,16 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// Whether a share of a memory was ever made, or the C handle is known, by which C makes one:
-    /// only then writers have to ask the library.
+    /// Whether a share of a memory was ever made, or the C handle was exposed, with which C can
+    /// make one: only then writers check for sharers.
     may_share: AtomicBool,
     /// Whether it may be written although others own its memories.
     writes_shared: bool,
     elements: PhantomData<T>,
 }
 
-// SAFETY: the C library keeps nothing per thread: a blob may be used and
-// destroyed on any thread, and its elements are plain numbers. What it borrows
-// from the caller has owners that are `Send` and `Sync`.
+// SAFETY: the C library has no per-thread state: a blob may be used and destroyed on any thread,
+// and its elements are plain numbers. Owners of borrowed memory are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Blob<T> {}
 // SAFETY: `&self` methods make only calls on a const blob, which are safe
 // beside each other.
@@ -77,7 +76,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Which memories a call replaced by fresh ones, their contents gone.
+/// The memories that a call replaced by fresh ones, without their contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {
@@ -103,8 +102,8 @@ pub struct BlobBuilder<'a, T> {
     elements: PhantomData<T>,
 }
 
-/// Making blobs. The short forms use the built-in host-only context.
-/// [`from_vec`](Blob::from_vec) and its kin use memory of the caller's in place.
+/// Creating blobs. The short forms use the built-in host-only context. [`from_vec`](Blob::from_vec)
+/// and similar functions use the caller's memory in place.
 impl<T: Element> Blob<T> {
     /// Makes the blob in a context.
     ///
@@ -181,18 +180,18 @@ impl<T: Element> Blob<T> {
         Err(Error::new(ErrorKind::ShapeMismatch, message))
     }
 
-    /// Host memory of a fresh blob whose every element the caller writes
-    /// before the blob is let out: its contents are unspecified.
+    /// Host memory of a fresh blob, with unspecified contents: the caller writes every element
+    /// before it returns the blob.
     fn unfilled(&self) -> Result<*mut T> {
-        // SAFETY: the blob is live, and nobody else knows it yet.
+        // SAFETY: the blob is live, and not shared yet.
         let data = get(|out, err| unsafe {
             sys::sb_blob_overwrite_cpu(self.raw(), sys::SB_DATA, out, err)
         })?;
         Ok(data.cast())
     }
 
-    /// A copy of shape, data and diff, in the same context: of as many elements as the shape
-    /// has. What the memories keep beyond them, after a shape became smaller, is not copied.
+    /// A copy of shape, data and diff, in the same context: of as many elements as the shape has.
+    /// Capacity beyond the count is not copied.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
@@ -203,7 +202,7 @@ impl<T: Element> Blob<T> {
         Ok(copy)
     }
 
-    /// Takes shape and bytes. Zeros that nobody wrote go on taking no memory.
+    /// Takes shape and bytes. Zeros that were never written still need no memory.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -214,8 +213,7 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Waits for queued copies and ends the blob, telling what dropping it
-    /// would not.
+    /// Waits for queued copies, returns their failure, and drops the blob.
     ///
     /// # Errors
     /// Those of the copies.
@@ -224,7 +222,7 @@ impl<T: Element> Blob<T> {
         self.memory(Part::Diff)?.synchronize()
     }
 
-    /// Takes over a blob of the element type `T` that nobody else ever knew.
+    /// Takes over a blob of the element type `T` that was never shared.
     pub(crate) fn fresh(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, false)
     }
@@ -244,8 +242,8 @@ impl<T: Element> Blob<T> {
     /// takes one of any element type.)
     ///
     /// # Safety
-    /// `raw` is a live blob whose elements are `T`, and that nobody else has. C code that
-    /// shares its memories keeps this crate's rule: whoever writes has the only share.
+    /// `raw` is a live blob whose elements are `T`, and that has no other owner. C code that shares
+    /// its memories must keep this crate's rule: a writer has the only share.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Self {
         Self::own(raw.as_ptr())
     }
@@ -255,20 +253,20 @@ impl<T: Element> Blob<T> {
         ManuallyDrop::new(self).raw
     }
 
-    /// The C handle, for code that calls the C library too. Lives as long as
-    /// `self`; what is done to it must keep the promises of this crate.
+    /// The C handle, for code that also calls the C library. It lives as long as `self`; C calls on
+    /// it must keep the promises of this crate.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         self.note_share();
         self.raw()
     }
 
-    /// From now on writers ask the library whether they are alone.
+    /// From now on writers check for sharers.
     pub(crate) fn note_share(&self) {
         // A writer comes after this: it has the blob by `&mut`.
         self.may_share.store(true, Ordering::Relaxed);
     }
 
-    /// The C handle for calls that give nobody a share of a memory.
+    /// The C handle, for calls that make no share of a memory.
     #[inline]
     pub(crate) fn raw(&self) -> *mut sys::sb_blob {
         self.raw.as_ptr()
@@ -303,8 +301,7 @@ impl<T: Element> fmt::Display for Blob<T> {
     }
 }
 
-/// Shape and heads, and a few values where they are on the host and nothing
-/// may be on its way.
+/// Shape and heads, and a few values if they are on the host and no copy may be queued.
 impl<T: Element> fmt::Debug for Blob<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Blob");
@@ -312,7 +309,7 @@ impl<T: Element> fmt::Debug for Blob<T> {
         for (part, values) in [(Part::Data, Self::data as Values<T>), (Part::Diff, Self::diff)] {
             let Ok(head) = self.head(part) else { continue };
             out.field(&format!("{part}_head"), &head);
-            // SYNCED may still be on its way to the host, and looking would wait.
+            // With SYNCED a copy to the host may be queued, and an access would wait for it.
             let shown = (head == Head::AtCpu).then(|| values(self));
             if let Some(Ok(values)) = shown {
                 out.field(&part.to_string(), &First(values));

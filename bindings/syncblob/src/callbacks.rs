@@ -12,9 +12,8 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// Spreads tasks over threads: calls the closure as many times as the number
-/// says, on any threads, and returns when all calls have returned. A function, or a
-/// closure, of a thread pool for instance.
+/// Splits work over threads: calls the closure the given number of times, on any threads, and
+/// returns when all calls have returned. A function, or a closure with a thread pool.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
@@ -27,7 +26,7 @@ type Task = Option<unsafe extern "C" fn(arg: *mut c_void, i: i64)>;
 /// The argument of a task of C, which any thread may run.
 struct Arg(*mut c_void);
 
-// SAFETY: the library says that tasks run on any threads, beside each other.
+// SAFETY: the library documents that tasks run on any threads, concurrently.
 unsafe impl Sync for Arg {}
 
 impl Arg {
@@ -40,10 +39,9 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
     (Some(run_tasks::<F>), ptr::from_ref(spread).cast_mut().cast())
 }
 
-/// Runs every task exactly once, whatever the caller's function does: each call
-/// of its closure takes the next task, calls beyond the last do nothing, and
-/// what is left when it returns, or panics, is run here. The closure is
-/// borrowed, so that no call of it is under way by then.
+/// Runs every task exactly once, for any behaviour of the caller's function: each call of its
+/// closure runs the next task, calls beyond the last do nothing, and tasks that are left when it
+/// returns, or panics, run here. The closure is borrowed, so that no call of it runs by then.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,
@@ -128,7 +126,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call that asks `values` for blobs.
+/// Makes a call that gets blobs from `values`.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,
@@ -158,12 +156,12 @@ where
 {
     // SAFETY: `user` is the lender of `lend_blobs`, which waits.
     let lender = unsafe { &mut *user.cast::<Lender<F, E>>() };
-    // What was lent before has been written.
+    // The previously lent blob has been written.
     lender.lent = None;
     let values = AssertUnwindSafe(|| (lender.values)(BlobAt::from_c(layer, index)));
     let failure = match panic::catch_unwind(values) {
         Ok(Ok(blob)) => {
-            // SAFETY: the library wants the blob there; it stays until the next call.
+            // SAFETY: `out` is valid; the blob lives until the next call.
             unsafe { *out = lender.lent.insert(blob).as_ptr() };
             return sys::SB_OK;
         }
@@ -172,7 +170,7 @@ where
     };
     let earlier = lender.failure.replace(failure);
     contain(|| drop(earlier));
-    // Only what is kept is told, but the library's callers count on an error.
+    // The stored failure is what the caller gets; the library still needs an error.
     let told =
         sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };
     if !err.is_null() {

@@ -43,12 +43,12 @@
 //!
 //! # Safety
 //!
-//! From [`Step::ready`] to the end of the step an engine may read and write a blob's
-//! diff at any time. The blob is mutably borrowed as long as that: for `'env`, which
-//! includes the call of [`Reducer::step`]. No value ends the borrow, so that none can end
-//! it early by being forgotten. The step ends before `step` returns or unwinds: its buckets
-//! are done, or given up. Memory that an engine may still use after a failure is kept for
-//! ever, and the blob lets go of it: its diff reads as zeros.
+//! From [`Step::ready`] to the end of the step an engine may read and write a blob's diff at any
+//! time. The blob is mutably borrowed as long as that: for `'env`, which includes the call of
+//! [`Reducer::step`]. The borrow does not depend on the drop of a value, which could be forgotten.
+//! The step ends before `step` returns or unwinds: its buckets are complete, or abandoned. Memory
+//! that an engine may still use after a failure is never freed, and the blob releases it: its diff
+//! reads as zeros.
 
 use std::cell::Cell;
 use std::fmt;
@@ -112,8 +112,8 @@ impl Comm {
     /// Takes over a communicator that C code made.
     ///
     /// # Safety
-    /// `raw` is a live communicator, which nobody else has, and its engine keeps the promises of
-    /// the C header `comm_engine.h`.
+    /// `raw` is a live communicator without another owner, and its engine keeps the promises of the
+    /// C header `comm_engine.h`.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_comm>) -> Self {
         // SAFETY: the communicator is live.
         let (rank, size) =
@@ -125,7 +125,7 @@ impl Comm {
     /// Takes over a communicator that the library has just made.
     fn own(raw: *mut sys::sb_comm) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no communicator and no error");
-        // SAFETY: nobody else has it.
+        // SAFETY: it has no other owner.
         unsafe { Self::from_raw(raw) }
     }
 
@@ -211,7 +211,7 @@ impl Comm {
     ) -> Result<()> {
         let mut list = List::new(blobs);
         list.need_unique(part)?;
-        // SAFETY: the blobs are live and mutably borrowed, and nobody shares their memories.
+        // SAFETY: the blobs are live and mutably borrowed, and their memories are not shared.
         check(|err| unsafe {
             let (ptr, count) = (list.raw.as_ptr(), to_i64(list.raw.len()));
             let comm = self.as_ptr();
@@ -235,8 +235,7 @@ impl Comm {
         if self.rank() != root {
             list.need_unique(part)?;
         }
-        // SAFETY: the blobs are live and mutably borrowed; where they are written, nobody shares
-        // their memories.
+        // SAFETY: the blobs are live and mutably borrowed; written memories are not shared.
         check(|err| unsafe {
             let (ptr, count) = (list.raw.as_ptr(), to_i64(list.raw.len()));
             let (comm, root) = (self.as_ptr(), count_to_c(root));

@@ -18,8 +18,7 @@ use crate::ffi::{check, get};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
 
-/// Where memory comes from: the allocator's caps, the limits for bytes from
-/// strangers, the caches and at most one device.
+/// The owner of the memory caps, the limits of untrusted reads, the caches and at most one device.
 ///
 /// Cheap to clone; clones are the same context. All that is made from a context
 /// keeps it alive.
@@ -28,8 +27,8 @@ pub struct Context {
     raw: Option<NonNull<sys::sb_context>>,
 }
 
-// SAFETY: a context is reference counted atomically and may be shared between
-// threads; the library locks what it changes inside.
+// SAFETY: a context is reference counted atomically and may be shared between threads; the library
+// locks its state.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -119,7 +118,7 @@ impl Context {
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten all the same.
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten nevertheless.
     pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
         // SAFETY: NULL and live contexts are allowed; the stream is live.
         check(|err| unsafe {
@@ -137,13 +136,13 @@ impl Context {
     pub fn stats(&self) -> Result<Stats> {
         let mut raw =
             sys::sb_stats { struct_size: size_of::<sys::sb_stats>(), ..Default::default() };
-        // SAFETY: `raw` says its size; the context is live.
+        // SAFETY: `raw` contains its size; the context is live.
         check(|err| unsafe { sys::sb_context_stats(self.as_ptr(), &mut raw, err) })?;
         Ok(Stats::from_c(&raw))
     }
 
-    /// Waits until the library's work on the device is done, and gives back what is in
-    /// quarantine and over by then.
+    /// Waits until the library's work on the device has ended, and frees storage in quarantine that
+    /// is no longer in use.
     ///
     /// # Errors
     /// A device that fails.
@@ -161,7 +160,7 @@ impl Context {
         self.synchronize()
     }
 
-    /// Gives cached memory back, the device's too, and what is in quarantine and over by now.
+    /// Frees cached memory, also the device's, and storage in quarantine that is no longer in use.
     pub fn trim(&self) {
         // SAFETY: NULL and live contexts are allowed.
         unsafe { sys::sb_context_trim(self.as_ptr()) }

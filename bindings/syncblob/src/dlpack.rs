@@ -17,10 +17,10 @@ macro_rules! tensor {
             raw: NonNull<sys::$raw>,
         }
 
-        // SAFETY: the library's tensors may be ended on any thread; of others,
-        // `from_raw` asks it.
+        // SAFETY: the library's tensors may be ended on any thread; for others, `from_raw` requires
+        // it.
         unsafe impl Send for $name {}
-        // SAFETY: `&self` methods read the struct, which nobody changes.
+        // SAFETY: `&self` methods read the struct, which never changes.
         unsafe impl Sync for $name {}
 
         impl $name {
@@ -44,13 +44,13 @@ macro_rules! tensor {
 
             /// The dimensions.
             pub fn shape(&self) -> &[i64] {
-                // SAFETY: as many dimensions as `ndim` says.
+                // SAFETY: there are `ndim` dimensions.
                 unsafe { elements(self.tensor().shape, self.tensor().ndim) }
             }
 
             /// The strides, in elements; none, before DLPack 1.2, is row-major.
             pub fn strides(&self) -> &[i64] {
-                // SAFETY: as many as `ndim` says.
+                // SAFETY: there are `ndim` of them.
                 unsafe { elements(self.tensor().strides, self.tensor().ndim) }
             }
 
@@ -114,8 +114,8 @@ tensor! {
 }
 
 tensor! {
-    /// A tensor of DLPack before 1.0 (`DLManagedTensor`) that ends when it is
-    /// dropped. It cannot say that it is read-only.
+    /// A tensor of DLPack before 1.0 (`DLManagedTensor`) that ends when it is dropped. It has no
+    /// read-only flag.
     LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack, sb_blob_from_legacy_dlpack
 }
 
@@ -136,9 +136,9 @@ impl Dlpack {
     /// [`AbiMismatch`](ErrorKind::AbiMismatch) for another major version than 1.
     ///
     /// # Safety
-    /// `tensor` points to a tensor that is the caller's and valid as DLPack says,
-    /// and its deleter may be called on any thread. Until then others do not write
-    /// its elements, nor, unless the tensor says that it is read-only, read them.
+    /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
+    /// thread. Until then no other code writes its elements or, unless the tensor is read-only,
+    /// reads them.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
         let tensor = Self { raw: tensor };
         // SAFETY: the tensor is live, and every version begins with its own.
@@ -166,15 +166,14 @@ impl LegacyDlpack {
     /// Takes over a tensor.
     ///
     /// # Safety
-    /// `tensor` points to a tensor that is the caller's and valid as DLPack says,
-    /// and its deleter may be called on any thread. Until then others neither read
-    /// nor write its elements.
+    /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
+    /// thread. Until then no other code reads or writes its elements.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed>) -> Self {
         Self { raw: tensor }
     }
 }
 
-/// What [`Blob::from_dlpack`] makes a blob of: a tensor of either struct.
+/// A tensor of either struct, for [`Blob::from_dlpack`].
 pub trait Tensor: sealed::Tensor {}
 
 mod sealed {
@@ -223,8 +222,8 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// The memory of data as a tensor that others may write; the blob ends. (On
-    /// failure, too: [`is_unique`](Blob::is_unique) tells before.)
+    /// The memory of data as a writable tensor; consumes the blob, also on failure.
+    /// ([`is_unique`](Blob::is_unique) checks before.)
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); else as [`to_dlpack`](Blob::to_dlpack).
@@ -246,16 +245,16 @@ impl<T: Element> Blob<T> {
         unsafe { self.to_legacy_dlpack_mut(Part::Data, side) }
     }
 
-    /// A memory as a tensor that others may write, while the blob goes on. What
-    /// they write is the blob's until the next call for the other side; from then
-    /// on a call that writes this side comes before they do.
+    /// A memory as a writable tensor beside the blob. The blob sees writes through the tensor until
+    /// the next call for the other side; then a writing call for this side must precede the next
+    /// write.
     ///
     /// # Errors
     /// As [`to_dlpack`](Blob::to_dlpack).
     ///
     /// # Safety
-    /// While others write through the tensor, nobody reads or writes the memory in
-    /// another way, and no slice of it is alive.
+    /// While other code writes through the tensor, the memory is not read or written in another
+    /// way, and no slice of it is alive.
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
@@ -301,19 +300,17 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`;
-    /// [`Unsupported`](ErrorKind::Unsupported) for what no blob is: strides that are
-    /// not row-major, other element types;
-    /// [`WrongDevice`](ErrorKind::WrongDevice) and [`NoDevice`](ErrorKind::NoDevice)
-    /// for memory of another device; what a shape may be wrong by, as in
-    /// [`zeros`](Blob::zeros); [`InvalidArgument`](ErrorKind::InvalidArgument) for memory
-    /// that is not aligned for `T`.
+    /// [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major and other element
+    /// types; [`WrongDevice`](ErrorKind::WrongDevice) and [`NoDevice`](ErrorKind::NoDevice) for
+    /// memory of another device; errors of the shape, as in [`zeros`](Blob::zeros);
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
         Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
-    /// Makes a tensor's memory this blob's data or diff, in place; what it held before
-    /// is let go of, sharers keep it.
+    /// Makes a tensor's memory this blob's data or diff, in place; releases the old memory, which
+    /// sharers keep.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; else as

@@ -1,7 +1,7 @@
-//! The list of element types, from which this crate, the command and the Python module make
-//! what they know of them. The list of C is in `syncblob/base.h`; a test compares the two.
+//! The list of element types, from which this crate, the command and the Python module derive their
+//! definitions. The list of C is in `syncblob/base.h`; a test compares the two.
 
-/// `$then!` of each element type once, behind what it is given in brackets:
+/// Calls `$then!` once for each element type, with the arguments in brackets first:
 ///
 /// ```text
 /// NAME = [cfg] type, CONSTANT, "name", size, "name in NumPy", "typestr in NumPy", NAME in

@@ -133,11 +133,11 @@ pub trait Element:
     /// The type at run time.
     const DTYPE: Dtype;
 
-    /// Whether [`word`](Element::word) says anything of some values.
+    /// Whether [`word`](Element::word) returns words for some values.
     #[doc(hidden)]
     const HAS_WORDS: bool;
 
-    /// What stands for a value that a text for people has no number for.
+    /// The word for a value that a human-readable text cannot write as a number.
     #[doc(hidden)]
     fn word(&self) -> Option<&'static str>;
     #[doc(hidden)]
@@ -169,7 +169,7 @@ pub trait Reduced: Element {}
 /// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// What halves, which serde has as their bits, and integers have alike.
+/// Common to integers and to halves, which serde writes as their bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;
@@ -307,7 +307,7 @@ mod tests {
         )*};
     }
 
-    /// Of each number that either has a type for.
+    /// For each type that either list has.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:ident,)*) => {
-        /// What kind of failure an [`Error`] is.
+        /// The kind of an [`Error`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorKind {
@@ -66,7 +66,7 @@ error_kinds! {
     BufferTooSmall = SB_ERR_BUFFER_TOO_SMALL,
     /// Nothing of that name.
     NotFound = SB_ERR_NOT_FOUND,
-    /// Bytes that are not what they should be.
+    /// Malformed bytes.
     Malformed = SB_ERR_MALFORMED,
     /// A payload whose length is not the shape's count.
     LengthMismatch = SB_ERR_LENGTH_MISMATCH,
@@ -74,7 +74,7 @@ error_kinds! {
     BadShape = SB_ERR_BAD_SHAPE,
     /// A number in the bytes that does not fit.
     DataOverflow = SB_ERR_DATA_OVERFLOW,
-    /// Bytes that ask for more than a limit allows.
+    /// Bytes that exceed a limit.
     DataLimit = SB_ERR_DATA_LIMIT,
     /// Out of memory.
     OutOfMemory = SB_ERR_OUT_OF_MEMORY,
@@ -102,9 +102,8 @@ error_kinds! {
     Internal = SB_ERR_INTERNAL,
 }
 
-/// What went wrong, in the library's words. What a reader or writer of the caller's
-/// returned is its [source](std::error::Error::source), which two equal errors may
-/// differ in.
+/// A failure, with the library's message. The error of the caller's reader or writer is its
+/// [source](std::error::Error::source), which equality ignores.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -117,7 +116,7 @@ pub struct Error {
 }
 
 impl ErrorKind {
-    /// What an error of a reader or a writer arrives as.
+    /// The kind for an error of a reader or a writer.
     pub(crate) fn of_io(error: &io::Error) -> Self {
         let inner = error.get_ref();
         let own = inner.and_then(|inner| match inner.downcast_ref::<Error>() {
@@ -132,11 +131,10 @@ impl ErrorKind {
     }
 }
 
-/// So that a [reader](crate::ReadAt) or a writer can say
-/// `io::Error::other(ErrorKind::Cancelled)`.
+/// Allows a [reader](crate::ReadAt) or a writer to return `io::Error::other(ErrorKind::Cancelled)`.
 impl std::error::Error for ErrorKind {}
 
-// Nobody changes an error, nor what a reader or a writer returned and is its source.
+// An error and its source never change.
 impl UnwindSafe for Error {}
 impl RefUnwindSafe for Error {}
 
@@ -197,7 +195,7 @@ impl Error {
         Self { source: Some(Arc::new(source)), ..self }
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -223,10 +221,9 @@ impl Error {
         self.offset
     }
 
-    /// What was asked and what was found, and where; text that came from a file
-    /// is escaped. The file's name is in it where the file itself is the trouble (it cannot
-    /// be opened, written or replaced): the text then begins with the name in quotes. Before
-    /// every other text `Display` puts the [path](Error::path).
+    /// The request, the finding and its position; text from a file is escaped. If the file cannot
+    /// be opened, written or replaced, the text begins with its name in quotes. Before every other
+    /// text `Display` puts the [path](Error::path).
     pub fn message(&self) -> &str {
         &self.message
     }

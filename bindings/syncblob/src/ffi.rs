@@ -1,4 +1,4 @@
-//! What every call of the C library needs.
+//! Helpers for calls of the C library.
 
 use std::ffi::{c_char, CStr, CString};
 use std::fmt::Display;
@@ -27,7 +27,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// As `get`, for a struct that grows: `out` says its size and is all zeros else.
+/// As `get`, for a struct that may grow: `out` contains its size and zeros.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -62,7 +62,7 @@ pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }
 
-/// Of Windows' paths this is UTF-8; what is none is for the library to refuse.
+/// On Windows paths become UTF-8; the library refuses a path that cannot.
 fn c_path(path: &Path) -> Result<CString> {
     c_text("the path", path.as_os_str().as_encoded_bytes())
 }

@@ -8,9 +8,9 @@ use crate::ffi::{check, static_text};
 use crate::Blob;
 use crate::{Error, ErrorKind, Part, Result};
 
-/// What the `n` of [`Filler::Xavier`] and [`Filler::Msra`] is. A shape
-/// `[d0, d1, …]` has `count / d0` inputs of an output and `count / d1` outputs of
-/// an input; one axis alone has `count` outputs.
+/// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. A shape `[d0, d1, …]` has `count
+/// / d0` inputs of an output and `count / d1` outputs of an input; a shape of one axis has `count`
+/// outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
 #[non_exhaustive]
@@ -117,8 +117,7 @@ impl Default for Filler {
 }
 
 impl Filler {
-    /// A filler from a `FillerParameter` message; what is missing has Caffe's
-    /// default.
+    /// A filler from a `FillerParameter` message; missing fields have Caffe's defaults.
     ///
     /// ```
     /// use syncblob::{Filler, Variance};
@@ -131,15 +130,14 @@ impl Filler {
     /// ```
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, also for
-    /// an unknown type, for numbers that [`Blob::initialize`] would refuse for any blob and,
-    /// whatever the type, for an unknown `variance_norm` and for a `sparse` that is no
-    /// gaussian's; other numbers that the type does not use are ignored.
-    /// [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, also for an unknown
+    /// type, for numbers that [`Blob::initialize`] refuses for every blob and, for any type, for an
+    /// unknown `variance_norm` and for a `sparse` of another type than gaussian; other numbers that
+    /// the type does not use are ignored. [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is valid for its length, `raw` says its size.
+        // SAFETY: `bytes` is valid for its length, `raw` contains its size.
         check(|err| unsafe { sys::sb_filler_parse(start, len, &mut raw, err) })?;
         Self::from_raw(&raw).ok_or_else(|| {
             let (kind, variance) = (raw.type_, raw.variance_norm);
@@ -221,12 +219,11 @@ fn defaults() -> sys::sb_filler {
 
 both! {
     impl Float {
-        /// Gives the data its first values, on the host, without bringing old ones
-        /// there. An element depends on the seed, its index and `T` alone
-        /// ([`PositiveUnitball`](Filler::PositiveUnitball): on its row, too): the same
-        /// on every machine and for any number of threads. Equal seeds give equal
-        /// numbers, so give each blob one of its own. A blob without elements stays as it
-        /// is: the filler's numbers are checked, but not against its shape.
+        /// Initialises the data on the host, without a transfer of old values. An element depends
+        /// only on the seed, its index and `T` ([`PositiveUnitball`](Filler::PositiveUnitball):
+        /// also on its row): it is the same on every machine and for any number of threads. Equal
+        /// seeds give equal numbers, so use a different seed for each blob. A blob without elements
+        /// stays unchanged: the filler's numbers are checked, but not against its shape.
         ///
         /// # Errors
         /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or

@@ -47,22 +47,21 @@ pub trait ReadAt {
     /// Reads into the beginning of `buffer` what there is at `offset`, and returns
     /// how many bytes: at least one below the size.
     ///
-    /// What is not values is read in pieces of up to 16 KiB, over and over: an opening
-    /// walks the bytes several times from their beginning to their end, a load those of
-    /// its blob. Within a walk offsets rise, but for names. Values are asked for as a
-    /// whole where the file keeps them in one piece and the blob has their element type
-    /// (a MiB at a time where there is a [progress](crate::Model::set_progress)), else
-    /// 4 KiB at a time; what a save copies, 16 KiB at a time. A reader that is slow to
-    /// answer, such as one over a network, should keep what it fetched last.
+    /// The library reads fields other than values in pieces of up to 16 KiB, repeatedly: opening a
+    /// model walks all bytes several times, loading a blob walks the blob's message. Within a walk
+    /// offsets increase, except for names. Contiguous values of the blob's element type are one
+    /// read (a MiB at a time with a [progress callback](crate::Model::set_progress)), other values
+    /// are read 4 KiB at a time; a save copies 16 KiB at a time. A slow reader, such as one over a
+    /// network, should cache its last piece.
     ///
     /// # Errors
-    /// Whatever goes wrong, which the call ends with as [`ErrorKind::Io`], out of memory or
-    /// [cancelled](ErrorKind::Cancelled); [`Interrupted`](io::ErrorKind::Interrupted) is
-    /// asked again.
+    /// Any failure; the library's call returns it as [`ErrorKind::Io`], out of memory or
+    /// [cancelled](ErrorKind::Cancelled). After [`Interrupted`](io::ErrorKind::Interrupted) the
+    /// read is retried.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// A number that is another one once the bytes have changed, such as that of an
-    /// ETag: what is read with two different ones is an error.
+    /// A number that changes with the bytes, such as a hash of an ETag: a change during a read is
+    /// an error.
     ///
     /// # Errors
     /// Whatever keeps it from being known.
@@ -81,15 +80,15 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// Of the modification time and the size: a writer that sets the time back is not
-    /// found. [`Model::open`](crate::Model::open) looks at more.
+    /// From the modification time and the size: a writer that resets the time is not detected.
+    /// [`Model::open`](crate::Model::open) checks more.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(since) => since.as_nanos() as u64,
             Err(before) => (before.duration().as_nanos() as u64).wrapping_neg(),
         };
-        // Each time has a number of its own for each size.
+        // For equal times, different sizes give different numbers.
         Ok(time.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(file.len()))
     }
 }
@@ -151,8 +150,7 @@ macro_rules! read_through {
 
 read_through!(&R, Box<R>, Arc<R>);
 
-/// A reader that gives less than it has, or claims to have given more than it was
-/// asked for, is an error.
+/// A reader that returns fewer bytes than it has, or claims more than requested, is an error.
 fn read_exact_at<R: ReadAt>(reader: &R, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match reader.read_at(buffer, offset) {
@@ -179,16 +177,16 @@ enum Failure {
 }
 
 thread_local! {
-    /// Of the callbacks that the call under way on this thread has made: the library
-    /// makes them on the caller's thread. A boxed failure or null: a pointer needs no
-    /// destructor, so that it is there for the destructors of the thread's other locals.
+    /// The failure of callbacks of the current call on this thread, where the library runs them: a
+    /// boxed failure or null. A pointer needs no destructor, so that destructors of the thread's
+    /// other locals can use it.
     static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// Puts a failure there and returns the one that was there.
 fn exchange(failure: Option<Failure>) -> Option<Failure> {
     let kept = FAILURE.replace(failure.map_or(ptr::null_mut(), |f| Box::into_raw(Box::new(f))));
-    // SAFETY: from `Box::into_raw`, and nobody else has it any more.
+    // SAFETY: from `Box::into_raw`, without another owner.
     (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
@@ -203,8 +201,8 @@ fn keep(failure: Failure) {
     exchange(Some(kept)); // nothing is there: what `lost` called has put back what it found
 }
 
-/// Makes a call that may run callbacks: what they returned is the source of the
-/// error, what they threw goes on.
+/// Makes a call that may run callbacks: their errors become the source of the call's error, and
+/// their panics resume.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
     // A callback may make such a call itself.
     let outer = exchange(None);
@@ -221,7 +219,7 @@ pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Runs a callback; what goes wrong is kept for `with_callbacks` and told to C.
+/// Runs a callback; stores its failure for `with_callbacks` and reports it to C.
 fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys::sb_status {
     let (failure, status) = match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(Ok(())) => return sys::SB_OK,
@@ -288,8 +286,8 @@ unsafe extern "C" fn read_source<R: ReadAt>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is a reader that outlives the call. The buffer is the library's, for
-        // that many bytes and nobody else's; filled first, since the reader may look at it.
+        // SAFETY: `user` is a reader that outlives the call. The buffer belongs to the library and
+        // is valid for that many bytes; it is filled first, since the reader may read it.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))
@@ -352,7 +350,7 @@ unsafe extern "C" fn write_sink<W: Write>(
 
 type Report = Box<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 
-/// Who is told, at a place that does not move.
+/// The progress callback, at a fixed address.
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<Report>);
 

@@ -68,8 +68,8 @@
 //! This section argues why the safe interface is sound. It relies on what the C
 //! library promises.
 //!
-//! *Owners.* The blobs and [handles](MemoryHandle) that share a memory own it, and
-//! each share counts as one. A `&`[`SyncedMemory`] is no owner: it borrows one.
+//! *Owners.* The blobs and [handles](MemoryHandle) that share a memory own it, and each share
+//! counts as one. A `&`[`SyncedMemory`] is not an owner: it borrows one.
 //!
 //! *Slices stay valid.* A slice borrows its owner. The pointer in it stays
 //! allocated until a set, an evict, a mutable or overwrite call on read-only
@@ -80,65 +80,57 @@
 //! - The other calls need the memory to have one owner, and that owner as `&mut`.
 //!   While the slice lives, either its owner is the only one, and borrowed, or
 //!   there are two.
-//! - A blob that reshapes, shrinks, shares or adopts another memory gives up only
-//!   its own share.
+//! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
 //! - A copy from the device also moves out of read-only storage. But it happens only
 //!   when the newest bytes are on the device alone, so a writing call came after
 //!   the slice.
 //!
-//! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and a
-//! count of one. While it lives nobody can add an owner: every share is made from
-//! an owner, and the only owner is mutably borrowed. All other writers have the
-//! same two needs. So a count of one and `&mut` is the right to write, as in `Arc`.
-//! A blob that never made a share, and whose C handle is in no other hands, does not
-//! look at the count; a memory that [`Blob::memory`] lends makes none.
-//! Const calls of the library never change bytes that are current: they allocate,
-//! or fill the side that is stale. You may trust the count across threads: a share
-//! ends with a release, and the count is read with acquire. Whoever finds it to be
-//! one comes after all that the former sharers did.
+//! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and a count of one.
+//! While it lives no owner can be added: every share is made from an owner, and the only owner is
+//! mutably borrowed. All other writers have the same two needs. So a count of one and `&mut` is the
+//! right to write, as in `Arc`. A blob that never made a share, and whose C handle was never
+//! exposed, does not check the count; a memory that [`Blob::memory`] lends makes no share. Const
+//! calls of the library never change bytes that are current: they allocate, or fill the side that
+//! is stale. The count is reliable across threads: a share ends with a release, and the count is
+//! read with acquire. A reader of the count 1 is ordered after all accesses of former sharers.
 //!
-//! *Slices are initialised.* The library fills memory with zeros at its first use.
-//! This crate asks for unfilled memory only where it writes every byte before it
-//! returns. On the device that is the caller's promise
-//! ([`SyncedMemory::overwrite_gpu_ptr`]).
+//! *Slices are initialised.* The library fills memory with zeros at its first use. This crate asks
+//! for unfilled memory only where it writes every byte before it returns. On the device the caller
+//! promises this ([`SyncedMemory::overwrite_gpu_ptr`]).
 //!
-//! *The caller's memory.* Owners move in. They are `Send + Sync + 'static`, are
-//! boxed first, and are asked once for what they lend; their own borrow rules then
-//! keep that where it is and as it is. You cannot lend a `&mut [T]`: the borrow
-//! would end when the blob is dropped *or forgotten*, and the device may still
-//! write a forgotten one. Writable memory has no other user, because the vector that
-//! holds it moved in. All other memory is lent as read-only, and the library never
-//! writes that. A memory does not know its element type, so memory that you lend to a
-//! [`SyncedMemory`] directly must be aligned for all of them. A blob that takes another's
-//! memory asks whether its bytes are aligned for its own ([`Blob::set_memory`]).
+//! *The caller's memory.* The library takes owners by value. They are `Send + Sync + 'static` and
+//! boxed, and lend their memory once; their borrow rules then keep that memory in place and
+//! unchanged. A `&mut [T]` cannot be lent: the borrow would end when the blob is dropped *or
+//! forgotten*, and the device may still write the memory of a forgotten blob. Writable memory has
+//! no other user, because the library owns its vector. All other memory is lent as read-only, and
+//! the library never writes it. A memory does not know its element type, so memory that you lend to
+//! a [`SyncedMemory`] directly must be aligned for all of them. A blob that takes another blob's
+//! memory checks its alignment ([`Blob::set_memory`]).
 //!
-//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is one more owner of its memory,
-//! so nobody in this crate writes it meanwhile. It is read-only, or it is the only
-//! owner because the blob moved in. For a [`Dlpack`] made of a pointer the caller
-//! promises that nobody else writes what it points to. The caller also promises that
-//! nobody else reads it, unless the tensor is read-only; then it is lent as such.
+//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory, so that this
+//! crate does not write the memory meanwhile. It is read-only, or it is the only owner because it
+//! consumed the blob. For a [`Dlpack`] made of a pointer the caller promises that no other code
+//! writes the memory or, unless the tensor is read-only, reads it; a read-only tensor is lent as
+//! read-only.
 //!
-//! *Queued copies.* The library frees, replaces, writes or hands out the memory of a
-//! queued copy, and drops its owner, only after the device has said that the copy is
-//! over. A wait that failed does not say so, and neither does the loss of the
-//! device. As long as nothing better is known, the memory stays in quarantine
-//! ([`Stats::quarantined_bytes`]), if need be for ever. What a context needs for that
-//! stays with it ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: nothing
-//! relies on its being dropped. A [`Stream`] borrows what keeps it alive. It is used
-//! with memories of its own context, which forgets the stream before it ends. If it
-//! was made from a raw handle, whoever made it promises the same.
+//! *Queued copies.* The library frees, replaces, writes or hands out the memory of a queued copy,
+//! and drops its owner, only after the device has reported the end of the copy. A failed wait is
+//! not such a report, and neither is the loss of the device. Without a report the memory stays in
+//! quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that
+//! it needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend on
+//! its drop. A [`Stream`] borrows its owner. It is used with memories of its context, which forgets
+//! the stream before it ends. For a stream made from a raw handle the caller promises the same.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories,
 //! blobs and models may be used and released on any thread. Calls on a const
 //! object are safe beside each other, and `&self` methods make no others.
 //!
-//! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run
-//! your code under `catch_unwind`: no panic crosses a C frame. Whatever a
-//! `parallel_for` does, each task runs exactly once, and none after it returned. A
-//! reader gets initialised memory and may leave it as it is; what it claims to have
-//! read is checked like any stranger's bytes. The library calls readers, writers and
-//! progress on the thread that called it and holds no lock, so they may use this
-//! crate. What they could spoil is borrowed by the call that runs them.
+//! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run your code
+//! under `catch_unwind`: no panic crosses a C frame. For any `parallel_for` each task runs exactly
+//! once, and none after it has returned. A reader gets initialised memory and may leave it
+//! unchanged; the bytes that it returns are untrusted. The library calls readers, writers and
+//! progress callbacks on the thread of the call and holds no lock, so they may use this crate. The
+//! call borrows every object that they could invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each is a plain number for which any
 //! bytes are a value, and a blob's C dtype is its `T` from birth.
@@ -247,7 +239,7 @@ pub fn version() -> &'static str {
     unsafe { ffi::static_text(syncblob_sys::sb_version_string()) }
 }
 
-/// What was compiled into the C library.
+/// Optional parts of the C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildFeatures {
@@ -259,7 +251,7 @@ pub struct BuildFeatures {
     pub cuda: bool,
 }
 
-/// What was compiled into the C library that this program runs with.
+/// The optional parts of the C library that the program uses.
 pub fn build_features() -> BuildFeatures {
     // SAFETY: takes nothing.
     let bits = unsafe { syncblob_sys::sb_features() };

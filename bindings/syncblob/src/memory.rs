@@ -28,7 +28,7 @@ pub enum Head {
     /// On the device.
     #[doc(alias = "HEAD_AT_GPU")]
     AtGpu,
-    /// On both, or on one and on its way to the other.
+    /// On both, or on one side while a copy to the other is queued.
     #[doc(alias = "SYNCED")]
     Synced,
     /// Gone with the device, or with queued work that failed.
@@ -91,7 +91,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// What a side is stored in, whatever the head.
+/// The kind of storage of a side, independent of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Storage {
@@ -122,13 +122,12 @@ impl fmt::Display for Storage {
     }
 }
 
-/// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of
-/// its [`Context`], or both, and is copied only when a side that is not current
-/// is asked for.
+/// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of its [`Context`], or
+/// both, and is copied only when a call needs a side that is not current.
 ///
-/// As with `str`, it has no size and there are only references to it: a blob lends its own by
-/// [`Blob::memory`](crate::Blob::memory), and [`MemoryHandle`] owns a share.
-/// A reference is no share: the blob is borrowed as long as it lives.
+/// As with `str`, there are only references to it: a blob lends its memory by
+/// [`Blob::memory`](crate::Blob::memory), and [`MemoryHandle`] owns a share. A reference is not a
+/// share: it borrows the blob.
 ///
 /// Every method that writes takes `&mut self` and needs the memory to have one
 /// owner, else it returns [`ErrorKind::Shared`] and changes nothing.
@@ -157,13 +156,13 @@ type ConstAccess = unsafe extern "C" fn(
 type MutAccess =
     unsafe extern "C" fn(*mut sys::sb_mem, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
 
-/// Alignment for every element type: a memory does not know what it holds.
+/// Alignment for every element type, since a memory does not know its type.
 const ALIGNMENT: usize = align_of::<f64>();
 
 impl SyncedMemory {
     /// # Safety
-    /// `raw` is a memory that lives for `'a` and, as far as this crate goes, is
-    /// reached for `'a` through what the reference borrows.
+    /// `raw` is a memory that lives for `'a`; during `'a` this crate accesses it only through the
+    /// reference's owner.
     pub(crate) unsafe fn from_ptr<'a>(raw: *mut sys::sb_mem) -> &'a Self {
         // SAFETY: the caller's promise; the type has no bytes.
         unsafe { &*Self::of_c(raw) }
@@ -181,7 +180,7 @@ impl SyncedMemory {
         ptr::slice_from_raw_parts_mut(raw.cast::<()>(), 0) as *mut Self
     }
 
-    /// The C handle for calls that give nobody a share.
+    /// The C handle, for calls that make no share.
     fn raw(&self) -> *mut sys::sb_mem {
         ptr::from_ref(self).cast_mut().cast()
     }
@@ -198,7 +197,7 @@ impl SyncedMemory {
         Head::from_code(unsafe { sys::sb_mem_head(self.raw()) })
     }
 
-    /// What a side is stored in.
+    /// The kind of storage of a side.
     pub fn storage(&self, side: Side) -> Storage {
         // SAFETY: the memory is live.
         match unsafe { sys::sb_mem_storage(self.raw(), side.code()) } {
@@ -276,7 +275,7 @@ impl SyncedMemory {
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         let to = self.write(sys::sb_mem_overwrite_cpu)?;
-        // SAFETY: `to` is valid for `size` bytes, and nobody else has them.
+        // SAFETY: `to` is valid for `size` bytes and not aliased.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
@@ -291,8 +290,8 @@ impl SyncedMemory {
         self.read(sys::sb_mem_gpu)
     }
 
-    /// The same for work on `stream`, without waiting on the host. What is done
-    /// to the memory later is ordered after the work queued there.
+    /// The same for work on `stream`, without waiting on the host. Later calls on the memory are
+    /// ordered after the work queued there.
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
@@ -372,7 +371,7 @@ impl SyncedMemory {
     }
 }
 
-/// Storage: lent, given up, cleared.
+/// Storage: lending, retiring, clearing.
 impl SyncedMemory {
     /// Makes a vector the host side, without a copy; the head moves to the
     /// host. The library writes it too, and drops it when it is replaced.
@@ -409,8 +408,8 @@ impl SyncedMemory {
         lend_shared(owner, |bytes: &[u8], deleter, user| {
             let size = bytes.len();
             let start = aligned(bytes.as_ptr().cast_mut(), size)?;
-            // SAFETY: the bytes are valid until the deleter drops their owner,
-            // and the flag says that they are not written.
+            // SAFETY: the bytes are valid until the deleter drops their owner, and the flag forbids
+            // writing.
             check(|err| unsafe {
                 let flags = sys::SB_READ_ONLY;
                 sys::sb_mem_set_cpu(self.raw(), start.cast(), size, flags, deleter, user, err)
@@ -428,9 +427,9 @@ impl SyncedMemory {
     /// [`size`](SyncedMemory::size).
     ///
     /// # Safety
-    /// `ptr` is valid for `bytes` bytes on the device of this memory's context
-    /// and holds values, until `owner` is dropped. Nobody else writes it, nor,
-    /// unless `access` is [`ReadOnly`](Access::ReadOnly), reads it meanwhile.
+    /// `ptr` is valid for `bytes` bytes on the device of this memory's context and holds values,
+    /// until `owner` is dropped. Until then no other code writes it or, unless `access` is
+    /// [`ReadOnly`](Access::ReadOnly), reads it.
     #[doc(alias = "set_gpu_data")]
     pub unsafe fn set_gpu<O>(
         &mut self,
@@ -481,8 +480,8 @@ impl SyncedMemory {
     }
 }
 
-/// The start of lent memory, if it is aligned for every element type. What has
-/// no bytes may start anywhere.
+/// The start of lent memory, if it is aligned for every element type. Empty memory may start
+/// anywhere.
 fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
     if bytes == 0 {
         return Ok(ptr::without_provenance_mut(ALIGNMENT));
@@ -565,15 +564,15 @@ type QueuedCall =
 
 /// A queued copy of a memory's bytes; dropping it waits.
 ///
-/// Forgetting it is fine too: the library itself waits before it frees, writes
-/// or hands out what the copy works on.
+/// Forgetting it is safe: the library waits before it frees, writes or exposes the memory of the
+/// copy.
 #[must_use = "dropping it waits at once"]
 pub struct Pending<'m> {
     memory: &'m SyncedMemory,
 }
 
 impl Pending<'_> {
-    /// Waits, and tells how the copy went.
+    /// Waits, and returns the result of the copy.
     ///
     /// # Errors
     /// Those of the copy: then the head is where it was before.
@@ -585,9 +584,9 @@ impl Pending<'_> {
 }
 
 impl Pending<'_> {
-    /// Ends the borrow without a wait, so that the memory may be used while the copy goes on: the
-    /// library itself waits before it writes, frees or hands out what the copy works on, and the
-    /// first call that waits for the bytes fails if the copy has. For double buffering.
+    /// Ends the borrow without a wait, so that the memory may be used during the copy: the library
+    /// waits before it writes, frees or exposes the memory of the copy, and the first call that
+    /// waits for the bytes returns a failure of the copy. For double buffering.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};
@@ -612,7 +611,7 @@ impl Pending<'_> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // A failure is told to the next who needs the side.
+        // The next call that needs the side returns a failure.
         let _ = self.memory.synchronize();
     }
 }
@@ -686,14 +685,14 @@ impl MemoryHandle {
     /// Takes over a share that C code has.
     ///
     /// # Safety
-    /// `raw` is a live memory, of which the caller has a share. C code that has another
-    /// keeps this crate's rule: whoever writes has the only share.
+    /// `raw` is a live memory, of which the caller has a share. C code with another share must keep
+    /// this crate's rule: a writer has the only share.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_mem>) -> Self {
         Self { raw }
     }
 
-    /// The C handle, for code that calls the C library too. Lives as long as `self`; what is done
-    /// to it must keep the promises of this crate.
+    /// The C handle, for code that also calls the C library. It lives as long as `self`; C calls on
+    /// it must keep the promises of this crate.
     pub fn as_ptr(&self) -> *mut sys::sb_mem {
         self.raw.as_ptr()
     }
@@ -720,7 +719,7 @@ impl DerefMut for MemoryHandle {
     }
 }
 
-/// One more owner of the same memory. While there are two, nobody can write it.
+/// Another owner of the same memory. While there are two, the memory cannot be written.
 impl Clone for MemoryHandle {
     fn clone(&self) -> Self {
         self.retain()

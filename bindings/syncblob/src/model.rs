@@ -26,9 +26,8 @@ use crate::ffi::check;
 use crate::io::Progress;
 use crate::{Context, ReadAt, Result};
 
-/// An opened `.caffemodel`, `.solverstate` or blob file: named layers with
-/// blobs, none of them loaded until asked for. Blobs can be replaced and the
-/// model saved, every other byte kept as it was.
+/// An opened `.caffemodel`, `.solverstate` or blob file: named layers with blobs, which are loaded
+/// on request. A program can replace blobs and save the model; every other byte is preserved.
 ///
 /// ```no_run
 /// use syncblob::{Model, Part, Payload};
@@ -51,7 +50,7 @@ use crate::{Context, ReadAt, Result};
 pub struct Model {
     raw: NonNull<sys::sb_model>,
     context: Context,
-    /// What the library calls, if anything.
+    /// The progress callback, if any.
     progress: Option<Progress>,
     /// Whether C code ends the model.
     borrowed: bool,
@@ -90,8 +89,8 @@ impl Model {
         OpenOptions::new().from_bytes(bytes)
     }
 
-    /// Opens what a reader reads, its format found out from the bytes. The reader is kept
-    /// until the model is dropped, and may be read by several threads at once.
+    /// Opens the bytes of a reader and detects their format. The model owns the reader, and several
+    /// threads may read at once.
     ///
     /// ```no_run
     /// use std::io;
@@ -116,7 +115,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Model::open); what the reader returned is the error's
+    /// As [`open`](Model::open); the reader's error is the error's
     /// [source](std::error::Error::source).
     ///
     /// # Panics
@@ -126,10 +125,10 @@ impl Model {
         OpenOptions::new().open_reader(reader)
     }
 
-    /// Who is told, with bytes done and bytes in all, how far each load, read of values and save of
-    /// this model has come, from now on; the total is 0 while it is not known. It is told at
-    /// least once for each MiB, on the thread of the call. [`ControlFlow::Break`] ends
-    /// the call with [`Cancelled`](crate::ErrorKind::Cancelled), and nothing has changed.
+    /// Sets the progress callback of later loads, reads of values and saves of this model. Its
+    /// arguments are the bytes done and the total, which is 0 while unknown. It runs at least once
+    /// for each MiB, on the thread of the call. [`ControlFlow::Break`] ends the call with
+    /// [`Cancelled`](crate::ErrorKind::Cancelled), and nothing has changed.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -147,7 +146,7 @@ impl Model {
     /// ```
     ///
     /// # Panics
-    /// A panic of `report` ends the call of the model and goes on from there.
+    /// A panic of `report` ends the call of the model and resumes there.
     pub fn set_progress(
         &mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
@@ -155,7 +154,7 @@ impl Model {
         self.take_progress(Some(Progress::new(report)));
     }
 
-    /// Nobody is told from now on.
+    /// Removes the progress callback.
     pub fn clear_progress(&mut self) {
         self.take_progress(None);
     }
@@ -163,7 +162,7 @@ impl Model {
     fn take_progress(&mut self, progress: Option<Progress>) {
         let raw = progress.as_ref().map(Progress::to_c);
         let raw = raw.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: what the struct points to lives in `self`, beside the model.
+        // SAFETY: the struct points to data in `self`, which lives as long as the model.
         check(|err| unsafe { sys::sb_model_set_progress(self.as_ptr(), raw, err) })
             .expect("a struct of this version is taken");
         self.progress = progress;
@@ -198,32 +197,31 @@ impl Model {
         Self { raw, context: context.clone(), progress: None, borrowed: false }
     }
 
-    /// Takes over a model that C code made in `context`. It calls nobody about its
-    /// progress any more.
+    /// Takes over a model that C code made in `context`. Its progress callback is removed.
     ///
     /// # Safety
-    /// `raw` is a live model of `context` that nobody else has, and what it was opened
-    /// from (bytes, a source) outlives it.
+    /// `raw` is a live model of `context` without another owner, and its bytes or source outlive
+    /// it.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.clear_progress();
         model
     }
 
-    /// A model that C code keeps: dropping this one does not end it, and its progress is reported
-    /// as C code wants it.
+    /// A model that C code owns: dropping this handle does not end it, and it keeps its progress
+    /// callback.
     ///
     /// # Safety
-    /// `raw` is a live model of `context`. It, and what it was opened from, lives longer than the
-    /// result and is not changed meanwhile: neither by C code nor by the result's methods.
+    /// `raw` is a live model of `context`. The model and its bytes or source outlive the result and
+    /// do not change meanwhile, neither by C code nor by the result's methods.
     pub unsafe fn borrow_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.borrowed = true;
         model
     }
 
-    /// Gives the model to C code, which is to end it by `sb_model_destroy`. It calls
-    /// nobody about its progress any more.
+    /// Passes ownership to C code, which must call `sb_model_destroy`. The progress callback is
+    /// removed.
     pub fn into_raw(mut self) -> NonNull<sys::sb_model> {
         self.clear_progress();
         let mut model = ManuallyDrop::new(self);

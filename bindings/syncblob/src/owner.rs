@@ -14,7 +14,7 @@ use crate::Result;
 pub enum Access {
     /// It may.
     Writable,
-    /// It never does: it moves to memory of its own first.
+    /// The library never writes it: it copies the bytes first.
     ReadOnly,
 }
 
@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Makes a call that, if it succeeds, keeps what it gets a pointer to: the content of a box.
+/// Makes a call that, on success, takes ownership of the content of a box.
 pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result<R>) -> Result<R> {
     let owner = ManuallyDrop::new(Pinned(Box::into_raw(owner)));
     let result = call(owner.0.cast());
@@ -55,7 +55,7 @@ where
     O: AsRef<[E]> + Send + Sync + 'static,
     E: 'static,
 {
-    // Boxed first, so that what it lends does not move with it.
+    // Boxed first, so that lent memory inside it does not move.
     let owner = Box::into_raw(Box::new(owner));
     let kept = Lent(Pinned(owner));
     // SAFETY: the owner is alive and neither moved nor mutably borrowed until
@@ -64,8 +64,8 @@ where
     kept.to(|deleter, user| call(lent, deleter, user))
 }
 
-/// A boxed owner that is reached through a raw pointer alone: a `Box` claims
-/// what it holds for itself whenever it moves, and so ends what was lent of it.
+/// A boxed owner behind a raw pointer: moving a `Box` asserts unique access to its content and
+/// would invalidate lent memory.
 struct Pinned<O: ?Sized>(*mut O);
 
 impl<O: ?Sized> Pinned<O> {
@@ -82,8 +82,8 @@ impl<O: ?Sized> Drop for Pinned<O> {
     }
 }
 
-/// The owner of lent memory, whatever its type. Its deleter is one for all, so that `reclaim`
-/// knows what is behind the pointer that C keeps.
+/// The owner of lent memory, of any type. All have one deleter, so that `reclaim` knows the type
+/// behind C's pointer.
 struct Lent(Pinned<dyn Any + Send + Sync>);
 
 impl Lent {
@@ -95,7 +95,7 @@ impl Lent {
 /// Makes the call that takes memory back which was lent with its deleter, and gives the owner.
 ///
 /// # Safety
-/// If the call succeeds, what it gives is what C kept of the memory, which it does not use any more.
+/// On success the result is the pointer that C kept, and C no longer uses the memory.
 pub(crate) unsafe fn reclaim(
     call: impl FnOnce(sys::sb_deleter) -> Result<*mut c_void>,
 ) -> Result<Box<dyn Any + Send + Sync>> {
@@ -119,7 +119,7 @@ pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
         Err(payload) => {
-            // What was thrown may panic when it is dropped; then it is leaked.
+            // A panic payload may panic in its drop; then it is leaked.
             let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
             std::mem::forget(dropped);
             None

@@ -7,8 +7,7 @@ use crate::{Error, ErrorKind, Result};
 
 const MAX_AXES: usize = Shape::MAX_AXES;
 
-/// The dimensions of a blob: what `[2, 3, 4]`, a slice, a vector or `()` (a
-/// scalar) turn into where a shape is asked for.
+/// The dimensions of a blob. `[2, 3, 4]`, a slice, a vector or `()` (a scalar) convert to it.
 ///
 /// Nothing is checked here: a negative dimension, one beyond `i64` or too many axes
 /// are errors of the call that takes the shape.
@@ -95,7 +94,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// `2, 3, 4`, or why it is no shape of a blob.
+/// `2, 3, 4`, or the reason why it is not a valid shape.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims = match self.dims() {

@@ -1,6 +1,5 @@
-//! The simulated device `"sim:0"`, steered: when its queued work runs, which
-//! of its calls fail, what its memory holds. For testing code that moves bytes
-//! between host and device where there is no GPU.
+//! Control of the simulated device `"sim:0"`: the schedule of queued work, planted failures, its
+//! memory. For tests of code that moves bytes between host and device, without a GPU.
 //!
 //! ```
 //! use syncblob::{sim::Schedule, Blob, Context, Part};
@@ -40,7 +39,7 @@ pub enum Schedule {
     /// At once, when it is queued.
     #[default]
     Eager,
-    /// When somebody waits for it.
+    /// When a call waits for it.
     Lazy,
     /// At moments drawn from a seed.
     Random(u64),
@@ -52,7 +51,7 @@ pub enum Schedule {
 pub enum Failure {
     /// The call fails and has done nothing.
     Now,
-    /// The call succeeds, its work is not done, and whoever waits for it fails.
+    /// The call succeeds, its work does nothing, and waits for it fail.
     Later,
     /// The call and all later ones fail: the device is lost.
     Sticky,
@@ -145,8 +144,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_set_schedule(self.context.as_ptr(), code, seed, err) })
     }
 
-    /// Makes the `nth` call of an operation from now on fail (1 is the next; 0
-    /// takes it back). What was armed before is not any more.
+    /// Makes the `nth` call of an operation from now on fail (1 is the next; 0 disarms). Disarms
+    /// earlier faults.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -201,8 +200,8 @@ impl<'c> Sim<'c> {
     /// Copies device memory to the host, around streams and counters.
     ///
     /// # Errors
-    /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure) for what is no memory
-    /// of the device; out of memory.
+    /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure) for pointers outside the device's memory;
+    /// out of memory.
     pub fn peek(self, from: *const u8, bytes: usize) -> Result<Vec<u8>> {
         let mut to = Vec::<u8>::new();
         reserve(&mut to, bytes)?;
@@ -230,7 +229,7 @@ impl<'c> Sim<'c> {
     }
 }
 
-/// A stream of a simulated device; dropped, it runs what is queued and ends.
+/// A stream of a simulated device; its drop runs queued work and destroys the stream.
 pub struct SimStream {
     context: Context,
     raw: sys::sb_stream,

@@ -15,8 +15,7 @@ use crate::{Context, Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may name it, where there is one; null:
-    /// that is the caller's promise.
+    /// The only context whose memories may use the stream; null: the caller ensures this.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
@@ -33,9 +32,8 @@ impl Stream<'static> {
 }
 
 impl<'a> Stream<'a> {
-    /// A stream that ends with, or before, what lends it. Two contexts of one
-    /// CUDA device can name each other's streams, but only `context` is told
-    /// before it ends.
+    /// A stream that its owner outlives. Two contexts of one CUDA device can use each other's
+    /// streams, but only `context` forgets the stream before it ends.
     ///
     /// # Safety
     /// `raw` is live for `'a`, and `context` ends or forgets it first.
@@ -58,8 +56,8 @@ impl<'a> Stream<'a> {
     /// `sb_sim_stream_create` gives.
     ///
     /// # Safety
-    /// The handle is a live stream until every context that it is used with was
-    /// told to [forget](crate::Context::forget_stream) it.
+    /// The handle is a live stream until every context that it is used with has
+    /// [forgotten](crate::Context::forget_stream) it.
     pub const unsafe fn from_raw(raw: *mut c_void) -> Self {
         Self { raw: raw.cast(), context: ptr::null(), alive: PhantomData }
     }

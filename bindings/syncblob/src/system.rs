@@ -1,4 +1,4 @@
-//! What each system does in its own way.
+//! Functions of each system.
 
 use std::fs::File;
 use std::io;

@@ -99,10 +99,9 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 
 /// A file of safetensors, in memory or mapped, whose tensors are blobs in place.
 ///
-/// The bytes' owner moves in; each blob keeps it as long as it uses a tensor. What
-/// is aligned for its element type (as it is in a mapped file that `safetensors`
-/// wrote) is not copied, and never written: what would write a blob first
-/// moves it to memory of its own.
+/// The blobs take the owner of the bytes and keep it as long as they use a tensor. Tensors that are
+/// aligned for their element type (as in a mapped file that `safetensors` wrote) are not copied,
+/// and never written: a call that writes first copies the bytes.
 ///
 /// ```
 /// use std::fs::File;
@@ -167,7 +166,7 @@ impl Safetensors {
         Some(&self.metadata.info(name)?.shape)
     }
 
-    /// The header: names, shapes, element types, and what the file says besides.
+    /// The header: names, shapes, element types, and the file's metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }

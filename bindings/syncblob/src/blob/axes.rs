@@ -28,7 +28,7 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// The dimensions for what has no blobs without a shape: `[0]`.
+    /// The dimensions for formats without unshaped blobs: `[0]`.
     #[cfg(any(feature = "ndarray", feature = "safetensors", feature = "serde"))]
     pub(crate) fn shape_or_empty(&self) -> &[usize] {
         if self.is_shaped() {
@@ -52,8 +52,8 @@ impl<T: Element> Blob<T> {
         to_usize(unsafe { sys::sb_blob_count(self.raw()) })
     }
 
-    /// The elements that the memory of data or diff has room for, so many that a reshape
-    /// keeps it. 0 while there is none: it was never needed, or outgrown.
+    /// The number of elements that fit into the memory of data or diff, up to which a reshape keeps
+    /// it. 0 if there is no memory: it was never needed, or outgrown.
     pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
@@ -84,8 +84,8 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) for a part without the zero
-    /// dimension that made the whole fit.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) for a range that leaves out a dimension of
+    /// 0.
     #[doc(alias = "count")]
     pub fn count_range(&self, axes: impl RangeBounds<usize>) -> Result<usize> {
         let start = match axes.start_bound() {
@@ -195,10 +195,9 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }
 
-    /// Caffe's `offset(n, c, h, w)`: four indices of a blob of at most 4 axes,
-    /// missing ones being 1. An index may be equal to its extent, as in Caffe,
-    /// whose layers step by `offset(0, 1)`: the result may be the count, or
-    /// beyond it.
+    /// Caffe's `offset(n, c, h, w)`: four indices of a blob of at most 4 axes; missing axes are 1.
+    /// An index may be equal to its extent, as in Caffe, whose layers step by `offset(0, 1)`: the
+    /// result may be equal to the count or above it.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) beyond that;

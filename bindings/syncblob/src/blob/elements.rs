@@ -83,8 +83,8 @@ impl<T: Element> Blob<T> {
     /// As [`data`](Blob::data).
     ///
     /// # Safety
-    /// While the slice lives, nobody uses a slice or runs a call of another
-    /// sharer of the memory, on any thread.
+    /// While the slice lives, no other sharer of the memory uses a slice or runs a call, on any
+    /// thread.
     pub unsafe fn shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
         // SAFETY: the blob is live, and the caller has the memory to itself.
         let elements =

@@ -7,12 +7,11 @@ use crate::ffi::{check, get};
 use crate::owner::{lend, lend_shared, reclaim};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
-/// Memory of the caller's, used in place.
+/// The caller's memory, used in place.
 ///
-/// Its owner moves in, and is dropped, on whatever thread, when the blob and all
-/// that share its data have no use for it any more and no copy is under way.
-/// Nothing here borrows for a time: a borrow that ends, such as
-/// of a stack frame, could end before a copy that the device still makes.
+/// The blob takes the memory's owner, and drops it, on any thread, when the blob and all sharers
+/// have released the memory and no copy uses it. Borrows are not accepted: a borrow, such as of a
+/// stack frame, could end while the device still copies.
 impl<T: Element> Blob<T> {
     /// A blob on a vector's elements, without a copy. (A `Box<[T]>` becomes a
     /// vector by [`into_vec`](slice::into_vec), at no cost.)
@@ -34,9 +33,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_vec(shape, values)
     }
 
-    /// A blob on elements that others may read too, such as an `Arc<[T]>`,
-    /// without a copy. The library never writes them: what would write first
-    /// moves to memory of its own.
+    /// A blob on elements that others may also read, such as an `Arc<[T]>`, without a copy. The
+    /// library never writes them: a call that writes first copies them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -66,9 +64,8 @@ impl<T: Element> Blob<T> {
     /// messages see `from_proto`.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not
-    /// aligned for `T` or are no whole number of elements; else as
-    /// [`from_slice`](Blob::from_slice).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not aligned for `T` or
+    /// not a whole number of elements; else as [`from_slice`](Blob::from_slice).
     pub fn from_ne_bytes<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -88,9 +85,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes_or_copy(shape, owner)
     }
 
-    /// Makes a vector the memory of data or diff, without a copy; what it held before
-    /// is let go of, sharers keep it. What the vector has beyond
-    /// [`count`](Blob::count) is capacity.
+    /// Makes a vector the memory of data or diff, without a copy; releases the old memory, which
+    /// sharers keep. Elements beyond [`count`](Blob::count) are capacity.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for less than `count`
@@ -100,14 +96,13 @@ impl<T: Element> Blob<T> {
         let mut owner = Box::new(values);
         let values: *mut [T] = owner.as_mut_slice();
         lend(owner, |deleter, user| {
-            // SAFETY: the deleter drops the vector, which nobody else has.
+            // SAFETY: the deleter drops the vector, which has no other owner.
             unsafe { self.lend(part, values, 0, deleter, user) }
         })
     }
 
-    /// The data as a vector; the diff is let go of. A vector that the blob
-    /// [was made of](Blob::from_vec) comes back as it is, where the blob is its only user;
-    /// else the elements are copied.
+    /// The data as a vector; drops the diff. Returns the vector that the blob [was made
+    /// of](Blob::from_vec) if the blob is its only user; else copies the elements.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -164,8 +159,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// # Safety
-    /// The elements stay until the deleter runs; unless the flags say that they
-    /// are not written, nobody else uses them.
+    /// The elements stay until the deleter runs; unless the flags forbid writing, no other code
+    /// uses them.
     unsafe fn lend(
         &mut self,
         part: Part,
@@ -181,17 +176,17 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Makes device memory of the caller's the memory of data or diff: `len` elements
-    /// from `ptr`. `owner` is dropped when the library has no use for it any more.
+    /// Makes device memory of the caller's the memory of data or diff: `len` elements from `ptr`.
+    /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice)
     /// for memory of another device; else as [`set`](Blob::set).
     ///
     /// # Safety
-    /// `ptr` is valid for `len` elements on the device of the blob's context and
-    /// holds values, until `owner` is dropped. Nobody else writes it, nor, unless
-    /// `access` is [`ReadOnly`](Access::ReadOnly), reads it meanwhile.
+    /// `ptr` is valid for `len` elements on the device of the blob's context and holds values,
+    /// until `owner` is dropped. Until then no other code writes it or, unless `access` is
+    /// [`ReadOnly`](Access::ReadOnly), reads it.
     pub unsafe fn set_gpu<O>(
         &mut self,
         part: Part,

@@ -9,7 +9,7 @@ use crate::ffi::{check, get, with_path};
 use crate::io::{borrow_reader, lend_writer};
 use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Readable, Result};
 
-/// What is written when a blob becomes bytes.
+/// The parts of a blob that a message contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Payload {
     /// The data alone.
@@ -28,11 +28,11 @@ impl Payload {
     }
 }
 
-/// Caffe's `BlobProto` messages, and files of one such as `mean.binaryproto`.
-/// Bytes from strangers are fine: they are checked first, within the context's
-/// limits, and an error says where. A value that an integer type does not hold, such as
-/// one with a fraction, is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` takes NVCaffe's halves
-/// alone; all else is [`DtypeMismatch`](ErrorKind::DtypeMismatch).
+/// Caffe's `BlobProto` messages, and files of one such as `mean.binaryproto`. Untrusted bytes are
+/// safe: they are checked first, within the context's limits, and an error has the position. A
+/// value that an integer type cannot hold, such as a fraction, is
+/// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's halves;
+/// other values are [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// A blob from a `BlobProto` message.
     ///
@@ -86,7 +86,7 @@ impl<T: Readable> Blob<T> {
     }
 
     /// # Safety
-    /// Nobody else uses the blob or its memories.
+    /// No other code uses the blob or its memories.
     unsafe fn parse(&self, bytes: &[u8], flags: u32) -> Result<()> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: `bytes` is valid for its length; the caller's promise.
@@ -237,7 +237,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// As the short form.
     pub fn from_proto(self, bytes: &[u8]) -> Result<Blob<T>> {
         let blob = self.empty()?;
-        // SAFETY: nobody else knows the blob yet.
+        // SAFETY: the blob is not shared yet.
         unsafe { blob.parse(bytes, sys::SB_PROTO_RESHAPE) }?;
         Ok(blob)
     }
@@ -275,8 +275,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
                 sys::sb_blob_load_source(blob.raw(), source, flags, limits, progress, err)
             })
         });
-        // While the blob is not yet the result: rustc leaks a result if what is dropped after
-        // it panics.
+        // Before the blob becomes the result: rustc leaks a result if a later drop panics.
         drop(reader);
         read?;
         Ok(blob)

@@ -30,7 +30,7 @@ struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);
 
-/// What stands for an element in a format for people: a number or a word.
+/// An element in a human-readable format: a number or a word.
 struct Readable<T>(T);
 
 struct ReadableVisitor<T>(PhantomData<T>);
@@ -91,10 +91,10 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
     }
 }
 
-/// As `{ shape, data }`; a never-shaped blob as the empty one of shape `[0]`. In a format
-/// for people, such as JSON, `"NaN"`, `"inf"` and `"-inf"` stand for what it has no number
-/// for; which NaN it was is lost there. Elements of `f16` and `bf16` are written as the
-/// crate `half` writes them, by their bits: 1.5 as `f16` is `15872`.
+/// As `{ shape, data }`; a never-shaped blob as the empty one of shape `[0]`. In a human-readable
+/// format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values without a number; the bits
+/// of a NaN are lost. Elements of `f16` and `bf16` are written as the crate `half` writes them, by
+/// their bits: 1.5 as `f16` is `15872`.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = Values(self.data().map_err(S::Error::custom)?);

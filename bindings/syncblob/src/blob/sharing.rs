@@ -35,9 +35,9 @@ both! {
             })
         }
 
-        /// Uses a memory that was there before as data or diff from now on: one that was
-        /// made apart, or another blob's. What it has room for beyond the count is
-        /// capacity. It may be shared by blobs of other shapes and element types.
+        /// Uses an existing memory as data or diff from now on: a separate memory, or another
+        /// blob's. Bytes beyond the count are capacity. It may be shared by blobs of other shapes
+        /// and element types.
         ///
         /// ```
         /// use syncblob::{Blob, MemoryHandle, Part};
@@ -65,8 +65,8 @@ both! {
             })
         }
 
-        /// Releases a memory, such as the diff's of a net that is no longer trained; those who
-        /// share it keep it. What is asked for later is zeros.
+        /// Releases a memory, such as the diff's of a net that is no longer trained; sharers keep
+        /// it. A later access gets zeros.
         ///
         /// ```
         /// use syncblob::{Blob, Part};
@@ -96,9 +96,9 @@ both! {
 
 /// Getting alone, and doing without.
 impl<T: Element> Blob<T> {
-    /// Makes a memory this blob's alone: a shared one is copied, where its head
-    /// is, and let go of. The copy is of as many elements as the shape has; what the shared
-    /// memory keeps beyond them stays with the others.
+    /// Makes this blob the only owner of a memory: copies a shared memory on the side of its head,
+    /// and releases the share. The copy has the elements of the shape; capacity beyond them stays
+    /// with the sharers.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -132,13 +132,13 @@ impl<T: Element> Blob<T> {
     /// another language makes arrays of.
     ///
     /// # Safety
-    /// While a method writes the blob, nobody has a slice of a memory of it, and nobody else
-    /// reads or writes the memory without an order between the two.
+    /// While a method writes the blob, there is no slice of its memories, and other reads and
+    /// writes of the memory are ordered with it.
     pub unsafe fn allow_shared_writes(&mut self) {
         self.writes_shared = true;
     }
 
-    /// What every writer asks first.
+    /// The first check of every writer.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
         if *self.may_share.get_mut() {

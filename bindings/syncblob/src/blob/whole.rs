@@ -18,12 +18,12 @@ both! {
         /// [`Shared`](crate::ErrorKind::Shared); a device that fails.
         pub fn clear(&mut self, part: Part) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: the blob is live, what is written unique.
+            // SAFETY: the blob is live, and the written memory unique.
             check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
         }
 
-        /// Copies data or diff of a blob of the same shape, through the host if its
-        /// context is another. Of what was never written it writes the zeros, so that
+        /// Copies data or diff of a blob of the same shape, through the host if its context is
+        /// another. Data that was never written is copied as zeros, so that
         /// [`update`](Blob::update) works.
         ///
         /// # Errors
@@ -46,7 +46,7 @@ both! {
 
         fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: both blobs are live; what is written is unique.
+            // SAFETY: both blobs are live; the written memory is unique.
             check(|err| unsafe {
                 sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
             })
@@ -170,11 +170,11 @@ both! {
         /// As [`update`](Blob::update), but memory that was never written is fine.
         pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: the blob is live, what is written unique.
+            // SAFETY: the blob is live, and the written memory unique.
             check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
         }
 
-        /// The same; on a device it is queued on `stream`, and what is done later comes after it.
+        /// The same; on a device it is queued on `stream`, and later calls are ordered after it.
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
@@ -183,14 +183,14 @@ both! {
         pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
-            // SAFETY: the blob and the stream are live, what is written unique.
+            // SAFETY: the blob and the stream are live, and the written memory unique.
             check(|err| unsafe {
                 sys::sb_blob_scale_on(self.raw(), part.code(), factor, stream, err)
             })
         }
 
-        /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data
-        /// waits, and is told if it failed.
+        /// `data -= diff`: a solver's step. On a device it is queued; a call that needs the data
+        /// waits, and returns a failure.
         ///
         /// # Errors
         /// [`Shared`](crate::ErrorKind::Shared);
@@ -204,11 +204,10 @@ both! {
             check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
         }
 
-        /// The same where the head of data is: on the device it is queued on `stream`, and what is
-        /// done later comes after it. **With the head on the host it runs there, at once**, and
-        /// the stream is not looked at: see [`to_device`](Blob::to_device). If it fails in its
-        /// turn, the first call that needs the data fails, and the data is
-        /// [`Lost`](crate::Head::Lost).
+        /// The same on the side of the head of data: on the device it is queued on `stream`, and
+        /// later calls are ordered after it. **With the head on the host it runs there, at once**,
+        /// and the stream is ignored: see [`to_device`](Blob::to_device). If the queued work fails,
+        /// the first call that needs the data fails, and the data is [`Lost`](crate::Head::Lost).
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,

@@ -9,7 +9,7 @@ use super::{Comm, Op};
 use crate::ffi::{check, get, sized, to_i64};
 use crate::{Blob, Error, ErrorKind, Part, Reduced, Result};
 
-/// What a [`Reducer`] does, and in which pieces; equal at all ranks.
+/// Options of a [`Reducer`], equal at all ranks.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until `register`"]
 pub struct ReducerOptions {
@@ -35,7 +35,7 @@ impl ReducerOptions {
         self
     }
 
-    /// A bucket's bytes at most; 0: every blob goes by itself.
+    /// The most bytes of a bucket; 0: every blob is sent separately.
     pub fn bucket_bytes(mut self, bytes: usize) -> Self {
         self.bucket_bytes = bytes;
         self
@@ -62,8 +62,8 @@ impl ReducerOptions {
             bucket_bytes: self.bucket_bytes,
             ..sized!(sb_reducer_options)
         };
-        // SAFETY: communicator and blobs are live. What it does to the blobs may run beside
-        // const calls; later it knows them by their addresses alone.
+        // SAFETY: communicator and blobs are live. Registering the blobs may run beside const
+        // calls; later the reducer uses only their addresses.
         let raw = get(|out, err| unsafe {
             let count = to_i64(blobs.len());
             sys::sb_reducer_create(comm.as_ptr(), blobs.as_ptr(), count, &options, out, err)
@@ -79,7 +79,7 @@ impl ReducerOptions {
 /// backward pass is done with the last layer first; one that fills a bucket goes in place. A
 /// blob is known by its handle: moving it is fine; one that is dropped is never ready again.
 pub struct Reducer<'c, T: Reduced> {
-    /// None after a step that was given up.
+    /// None after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,
     comm: &'c Comm,
     elements: PhantomData<T>,
@@ -94,20 +94,20 @@ impl<'c, T: Reduced> Reducer<'c, T> {
         ReducerOptions::new().register(comm, blobs)
     }
 
-    /// Collective: one step. `work` says of every blob that was registered that its diff is
-    /// final ([`Step::ready`]), in any order; then the step waits until every diff is the
-    /// values of all ranks, combined. No other method of the communicator can be used
-    /// meanwhile. The blobs are borrowed until it has returned.
+    /// Collective: one step. `work` marks the diff of every registered blob as final
+    /// ([`Step::ready`]), in any order; then the step waits until every diff has the combined
+    /// values of all ranks. No other method of the communicator can be used meanwhile. The blobs
+    /// are borrowed until the step has returned.
     ///
-    /// A step that fails after the first `ready`, or in which `work` returns an error or panics
-    /// then, is given up: what has started is waited for, diffs are unspecified, reducer and
-    /// communicator are of no use, and the other ranks get no answer to what this rank has not
-    /// started. A diff that the engine may still use is let go of, and reads as zeros.
+    /// If a step fails after the first `ready`, or `work` then returns an error or panics, the step
+    /// is abandoned: it waits for started buckets, diffs are unspecified, reducer and communicator
+    /// are unusable, and the other ranks wait for the buckets that this rank has not started. A
+    /// diff that the engine may still use is released, and reads as zeros.
     ///
     /// # Errors
-    /// What `work` returns; [`InvalidArgument`](ErrorKind::InvalidArgument): a blob was not
-    /// ready, its number is in the message; out of memory; a device that fails;
-    /// [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was given up.
+    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument): a blob was not ready, its
+    /// number is in the message; out of memory; a device that fails;
+    /// [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
     pub fn step<'env, R, E: From<Error>>(
         &mut self,
         work: impl FnOnce(&Step<'_, 'env, T>) -> Result<R, E>,
@@ -153,7 +153,7 @@ pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
     /// A cell, so that `'env` cannot be taken for a shorter one.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
-    /// Not ended yet, and a diff may be on its way.
+    /// Not ended yet, and the engine may be using a diff.
     flies: Cell<bool>,
 }
 
@@ -170,8 +170,8 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
         self.reducer.borrow().map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 
-    /// The blob's diff is final in this step. Starts what can start, and gets on with what has
-    /// started; it waits for no other rank.
+    /// Marks the blob's diff as final in this step. Starts buckets that can start, and makes
+    /// progress on started ones; does not wait for other ranks.
     ///
     /// ```compile_fail,E0499
     /// # use syncblob::{comm::{Reducer, SimOptions}, Blob};
@@ -213,7 +213,7 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     }
 }
 
-/// Gives up what was not waited for, also when the caller's code has panicked.
+/// Abandons unfinished buckets, also after a panic of the caller's code.
 impl<T: Reduced> Drop for Step<'_, '_, T> {
     fn drop(&mut self) {
         if !self.flies.get() {
@@ -221,7 +221,7 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         }
         end(self.reducer.get_mut());
         for blob in self.ready.get_mut() {
-            // What the library still holds, the engine may still write.
+            // The engine may still write memory that the library still holds.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
                 blob.release(Part::Diff);
             }

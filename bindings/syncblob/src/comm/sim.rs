@@ -7,8 +7,8 @@ use super::{count_to_c, Comm};
 use crate::ffi::{check, sized};
 use crate::{Context, Result};
 
-/// Ranks that are threads of this process, for testing where there is one machine. Sums are made
-/// in double, in the order of ranks, so that they are the same in every run.
+/// Ranks that are threads of this process, for tests on one machine. Sums are computed in double,
+/// in the order of ranks: they are the same in every run.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,7 +49,7 @@ impl SimOptions {
         self
     }
 
-    /// What the delays are drawn from.
+    /// The seed of the delays.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -9,7 +9,7 @@ use crate::callbacks::{allocator_to_c, parallel_for_to_c, ParallelFor, Spread};
 use crate::ffi::{c_text, get};
 use crate::Result;
 
-/// Chooses what a [`Context`] is made of.
+/// The options of a [`Context`].
 ///
 /// ```
 /// use syncblob::{Blob, Context, ErrorKind};
@@ -48,7 +48,7 @@ impl ContextBuilder {
         self
     }
 
-    /// What one read of untrusted bytes may ask for.
+    /// Bounds on one read of untrusted bytes.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
@@ -99,11 +99,10 @@ impl ContextBuilder {
         self
     }
 
-    /// Spreads large operations over the caller's threads; without it, the
-    /// calling thread does it all. Results do not depend on it. What the
-    /// function leaves undone, the calling thread does. It is static, because a context
-    /// may outlive every handle of it; a closure that owns a thread pool may be a
-    /// `LazyLock`'s, or leaked by [`Box::leak`].
+    /// Splits large operations over the caller's threads; by default the calling thread does all
+    /// work. Results do not depend on it. The calling thread runs tasks that the function leaves
+    /// out. The function is static, because a context may outlive every handle of it; put a closure
+    /// that owns a thread pool into a `LazyLock`, or leak it by [`Box::leak`].
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part};
@@ -141,14 +140,14 @@ impl ContextBuilder {
     /// Makes the context.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a device name of
-    /// another form or with a NUL byte, [`Unsupported`](crate::ErrorKind::Unsupported)
-    /// for one of another kind, [`NoDevice`](crate::ErrorKind::NoDevice) where there is
-    /// none of that name; [`CapReached`](crate::ErrorKind::CapReached) when
-    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) has no room for the context
-    /// itself; [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and
-    /// [`Forked`](crate::ErrorKind::Forked) of a device; out of memory.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed device name,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind,
+    /// [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device;
+    /// [`CapReached`](crate::ErrorKind::CapReached) when
+    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) has no room for the context itself;
+    /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) of a
+    /// device; out of memory.
     pub fn build(self) -> Result<Context> {
         let device = self.device.as_deref().map(|name| c_text("the device name", name.as_bytes()));
         let device = device.transpose()?;
@@ -170,8 +169,7 @@ impl ContextBuilder {
         options.max_device_bytes = self.max_device_bytes;
         options.max_pinned_bytes = self.max_pinned_bytes;
         options.max_cache_bytes = self.max_cache_bytes;
-        // SAFETY: `options` and what it points to live through the call, which
-        // copies what it keeps.
+        // SAFETY: `options` and the structs that it points to outlive the call, which copies them.
         let raw = get(|out, err| unsafe { sys::sb_context_create(&options, out, err) })?;
         Ok(Context { raw: NonNull::new(raw) })
     }

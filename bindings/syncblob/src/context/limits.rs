@@ -2,8 +2,7 @@ use syncblob_sys as sys;
 
 use crate::{Error, ErrorKind, Result, Shape};
 
-/// Bounds on what one read of untrusted bytes may ask for. A bound of 0 is the
-/// default, which each method names.
+/// Bounds on one read of untrusted bytes. A bound of 0 is the default, which each method documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -29,10 +28,9 @@ impl Limits {
         Self::default()
     }
 
-    /// Bytes that one read may hold live, index and payload together, and what the
-    /// blob has room for where all of that has to come to the host; with the objects
-    /// that the library makes for them, and the up to an eighth by which page-locked
-    /// memory is rounded up. Default: no bound but the context's cap.
+    /// Bytes that one read may keep allocated: index and payload together; the whole memory of the
+    /// blob if all of it must move to the host; objects that the library allocates for the read;
+    /// and the rounding of page-locked memory (up to an eighth). Default: only the context's cap.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;
@@ -67,27 +65,27 @@ impl Limits {
         self
     }
 
-    /// What [`max_memory`](Limits::max_memory) set.
+    /// The bound of [`max_memory`](Limits::max_memory).
     pub fn memory(&self) -> usize {
         self.max_memory
     }
 
-    /// What [`max_layers`](Limits::max_layers) set.
+    /// The bound of [`max_layers`](Limits::max_layers).
     pub fn layers(&self) -> usize {
         self.max_layers
     }
 
-    /// What [`max_blobs`](Limits::max_blobs) set.
+    /// The bound of [`max_blobs`](Limits::max_blobs).
     pub fn blobs(&self) -> usize {
         self.max_blobs
     }
 
-    /// What [`max_name_bytes`](Limits::max_name_bytes) set.
+    /// The bound of [`max_name_bytes`](Limits::max_name_bytes).
     pub fn name_bytes(&self) -> usize {
         self.max_name_bytes
     }
 
-    /// What [`max_axes`](Limits::max_axes) set.
+    /// The bound of [`max_axes`](Limits::max_axes).
     pub fn axes(&self) -> usize {
         self.max_axes
     }

@@ -2,7 +2,7 @@ use syncblob_sys as sys;
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a [`Context`](crate::Context) has counted so far.
+        /// Statistics of a [`Context`](crate::Context).
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
@@ -51,10 +51,10 @@ stats! {
     host_copies,
     /// Their bytes.
     host_copy_bytes,
-    /// Given up, but kept until the device says that its work on them is over, or until its
-    /// driver takes them back; also in the live figures above.
+    /// Retired storage that the device may still be using, or that its driver failed to free; also
+    /// in the live figures above.
     quarantined_bytes,
-    /// Of the whole process: what contexts that have ended keep in quarantine, and what no
-    /// driver can be given back any more.
+    /// Of the whole process: storage in quarantine of contexts that have ended, and storage that no
+    /// driver can free any more.
     leaked_bytes,
 }

@@ -9,8 +9,7 @@ use super::{defaults, to_sparse, Filler, Variance};
 use crate::ffi::static_text;
 use crate::{Error, ErrorKind, Result};
 
-/// What follows in a `FillerParameter` of a net's text file:
-/// `type: "xavier" variance_norm: AVERAGE`.
+/// The fields of a `FillerParameter` in a net's text file: `type: "xavier" variance_norm: AVERAGE`.
 impl fmt::Display for Filler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "type: \"{}\"", self.type_name())?;
@@ -29,7 +28,7 @@ impl fmt::Display for Filler {
     }
 }
 
-/// As it is displayed, the fields in any order; what is missing has Caffe's default.
+/// Parses the displayed form, with fields in any order; missing fields have Caffe's defaults.
 ///
 /// ```
 /// use syncblob::{Filler, Variance};

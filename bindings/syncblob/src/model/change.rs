@@ -74,7 +74,7 @@ impl Model {
     }
 
     /// Adds a blob like [`add_blob`](Model::add_blob), but without its values, which
-    /// [`save_from`](Model::save_from) asks for.
+    /// [`save_from`](Model::save_from) requests.
     ///
     /// # Errors
     /// As [`add_blob`](Model::add_blob); as [`Blob::zeros`] for the shape.
@@ -110,8 +110,8 @@ impl Model {
         .map(to_usize)
     }
 
-    /// Takes the last layer away again, with its blobs, if it was added and is not the
-    /// file's: for whoever adds a layer and its blobs, and wants both or neither.
+    /// Removes the last layer with its blobs, if the program has added it: undoes `add_layer` when
+    /// adding a blob fails.
     ///
     /// ```
     /// use syncblob::{ErrorKind, Format, Model};
@@ -132,7 +132,7 @@ impl Model {
         check(|err| unsafe { sys::sb_model_pop_layer(self.as_ptr(), err) })
     }
 
-    /// Sets what a solver state holds beside its history.
+    /// Sets the fields of a solver state other than its history.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a solver state;

@@ -66,8 +66,8 @@ pub struct Layer<'m> {
     pub(super) info: sys::sb_layer_info,
 }
 
-// SAFETY: a layer is a reference to a model, which is `Sync`, and to texts that
-// nobody changes while the model is borrowed.
+// SAFETY: a layer is a reference to a model, which is `Sync`, and to texts that do not change while
+// the model is borrowed.
 unsafe impl Send for Layer<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Layer<'_> {}
@@ -138,7 +138,7 @@ impl<'m> Layer<'m> {
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
-    /// [`DataLimit`](crate::ErrorKind::DataLimit) when the file is not what it was; out of memory.
+    /// [`DataLimit`](crate::ErrorKind::DataLimit) if the file has changed; out of memory.
     pub fn message(&self) -> Result<Vec<u8>> {
         self.model.message_of(Some(self.index))
     }

@@ -82,9 +82,8 @@ impl Model {
         self.layer(to_usize(index))
     }
 
-    /// The blobs of no layer: a solver state's history, the one blob of a blob
-    /// file. An item is an error when the file can no longer be read, or is not
-    /// what it was.
+    /// The blobs of no layer: a solver state's history, the one blob of a blob file. An item is an
+    /// error if the file cannot be read any more, or has changed.
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
         stored_blobs(self, None, self.num_loose_blobs())
     }
@@ -93,7 +92,7 @@ impl Model {
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); [`Io`](crate::ErrorKind::Io) and
-    /// [`Malformed`](crate::ErrorKind::Malformed) when the file is not what it was.
+    /// [`Malformed`](crate::ErrorKind::Malformed) if the file has changed.
     pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
         let at = at.into();
         let info = with_callbacks(|| {
@@ -106,8 +105,7 @@ impl Model {
         Ok(StoredBlob { model: self, at, info: BlobInfo::new(info)? })
     }
 
-    /// Loads a blob by its place, when there is nothing to be asked about it:
-    /// otherwise as [`StoredBlob::load`].
+    /// Loads a blob by its position, without its description; otherwise as [`StoredBlob::load`].
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
@@ -122,7 +120,7 @@ impl Model {
         Ok(blob)
     }
 
-    /// Into a blob that nobody else has.
+    /// Loads into a blob without another owner.
     pub(super) fn load_fresh(&self, at: BlobAt, blob: *mut sys::sb_blob) -> Result<()> {
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {

@@ -40,7 +40,8 @@ impl OpenOptions {
         self
     }
 
-    /// What the bytes are, instead of finding it out. What is certainly another format is refused.
+    /// The format of the bytes, instead of detecting it. Bytes that are recognised as another
+    /// format are refused.
     pub fn format(mut self, format: Format) -> Self {
         self.format = Some(format);
         self
@@ -52,10 +53,9 @@ impl OpenOptions {
         self
     }
 
-    /// Who is told how far [`open_reader`](OpenOptions::open_reader) has come, and
-    /// then of the model's long calls: see [`Model::set_progress`]. Opening skips the
-    /// values, which are then done at once: there reports may be further apart than a
-    /// MiB.
+    /// The progress callback of [`open_reader`](OpenOptions::open_reader) and of the model's later
+    /// calls: see [`Model::set_progress`]. Opening skips the values: there `done` may increase by
+    /// more than a MiB between reports.
     pub fn progress(
         mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
@@ -78,8 +78,7 @@ impl OpenOptions {
     /// As [`Model::open`].
     ///
     /// # Safety
-    /// Nobody changes the file while the model lives. One that shrinks raises
-    /// SIGBUS.
+    /// The file does not change while the model lives. If it shrinks, an access raises SIGBUS.
     pub unsafe fn open_mapped(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.open_file(path.as_ref(), sys::SB_OPEN_MAPPED)
     }
@@ -116,7 +115,7 @@ impl OpenOptions {
         })
     }
 
-    /// Opens what a reader reads, which the model keeps; see [`ReadAt`].
+    /// Opens the bytes of a reader, which the model owns; see [`ReadAt`].
     ///
     /// # Errors
     /// As [`Model::open_reader`].

@@ -34,8 +34,8 @@ impl Model {
     /// some of the bytes.
     ///
     /// # Errors
-    /// As [`save`](Model::save), also for announced blobs; what the writer returned is
-    /// the error's [source](std::error::Error::source).
+    /// As [`save`](Model::save), also for announced blobs; the writer's error is the error's
+    /// [source](std::error::Error::source).
     ///
     /// # Panics
     /// When the writer does.
@@ -46,9 +46,8 @@ impl Model {
         })
     }
 
-    /// The same, the values of [announced](Model::announce_blob) blobs asked for
-    /// one at a time: so a model can be saved that memory would not hold. Each
-    /// blob is dropped before the next is asked for.
+    /// The same; `values` provides the values of [announced](Model::announce_blob) blobs one at a
+    /// time: for models that do not fit into memory. Each blob is dropped before the next request.
     ///
     /// ```no_run
     /// use syncblob::{Blob, Error, Format, Model};
@@ -65,11 +64,10 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Those of `values`, with which the file stays as it was; as
-    /// [`save`](Model::save), but for announced blobs;
-    /// [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that is not what was
-    /// announced; those of [`Blob::data`](crate::Blob::data).
+    /// Errors of `values`, after which the file is unchanged; as [`save`](Model::save), except for
+    /// announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
+    /// announced one; those of [`Blob::data`](crate::Blob::data).
     ///
     /// # Panics
     /// When `values` does; the file stays as it was.
@@ -80,7 +78,7 @@ impl Model {
     ) -> Result<(), E> {
         let save = |path: &CStr, lender, user| {
             with_callbacks(|| {
-                // SAFETY: `path` ends in NUL; `user` is what the lender expects.
+                // SAFETY: `path` ends in NUL; `user` is the lender's argument.
                 check(|err| unsafe {
                     sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
                 })
@@ -94,8 +92,8 @@ impl Model {
     /// # Errors
     /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
     /// [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
-    /// [`DataLimit`](crate::ErrorKind::DataLimit) when the file is not what it was;
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) by a progress; out of memory.
+    /// [`DataLimit`](crate::ErrorKind::DataLimit) if the file has changed;
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) by a progress callback; out of memory.
     pub fn size(&self) -> Result<usize> {
         // SAFETY: the model is live.
         with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))

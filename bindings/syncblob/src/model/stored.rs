@@ -88,14 +88,13 @@ impl StoredBlob<'_> {
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
-    /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type
-    /// does not hold, such as one with a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values that are no
-    /// halves as `half::f16`,
-    /// [`Unsupported`](ErrorKind::Unsupported) for one that is
-    /// [announced](Model::announce_blob); [`DataLimit`](ErrorKind::DataLimit);
-    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file is
-    /// not what it was; [`Cancelled`](ErrorKind::Cancelled) by a progress; out of
-    /// memory, a cap that is reached.
+    /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type cannot hold,
+    /// such as a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values other than halves
+    /// as `half::f16`, [`Unsupported`](ErrorKind::Unsupported) for an
+    /// [announced](Model::announce_blob) blob; [`DataLimit`](ErrorKind::DataLimit);
+    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed;
+    /// [`Cancelled`](ErrorKind::Cancelled) by a progress callback; out of memory, a cap that is
+    /// reached.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
         self.model.load_into(self.at, &self.model.context)
@@ -118,7 +117,7 @@ impl StoredBlob<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) where there are not so many values; else as
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) if there are fewer values; else as
     /// [`load`](StoredBlob::load).
     pub fn read_values<T: Readable>(
         &self,
@@ -140,9 +139,9 @@ impl StoredBlob<'_> {
         })
     }
 
-    /// Loads it with the element type that it is stored in, integers as `f64`, which holds
-    /// them exactly. Halves stay `half::f16` with the feature `half`; they become `f32`,
-    /// which holds them exactly, without it or where the diff is no halves.
+    /// Loads the blob with its stored element type; integers as `f64`, which is exact. Halves are
+    /// `half::f16` with the feature `half`; without it, or if the diff has another type, they are
+    /// `f32`, which is exact.
     ///
     /// # Errors
     /// As [`load`](StoredBlob::load).
@@ -186,7 +185,7 @@ impl fmt::Debug for StoredBlob<'_> {
     }
 }
 
-/// What a stored blob is, known without loading it.
+/// A description of a stored blob that is not loaded.
 #[derive(Clone, Copy)]
 pub struct BlobInfo {
     info: sys::sb_blob_info,
@@ -326,7 +325,7 @@ impl Model {
     }
 }
 
-/// What [`Model::into_blobs`] gives.
+/// The iterator of [`Model::into_blobs`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadedBlob<T: Element> {
