@@ -1,16 +1,15 @@
-/* Goal 2: memory that was never written, and memory that was. */
-#include "caffe.h"
+/* Memory that was never written, and memory that was. A contestant keeps its last result until the
+   clock has stopped. */
 #include "cases.h"
 #include "harness.h"
+#include "peers/caffe.h"
 
 #include <syncblob/syncblob.h>
 
 #include <string.h>
 
-#define GOAL_BYTES ((size_t)256 << 20)
+#define GOAL_BYTES (256 * MIB)
 
-/* A contestant keeps its last result until the clock has stopped: when it works once a sample,
-   giving memory back is not timed. */
 struct state {
     size_t bytes;
     sb_context *context;
@@ -38,25 +37,21 @@ static void create_blob(struct state *s) {
     must(sb_blob_create_shaped(s->context, SB_DTYPE_F32, &count, 1, &s->blob, NULL));
 }
 
-static void allocate(void *arg, int64_t n) {
+static void allocate(void *arg) {
     struct state *s = arg;
     void *data;
-    for (; n > 0; n--) {
-        create_blob(s);
-        must(sb_blob_mutable_cpu(s->blob, SB_DATA, &data, NULL));
-        touch(data, s->bytes);
-    }
+    create_blob(s);
+    must(sb_blob_mutable_cpu(s->blob, SB_DATA, &data, NULL));
+    touch(data, s->bytes);
 }
 
-static void allocate_again(void *arg, int64_t n) {
+static void allocate_again(void *arg) {
     struct state *s = arg;
     void *data;
-    for (; n > 0; n--) {
-        create_blob(s);
-        must(sb_blob_overwrite_cpu(s->blob, SB_DATA, &data, NULL));
-        memset(data, 1, s->bytes);
-        keep(data);
-    }
+    create_blob(s);
+    must(sb_blob_overwrite_cpu(s->blob, SB_DATA, &data, NULL));
+    memset(data, 1, s->bytes);
+    keep(data);
 }
 
 static void unmap(void *arg) {
@@ -65,23 +60,19 @@ static void unmap(void *arg) {
     s->memory = NULL;
 }
 
-static void map(void *arg, int64_t n) {
+static void map(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        unmap(s);
-        s->memory = fresh_memory(s->bytes);
-        if (s->bytes < (size_t)2 << 20) /* malloc's is not zero yet, and the blob's has to be */
-            memset(s->memory, 0, s->bytes);
-        touch(s->memory, s->bytes);
-    }
+    unmap(s);
+    s->memory = fresh_memory(s->bytes);
+    if (s->bytes < 2 * MIB) /* malloc's memory is not zeros, which the blob's is */
+        memset(s->memory, 0, s->bytes);
+    touch(s->memory, s->bytes);
 }
 
-static void write_warm(void *arg, int64_t n) {
+static void write_warm(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        memset(s->memory, 1, s->bytes);
-        keep(s->memory);
-    }
+    memset(s->memory, 1, s->bytes);
+    keep(s->memory);
 }
 
 static void caffe_destroy(void *arg) {
@@ -90,56 +81,50 @@ static void caffe_destroy(void *arg) {
     s->caffe_blob = NULL;
 }
 
-static void caffe_allocate(void *arg, int64_t n) {
+static void caffe_allocate(void *arg) {
     struct state *s = arg;
     float *data;
-    for (; n > 0; n--) {
-        caffe_destroy(s);
-        s->caffe_blob = bench.caffe->allocate((int64_t)(s->bytes / sizeof(float)), &data);
-        touch(data, s->bytes);
-    }
+    caffe_destroy(s);
+    s->caffe_blob = bench.caffe->allocate((int64_t)(s->bytes / sizeof(float)), &data);
+    touch(data, s->bytes);
 }
 
-static void contest_fresh(size_t bytes) {
-    struct contest c = {.goal = 2, .what = "allocate and write", .bytes = bytes, .threads = 1};
-    struct state ours = {.bytes = bytes}, kernels = {.bytes = bytes}, caffes = {.bytes = bytes};
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    must(sb_context_create(&options, &ours.context, NULL));
-    contest_add(&c, "syncblob", allocate, destroy_blob, &ours);
-    contest_add(&c, "mmap", map, unmap, &kernels);
+static void contest_fresh(struct state *s) {
+    struct contest c = {.what = "allocate and write", .bytes = s->bytes, .threads = 1};
+    contest_add(&c, "syncblob", allocate, destroy_blob, s);
+    contest_add(&c, "mmap", map, unmap, s);
     if (bench.caffe)
-        contest_add(&c, "Caffe", caffe_allocate, caffe_destroy, &caffes);
+        contest_add(&c, "Caffe", caffe_allocate, caffe_destroy, s);
     contest_run(&c);
-    if (bytes == GOAL_BYTES)
+    if (s->bytes == GOAL_BYTES)
         goal_ratio(&c, "mmap", 1.1);
     contest_free(&c);
-    sb_context_release(ours.context);
 }
 
-static void contest_again(size_t bytes) {
-    struct contest c = {.goal = 2, .what = "allocate again", .bytes = bytes, .threads = 1};
-    struct state ours = {.bytes = bytes}, warm = {.bytes = bytes};
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    if (bytes > GOAL_BYTES)
-        options.max_cache_bytes = bytes;
-    must(sb_context_create(&options, &ours.context, NULL));
-    warm.memory = fresh_memory(bytes);
-    contest_add(&c, "syncblob", allocate_again, destroy_blob, &ours);
-    contest_add(&c, "writing warm memory", write_warm, NULL, &warm);
+static void contest_again(struct state *s) {
+    struct contest c = {.what = "allocate again", .bytes = s->bytes, .threads = 1};
+    s->memory = fresh_memory(s->bytes);
+    contest_add(&c, "syncblob", allocate_again, destroy_blob, s);
+    contest_add(&c, "writing warm memory", write_warm, NULL, s);
     contest_run(&c);
-    if (bytes == GOAL_BYTES)
+    if (s->bytes == GOAL_BYTES)
         goal_ratio(&c, "writing warm memory", 1.1);
     contest_free(&c);
-    sb_context_release(ours.context);
-    fresh_memory_free(warm.memory, bytes);
+    unmap(s);
 }
 
 void bench_allocation(void) {
     const size_t *sizes;
     int count = bench_sizes(&sizes);
-    for (int i = 0; i < count; i++) {
-        contest_fresh(sizes[i]);
-        contest_again(sizes[i]);
-    }
+    for (int i = 0; i < count; i++)
+        for (int again = 0; again < 2; again++) {
+            sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+            struct state s = {.bytes = sizes[i]};
+            options.flags = again ? 0 : SB_CONTEXT_NO_HOST_CACHE;
+            if (again && sizes[i] > GOAL_BYTES)
+                options.max_cache_bytes = sizes[i];
+            must(sb_context_create(&options, &s.context, NULL));
+            (again ? contest_again : contest_fresh)(&s);
+            sb_context_release(s.context);
+        }
 }

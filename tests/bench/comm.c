@@ -1,8 +1,6 @@
-/* mpirun -n 2 comm [ROUNDS]: the 161 diffs of ResNet-50, reduced by the reducer, by one bare
-   MPI_Allreduce over one buffer of the same bytes, and by one for each blob. They take turns. Rank
-   0 prints a table, with the goals. Then it prints what two constants rest on: bare calls of MPI on
-   that buffer, cut into pieces; and small blobs, by themselves and gathered. README.md explains it.
-   Nothing fails by time. */
+/* mpirun -n 2 comm [ROUNDS]: the 161 diffs of ResNet-50, reduced by the reducer, by one MPI_Allreduce
+   over one buffer of the same bytes, and by one for each blob. They take turns. Rank 0 prints a
+   table with the goals, then the measurements behind two constants of the engine and the reducer. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -30,7 +28,7 @@ static void add(struct shapes *shapes, int64_t count) {
     shapes->num++;
 }
 
-/* A convolution without bias, and what normalises after it: a scale and a bias a channel. */
+/* A convolution without bias, and its normalisation: a scale and a bias a channel. */
 static void add_convolution(struct shapes *shapes, int64_t in, int64_t out, int64_t kernel) {
     add(shapes, out * in * kernel * kernel);
     add(shapes, out);
@@ -60,7 +58,7 @@ static struct shapes resnet_50(void) {
     return shapes;
 }
 
-/* --- what is timed ---------------------------------------------------------------------------- */
+/* --- contestants ------------------------------------------------------------------------------ */
 
 struct world {
     struct shapes shapes;
@@ -81,158 +79,57 @@ static void must(bool holds, const char *what) {
 
 #define MUST(call) must((call) == SB_OK, #call)
 
-static void reduce_bare(struct world *w) {
-    (void)MPI_Allreduce(MPI_IN_PLACE, w->buffer, (int)w->total, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+static void sum_in_place(float *values, int64_t count) {
+    (void)MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void reduce_each(struct world *w) {
+static void reduce_bare(struct world *w, int64_t unused) {
+    (void)unused;
+    sum_in_place(w->buffer, w->total);
+}
+
+static void reduce_each(struct world *w, int64_t unused) {
+    (void)unused;
     for (int i = BLOBS; i--;) {
         float *diff = NULL;
         MUST(sb_blob_mutable_cpu_f32(w->blobs[i], SB_DIFF, &diff, NULL));
-        (void)MPI_Allreduce(MPI_IN_PLACE, diff, (int)w->shapes.counts[i], MPI_FLOAT, MPI_SUM,
-                            MPI_COMM_WORLD);
+        sum_in_place(diff, w->shapes.counts[i]);
     }
 }
 
-/* What lies before the ready call of blob `i` of a step that began then. */
-typedef void work_before(double began, int i);
+enum work { NO_WORK, WORK_HERE, WORK_OF_A_DEVICE };
 
-/* Work of this processor. */
-static void work_here(double began, int i) {
-    const double end = MPI_Wtime() + WORK_SECONDS / BLOBS;
-    (void)began;
-    (void)i;
-    while (MPI_Wtime() < end)
+/* Waits until the work before the ready call of blob `i` is done: this processor works, or a device
+   does and this processor sleeps. */
+static void work_before(enum work work, double began, int i) {
+    const double end = began + WORK_SECONDS * (BLOBS - i) / BLOBS, now = MPI_Wtime();
+    if (work == WORK_OF_A_DEVICE && now < end) {
+        const struct timespec time = {.tv_nsec = (long)((end - now) * 1e9)};
+        (void)nanosleep(&time, NULL);
+    }
+    const double own_end = now + WORK_SECONDS / BLOBS;
+    while (work == WORK_HERE && MPI_Wtime() < own_end)
         continue;
 }
 
-/* Work of a device, beside which this processor has nothing to do. */
-static void work_elsewhere(double began, int i) {
-    const double left = began + WORK_SECONDS * (BLOBS - i) / BLOBS - MPI_Wtime();
-    const struct timespec time = {.tv_nsec = (long)(left * 1e9)};
-    if (left > 0)
-        (void)nanosleep(&time, NULL);
-}
-
-static void step(struct world *w, work_before *work) {
+static void reduce_by_reducer(struct world *w, int64_t work) {
     const double began = MPI_Wtime();
     for (int i = BLOBS; i--;) {
-        if (work)
-            work(began, i);
+        work_before((enum work)work, began, i);
         MUST(sb_reducer_ready(w->reducer, w->blobs[i], NULL));
     }
     MUST(sb_reducer_wait(w->reducer, NULL));
 }
 
-static void reduce_by_reducer(struct world *w) {
-    step(w, NULL);
+/* The buffer in pieces, for calls that block in sequence. */
+static void cut_blocking(struct world *w, int64_t length) {
+    for (int64_t i = 0; i < w->total; i += length)
+        sum_in_place(w->buffer + i, w->total - i < length ? w->total - i : length);
 }
-
-static void reduce_beside_work(struct world *w) {
-    step(w, work_here);
-}
-
-static void reduce_beside_device(struct world *w) {
-    step(w, work_elsewhere);
-}
-
-enum { REDUCER, BARE, EACH, BESIDE_WORK, BESIDE_DEVICE, CONTESTANTS };
-
-static const struct {
-    const char *name;
-    void (*run)(struct world *w);
-} contestants[CONTESTANTS] = {
-    [REDUCER] = {"the reducer", reduce_by_reducer},
-    [BARE] = {"one MPI_Allreduce", reduce_bare},
-    [EACH] = {"one MPI_Allreduce a blob", reduce_each},
-    [BESIDE_WORK] = {"the reducer, 30 ms of work", reduce_beside_work},
-    [BESIDE_DEVICE] = {"the reducer, 30 ms of a device's", reduce_beside_device},
-};
-
-/* Of the slowest rank. */
-static double timed(struct world *w, int which) {
-    double seconds;
-    (void)MPI_Barrier(MPI_COMM_WORLD);
-    const double began = MPI_Wtime();
-    contestants[which].run(w);
-    seconds = MPI_Wtime() - began;
-    (void)MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
-}
-
-/* --- the table ------------------------------------------------------------------------------ */
-
-static int is_before(const void *a, const void *b) {
-    const double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
-struct figures {
-    double best[CONTESTANTS], median[CONTESTANTS];
-    double ratio; /* the median of the rounds' */
-};
-
-static struct figures measure(struct world *w, int rounds) {
-    static double samples[CONTESTANTS][MOST_ROUNDS], ratios[MOST_ROUNDS];
-    struct figures figures;
-    for (int which = 0; which < CONTESTANTS; which++)
-        (void)timed(w, which);
-    for (int round = 0; round < rounds; round++) {
-        for (int i = 0; i < CONTESTANTS; i++) {
-            const int which = (i + round) % CONTESTANTS; /* each begins in its turn */
-            samples[which][round] = timed(w, which);
-        }
-        ratios[round] = samples[REDUCER][round] / samples[BARE][round];
-    }
-    for (int which = 0; which < CONTESTANTS; which++) {
-        qsort(samples[which], (size_t)rounds, sizeof(double), is_before);
-        figures.best[which] = samples[which][0];
-        figures.median[which] = samples[which][rounds / 2];
-    }
-    qsort(ratios, (size_t)rounds, sizeof(double), is_before);
-    figures.ratio = ratios[rounds / 2];
-    return figures;
-}
-
-static void print_goal(const char *what, double value, double limit, const char *unit) {
-    (void)printf("%-44s %8.2f %s  goal %.2f: %s\n", what, value, unit, limit,
-                 value <= limit ? "met" : "missed");
-}
-
-/* The share of the reduction that took no time of its own, by medians. */
-static void print_hidden(const char *what, const struct figures *figures, int which) {
-    const double alone = figures->median[REDUCER], beside = figures->median[which];
-    const double most = alone < WORK_SECONDS ? 1 : WORK_SECONDS / alone;
-    (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
-                 (alone + WORK_SECONDS - beside) / alone * 100, most * 100);
-}
-
-static void print(const struct figures *figures, size_t extra, int rounds) {
-    const double alone = figures->best[REDUCER];
-    (void)printf("ResNet-50's %d diffs, %d rounds     best ms  median ms\n", BLOBS, rounds);
-    for (int which = 0; which < CONTESTANTS; which++)
-        (void)printf("%-32s %10.2f %10.2f\n", contestants[which].name, figures->best[which] * 1e3,
-                     figures->median[which] * 1e3);
-    print_goal("the reducer, over one MPI_Allreduce (best)", alone / figures->best[BARE], 1.10,
-               "x");
-    print_goal("the same, median of the rounds", figures->ratio, 1.10, "x");
-    print_goal("memory beside the blobs", (double)extra / (25 << 20), 2.00, "buckets");
-    print_hidden("hidden by work on these processors", figures, BESIDE_WORK);
-    print_hidden("hidden by work of a device", figures, BESIDE_DEVICE);
-}
-
-/* --- what constants rest on ----------------------------------------------------------------- */
 
 #define MOST_PIECES 4096
 
-static void cut_blocking(struct world *w, int64_t length) {
-    for (int64_t i = 0; i < w->total; i += length)
-        (void)MPI_Allreduce(MPI_IN_PLACE, w->buffer + i,
-                            (int)(w->total - i < length ? w->total - i : length), MPI_FLOAT,
-                            MPI_SUM, MPI_COMM_WORLD);
-}
-
-/* All of them at once, as the engine begins them. */
+/* The same for calls that all begin at once, as the engine begins them. */
 static void cut_at_once(struct world *w, int64_t length) {
     static MPI_Request requests[MOST_PIECES];
     int count = 0;
@@ -243,7 +140,7 @@ static void cut_at_once(struct world *w, int64_t length) {
     (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* A part of the buffer as if it were blobs of that length. */
+/* A part of the buffer, as blobs of that length. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(struct world *w, int64_t length) {
@@ -257,65 +154,125 @@ static void copy_blobs(float *to, const float *from, int64_t length) {
 }
 
 static void blobs_gathered(struct world *w, int64_t length) {
-    float *room = w->buffer + GATHERED;
-    struct world part = {.total = GATHERED, .buffer = room};
-    copy_blobs(room, w->buffer, length);
+    struct world part = {.total = GATHERED, .buffer = w->buffer + GATHERED};
+    copy_blobs(part.buffer, w->buffer, length);
     cut_at_once(&part, (int64_t)1 << 18);
-    copy_blobs(w->buffer, room, length);
+    copy_blobs(w->buffer, part.buffer, length);
 }
 
-struct sweep {
-    const char *title, *one, *other;
-    void (*run[2])(struct world *w, int64_t length);
-    int64_t first_kib, last_kib;
+/* --- timing ----------------------------------------------------------------------------------- */
+
+struct contestant {
+    const char *name;
+    void (*run)(struct world *w, int64_t argument);
+    int64_t argument; /* kinds of work, or floats */
+    double samples[MOST_ROUNDS];
+    double best, median;
 };
 
-static const struct sweep sweeps[] = {
-    {"the buffer in pieces of",
-     "MPI_Iallreduce at once",
-     "MPI_Allreduce",
-     {cut_at_once, cut_blocking},
-     64,
-     128 << 10},
-    {"16 MiB of blobs of",
-     "each in place",
-     "gathered",
-     {blobs_in_place, blobs_gathered},
-     16,
-     4 << 10},
-};
-
-static double timed_sweep(struct world *w, const struct sweep *sweep, int which, int64_t kib) {
+/* Of the slowest rank. */
+static double timed(struct world *w, const struct contestant *c) {
     double seconds;
     (void)MPI_Barrier(MPI_COMM_WORLD);
     const double began = MPI_Wtime();
-    sweep->run[which](w, kib << 8);
+    c->run(w, c->argument);
     seconds = MPI_Wtime() - began;
     (void)MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return seconds;
 }
 
-/* The sizes take turns, too. */
-static void print_sweep(struct world *w, const struct sweep *sweep, int rounds, bool prints) {
-    static double samples[32][2][MOST_ROUNDS];
-    for (int round = 0; round < rounds; round++)
-        for (int64_t kib = sweep->first_kib, i = 0; kib <= sweep->last_kib; kib *= 2, i++)
-            for (int which = 0; which < 2; which++)
-                samples[i][which][round] = timed_sweep(w, sweep, which, kib);
-    if (prints)
-        (void)printf("\n%-24s %24s %24s   best, median ms\n", sweep->title, sweep->one,
-                     sweep->other);
-    for (int64_t kib = sweep->first_kib, i = 0; kib <= sweep->last_kib; kib *= 2, i++) {
-        for (int which = 0; which < 2; which++)
-            qsort(samples[i][which], (size_t)rounds, sizeof(double), is_before);
-        if (prints)
+static int is_before(const void *a, const void *b) {
+    const double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+static double median(double *samples, int rounds) {
+    qsort(samples, (size_t)rounds, sizeof(double), is_before);
+    return samples[rounds / 2];
+}
+
+/* Returns the median of the rounds' ratios of the first two contestants. */
+static double measure(struct world *w, struct contestant *contestants, int count, int rounds) {
+    static double ratios[MOST_ROUNDS];
+    for (int i = 0; i < count; i++)
+        (void)timed(w, &contestants[i]);
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < count; i++) {
+            struct contestant *c = &contestants[(i + round) % count]; /* each begins in its turn */
+            c->samples[round] = timed(w, c);
+        }
+        ratios[round] = contestants[0].samples[round] / contestants[1].samples[round];
+    }
+    for (int i = 0; i < count; i++) {
+        contestants[i].median = median(contestants[i].samples, rounds);
+        contestants[i].best = contestants[i].samples[0];
+    }
+    return median(ratios, rounds);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static void print_goal(const char *what, double value, double limit, const char *unit) {
+    (void)printf("%-44s %8.2f %s  goal %.2f: %s\n", what, value, unit, limit,
+                 value <= limit ? "met" : "missed");
+}
+
+/* The share of the reduction that the work hid, by medians. */
+static void print_hidden(const char *what, double alone, double beside) {
+    const double most = alone < WORK_SECONDS ? 1 : WORK_SECONDS / alone;
+    (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
+                 (alone + WORK_SECONDS - beside) / alone * 100, most * 100);
+}
+
+static void compare_reductions(struct world *w, size_t extra, int rounds) {
+    static struct contestant all[] = {
+        {.name = "the reducer", .run = reduce_by_reducer, .argument = NO_WORK},
+        {.name = "one MPI_Allreduce", .run = reduce_bare},
+        {.name = "one MPI_Allreduce a blob", .run = reduce_each},
+        {.name = "the reducer, 30 ms of work", .run = reduce_by_reducer, .argument = WORK_HERE},
+        {.name = "the reducer, 30 ms of a device",
+         .run = reduce_by_reducer,
+         .argument = WORK_OF_A_DEVICE},
+    };
+    const int count = sizeof all / sizeof *all;
+    const double ratio = measure(w, all, count, rounds);
+    if (sb_comm_rank(w->comm) != 0)
+        return;
+    (void)printf("ResNet-50's %d diffs, %d rounds     best ms  median ms\n", BLOBS, rounds);
+    for (int i = 0; i < count; i++)
+        (void)printf("%-32s %10.2f %10.2f\n", all[i].name, all[i].best * 1e3, all[i].median * 1e3);
+    print_goal("the reducer, over one MPI_Allreduce (best)", all[0].best / all[1].best, 1.10, "x");
+    print_goal("the same, median of the rounds", ratio, 1.10, "x");
+    print_goal("memory beside the blobs", (double)extra / (25 << 20), 2.00, "buckets");
+    print_hidden("hidden by work on these processors", all[0].median, all[3].median);
+    print_hidden("hidden by work of a device", all[0].median, all[4].median);
+}
+
+/* Two ways of sending pieces of each size. */
+static void sweep(struct world *w, const char *title, struct contestant pair[2], int64_t first_kib,
+                  int64_t last_kib, int rounds) {
+    if (sb_comm_rank(w->comm) == 0)
+        (void)printf("\n%-24s %24s %24s   best, median ms\n", title, pair[0].name, pair[1].name);
+    for (int64_t kib = first_kib; kib <= last_kib; kib *= 2) {
+        pair[0].argument = pair[1].argument = kib << 8;
+        (void)measure(w, pair, 2, rounds);
+        if (sb_comm_rank(w->comm) == 0)
             (void)printf("%20lld KiB %15.2f %8.2f %15.2f %8.2f\n", (long long)kib,
-                         samples[i][0][0] * 1e3, samples[i][0][rounds / 2] * 1e3,
-                         samples[i][1][0] * 1e3, samples[i][1][rounds / 2] * 1e3);
+                         pair[0].best * 1e3, pair[0].median * 1e3, pair[1].best * 1e3,
+                         pair[1].median * 1e3);
     }
 }
 
-/* --- the whole ------------------------------------------------------------------------------ */
+static void compare_constants(struct world *w, int rounds) {
+    static struct contestant pieces[] = {{.name = "MPI_Iallreduce at once", .run = cut_at_once},
+                                         {.name = "MPI_Allreduce", .run = cut_blocking}};
+    static struct contestant small[] = {{.name = "each in place", .run = blobs_in_place},
+                                        {.name = "gathered", .run = blobs_gathered}};
+    sweep(w, "the buffer in pieces of", pieces, 64, 128 << 10, rounds);
+    sweep(w, "16 MiB of blobs of", small, 16, 4 << 10, rounds);
+}
+
+/* --- setting up ------------------------------------------------------------------------------- */
 
 static size_t live_bytes(sb_context *context) {
     sb_stats stats = {.struct_size = sizeof stats};
@@ -351,11 +308,8 @@ int main(int argc, char **argv) {
     (void)MPI_Init(&argc, &argv);
     must(rounds > 0 && rounds <= MOST_ROUNDS, "comm [ROUNDS], 1 to 1000");
     const size_t extra = make_world(&w);
-    const struct figures figures = measure(&w, rounds);
-    if (sb_comm_rank(w.comm) == 0)
-        print(&figures, extra, rounds);
-    for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++)
-        print_sweep(&w, &sweeps[i], rounds, sb_comm_rank(w.comm) == 0);
+    compare_reductions(&w, extra, rounds);
+    compare_constants(&w, rounds);
     sb_reducer_destroy(w.reducer);
     for (int i = 0; i < BLOBS; i++)
         sb_blob_destroy(w.blobs[i]);

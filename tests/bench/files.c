@@ -1,7 +1,7 @@
-/* Goal 4: files, all of them in the page cache. */
-#include "caffe.h"
+/* Files in the page cache. */
 #include "cases.h"
 #include "harness.h"
+#include "peers/caffe.h"
 
 #include <syncblob/syncblob.h>
 
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define LAYERS   60
-#define NET_GOAL 1.5 /* to one read, which needs no small pages */
+#define NET_GOAL 1.5 /* to one read */
 
-/* Weights of a layer, in turns, as in nets of convolutions: 60 layers have 200 MB in all. */
+/* Weights of a layer, in turns: 60 layers have 200 MB. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
                                   294912, 2097152, 65536,  1572864, 2359296};
 
@@ -75,33 +75,29 @@ static void load_layer(struct state *s, const sb_model *model, int64_t layer) {
     }
 }
 
-static void load_net(void *arg, int64_t n) {
+static void load_net(void *arg) {
     struct state *s = arg;
     sb_model *model;
-    for (; n > 0; n--) {
-        destroy_blobs(s);
-        must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, s->open_flags, NULL, &model,
-                                NULL));
-        for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++)
-            load_layer(s, model, layer);
-        sb_model_destroy(model);
-    }
+    destroy_blobs(s);
+    must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, s->open_flags, NULL, &model,
+                            NULL));
+    for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++)
+        load_layer(s, model, layer);
+    sb_model_destroy(model);
 }
 
-static void list_net(void *arg, int64_t n) {
+static void list_net(void *arg) {
     struct state *s = arg;
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info blob = SB_BLOB_INFO_INIT;
     sb_model *model;
-    for (; n > 0; n--) {
-        must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, 0, NULL, &model, NULL));
-        for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
-            must(sb_model_layer_info(model, i, &layer, NULL));
-            for (int64_t k = 0; k < layer.num_blobs; k++)
-                must(sb_model_blob_info(model, i, k, &blob, NULL));
-        }
-        sb_model_destroy(model);
+    must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, 0, NULL, &model, NULL));
+    for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
+        must(sb_model_layer_info(model, i, &layer, NULL));
+        for (int64_t k = 0; k < layer.num_blobs; k++)
+            must(sb_model_blob_info(model, i, k, &blob, NULL));
     }
+    sb_model_destroy(model);
 }
 
 static void free_memory(void *arg) {
@@ -119,16 +115,14 @@ static void read_all(int file, char *to, size_t bytes) {
     }
 }
 
-static void read_file(void *arg, int64_t n) {
+static void read_file(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        free_memory(s);
-        int file = open(s->path, O_RDONLY | O_CLOEXEC);
-        must(file >= 0 ? 0 : -1);
-        s->memory = fresh_memory(s->file_bytes);
-        read_all(file, s->memory, s->file_bytes);
-        close(file);
-    }
+    free_memory(s);
+    int file = open(s->path, O_RDONLY | O_CLOEXEC);
+    must(file >= 0 ? 0 : -1);
+    s->memory = fresh_memory(s->file_bytes);
+    read_all(file, s->memory, s->file_bytes);
+    close(file);
 }
 
 static void caffe_free(void *arg) {
@@ -137,16 +131,14 @@ static void caffe_free(void *arg) {
     s->caffe_net = NULL;
 }
 
-static void caffe_load(void *arg, int64_t n) {
+static void caffe_load(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        caffe_free(s);
-        s->caffe_net = bench.caffe->load_net(s->path);
-    }
+    caffe_free(s);
+    s->caffe_net = bench.caffe->load_net(s->path);
 }
 
 static void contest_net(struct state *s, size_t payload) {
-    struct contest c = {.goal = 4, .what = "net to blobs", .bytes = payload, .threads = 1};
+    struct contest c = {.what = "net to blobs", .bytes = payload, .threads = 1};
     struct state mapped = *s;
     mapped.open_flags = SB_OPEN_MAPPED;
     contest_add(&c, "syncblob", load_net, destroy_blobs, s);
@@ -161,23 +153,21 @@ static void contest_net(struct state *s, size_t payload) {
 }
 
 static void contest_list(struct state *s) {
-    struct contest c = {.goal = 4, .what = "list a net of 60 layers", .threads = 1};
+    struct contest c = {.what = "list a net of 60 layers", .threads = 1};
     contest_add(&c, "syncblob", list_net, NULL, s);
     contest_run(&c);
-    goal_value(4, "open and list a net, per hundred layers", 0, 1, "ms",
+    goal_value("open and list a net, per hundred layers", 0, "ms",
                c.contestants[0].best / 1e6 * 100 / LAYERS, 1);
     contest_free(&c);
 }
 
 /* --- one blob ----------------------------------------------------------------------------- */
 
-static void load_blob(void *arg, int64_t n) {
+static void load_blob(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        destroy_blobs(s);
-        must(sb_blob_create(s->context, SB_DTYPE_F32, &s->blobs[s->num_blobs++], NULL));
-        must(sb_blob_load_file(s->blobs[0], s->path, SB_PROTO_RESHAPE, NULL, NULL));
-    }
+    destroy_blobs(s);
+    must(sb_blob_create(s->context, SB_DTYPE_F32, &s->blobs[s->num_blobs++], NULL));
+    must(sb_blob_load_file(s->blobs[0], s->path, SB_PROTO_RESHAPE, NULL, NULL));
 }
 
 static size_t size_of_file(const char *path) {
@@ -187,7 +177,7 @@ static size_t size_of_file(const char *path) {
 }
 
 static void contest_blob(struct state *s, size_t bytes) {
-    struct contest c = {.goal = 4, .what = "file to blob", .bytes = bytes, .threads = 1};
+    struct contest c = {.what = "file to blob", .bytes = bytes, .threads = 1};
     int64_t count = (int64_t)(bytes / sizeof(float));
     float *values = random_floats((size_t)count, 3);
     sb_blob *blob;
@@ -205,7 +195,7 @@ static void contest_blob(struct state *s, size_t bytes) {
 
 /* --- peak memory ---------------------------------------------------------------------------- */
 
-/* Peak resident bytes so far; getrusage would count what was there before exec. */
+/* Peak resident bytes; getrusage would count those before exec. */
 static long peak_now(void) {
     char line[256];
     long kilobytes = 0;
@@ -222,7 +212,7 @@ int peak_memory(const char *reader, const char *path) {
     struct state s = {.path = path};
     long before = peak_now();
     if (strcmp(reader, "syncblob") == 0)
-        load_net(&s, 1);
+        load_net(&s);
     else
         s.caffe_net = bench.caffe->load_net(path);
     printf("%ld\n", peak_now() - before);
@@ -257,7 +247,7 @@ void bench_files(void) {
     contest_net(&s, payload);
     contest_list(&s);
     if (bench.effort != QUICK)
-        goal_value(4, "net to blobs, peak memory over payload", payload, 1, "times",
+        goal_value("net to blobs, peak memory over payload", payload, "times",
                    peak_of("syncblob", path, payload), 1.05);
     if (bench.effort != QUICK && bench.caffe)
         printf("%9.3g Caffe's peak memory over payload, same file\n",

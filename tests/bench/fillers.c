@@ -1,9 +1,9 @@
-/* Goal 6: fillers, by one thread and by two, against Caffe's, which have one. All contestants fill
-   the same memory. */
-#include "caffe.h"
+/* Fillers, by one thread and by two, against Caffe's, which have one. All contestants fill the same
+   memory. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
+#include "peers/caffe.h"
 #include "team.h"
 
 #include <syncblob/syncblob.h>
@@ -12,10 +12,10 @@
 
 #define HALF        (1 / 2.0) /* Caffe at least twice the time */
 #define TEAM_GOAL   (1 / 3.5) /* likewise, with two threads */
-#define SMALL_BYTES ((size_t)1 << 10)
-#define SMALL_GOAL  1.2               /* of constant, where the call weighs */
-#define LEAST_TEAM  ((size_t)8 << 20) /* bytes from which two threads are shown */
-#define VALUE       0.25F             /* of constant: not one byte repeated */
+#define SMALL_BYTES KIB
+#define SMALL_GOAL  1.2   /* of constant: the call counts */
+#define LEAST_TEAM  (8 * MIB)
+#define VALUE       0.25F /* of constant: not one repeated byte */
 
 struct state {
     size_t count;
@@ -38,29 +38,25 @@ static const struct kind {
              {"positive_unitball", SB_FILLER_POSITIVE_UNITBALL, PEER_UNITBALL},
              {"bilinear", SB_FILLER_BILINEAR, PEER_BILINEAR}};
 
-static void fill(void *arg, int64_t n) {
+static void fill(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--)
-        must(sb_blob_fill(s->blob, &s->filler, (uint64_t)n, NULL));
+    must(sb_blob_fill(s->blob, &s->filler, 1, NULL));
 }
 
-static void caffe_fill(void *arg, int64_t n) {
+static void caffe_fill(void *arg) {
     struct state *s = arg;
-    bench.caffe->fill(s->caffe_blob, (int)s->peer, n);
+    bench.caffe->fill(s->caffe_blob, (int)s->peer);
 }
 
-static void loop(void *arg, int64_t n) {
+static void loop(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        loop_fill(s->data, VALUE, s->count);
-        keep(s->data);
-    }
+    loop_fill(s->data, VALUE, s->count);
+    keep(s->data);
 }
 
-/* Constant is held against a plain loop too, by one thread. */
 static void contest_of(const struct kind *kind, struct state *s, int threads) {
     size_t bytes = s->count * sizeof *s->data;
-    struct contest c = {.goal = 6, .what = kind->what, .bytes = bytes, .threads = threads};
+    struct contest c = {.what = kind->what, .bytes = bytes, .threads = threads};
     bool constant = kind->type == SB_FILLER_CONSTANT;
     sb_filler_init(&s->filler, sizeof s->filler);
     s->filler.type = kind->type;
@@ -81,7 +77,7 @@ static void contest_of(const struct kind *kind, struct state *s, int threads) {
     contest_free(&c);
 }
 
-/* Four axes, as bilinear wants: images of 16 channels of 4 x 4. */
+/* Bilinear needs four axes: images of 16 channels of 4 x 4. */
 static void set_up(struct state *s, sb_parallel_for parallel_for) {
     const int64_t shape[] = {(int64_t)(s->count / 256), 16, 4, 4};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

@@ -15,12 +15,12 @@
 struct bench bench;
 
 void call_failed(int32_t status) {
-    fprintf(stderr, "bench: a call of the library failed with %d\n", status);
+    fprintf(stderr, "bench: a call failed with %d\n", status);
     exit(1);
 }
 
 void pin(int index) {
-    static cpu_set_t allowed; /* before anything was pinned */
+    static cpu_set_t allowed; /* before the first call */
     static int known;
     cpu_set_t one;
     if (!known)
@@ -43,14 +43,15 @@ static double now(void) {
 
 static double sample(struct contestant *c) {
     double start = now();
-    c->run(c->state, c->times);
+    for (int64_t i = 0; i < c->times; i++)
+        c->run(c->state);
     double end = now();
     if (c->after)
         c->after(c->state);
     return (end - start) / (double)c->times;
 }
 
-/* How often the work has to be done for a sample that the clock can tell; warms up, too. */
+/* Finds the runs that make a sample long enough for the clock; also warms up. */
 static void calibrate(struct contestant *c) {
     for (c->times = 1;; c->times *= 4) {
         (void)sample(c);
@@ -64,36 +65,29 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(const double *values, int count) {
+/* Returns the median, and the least value through `best`. */
+static double median(const double *values, int count, double *best) {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, values, (size_t)count * sizeof *values);
     qsort(sorted, (size_t)count, sizeof *sorted, compare);
+    if (best)
+        *best = sorted[0];
     return sorted[count / 2];
 }
 
-static double best(const double *values, int count) {
-    double least = values[0];
-    for (int i = 1; i < count; i++)
-        least = values[i] < least ? values[i] : least;
-    return least;
-}
-
-void contest_add(struct contest *contest, const char *name, void (*run)(void *, int64_t),
-                 void (*after)(void *), void *state) {
+void contest_add(struct contest *contest, const char *name, void (*run)(void *state),
+                 void (*after)(void *state), void *state) {
     struct contestant *c = &contest->contestants[contest->count++];
     *c = (struct contestant){.name = name, .run = run, .after = after, .state = state};
     c->samples = malloc(MAX_ROUNDS * sizeof *c->samples);
     must(c->samples ? 0 : -1);
 }
 
-static void record_contest(const struct contest *contest);
-
 void contest_run(struct contest *contest) {
-    int n = contest->count;
+    int n = contest->count, round = 0;
     for (int i = 0; i < n; i++)
         calibrate(&contest->contestants[i]);
     double end = now() + CONTEST_NS;
-    int round = 0;
     for (; round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end); round++)
         for (int i = 0; i < n; i++) { /* each is first in its turn */
             struct contestant *c = &contest->contestants[(i + round) % n];
@@ -102,10 +96,11 @@ void contest_run(struct contest *contest) {
     contest->rounds = round;
     for (int i = 0; i < n; i++) {
         struct contestant *c = &contest->contestants[i];
-        c->best = best(c->samples, round);
-        c->median = median(c->samples, round);
+        c->median = median(c->samples, round, &c->best);
+        if (bench.times)
+            fprintf(bench.times, "%s\t%zu\t%d\t%s\t%.4g\t%.4g\n", contest->what, contest->bytes,
+                    contest->threads, c->name, c->best, c->median);
     }
-    record_contest(contest);
 }
 
 void contest_free(struct contest *contest) {
@@ -113,63 +108,44 @@ void contest_free(struct contest *contest) {
         free(contest->contestants[i].samples);
 }
 
-/* --- results ---------------------------------------------------------------------- */
+/* --- goals ------------------------------------------------------------------------ */
 
-static void separate(FILE *list) {
-    fputs(ftell(list) > 0 ? ",\n" : "\n", list);
-}
+struct goal {
+    const char *what, *against, *unit;
+    size_t bytes;
+    int threads;
+    double best, median, limit; /* best < 0: not measured */
+};
 
-static void record_contest(const struct contest *contest) {
-    FILE *f = bench.contests;
-    separate(f);
-    fprintf(f, "  {\"goal\": %d, \"what\": \"%s\", \"bytes\": %zu, \"threads\": %d, ",
-            contest->goal, contest->what, contest->bytes, contest->threads);
-    fprintf(f, "\"rounds\": %d, \"contestants\": [", contest->rounds);
-    for (int i = 0; i < contest->count; i++) {
-        const struct contestant *c = &contest->contestants[i];
-        fprintf(f, "%s{\"name\": \"%s\", \"best_ns\": %.4g, \"median_ns\": %.4g}", i ? ", " : "",
-                c->name, c->best, c->median);
-    }
-    fputs("]}", f);
-}
-
-static const char *size_text(size_t bytes, char text[24]) {
+/* "asum, 1 MiB, to Caffe" */
+static void name_goal(const struct goal *g, char *text, size_t room) {
     const char *units[] = {"B", "KiB", "MiB", "GiB"};
-    int unit = 0;
+    size_t bytes = g->bytes;
+    int unit = 0, at = snprintf(text, room, "%s", g->what);
     for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; bytes /= 1024)
         unit++;
     if (bytes)
-        snprintf(text, 24, "%zu %s", bytes, units[unit]);
-    return bytes ? text : "";
+        at += snprintf(text + at, room - (size_t)at, ", %zu %s", bytes, units[unit]);
+    if (*g->against)
+        snprintf(text + at, room - (size_t)at, ", to %s", g->against);
 }
 
-struct goal {
-    int goal, threads;
-    const char *what, *against, *unit;
-    size_t bytes;
-    double measured, median, limit; /* measured < 0: not measured */
-};
-
-static void record_goal(const struct goal *g) {
-    char size[24];
-    const char *verdict = g->measured < 0           ? "not measured"
-                          : g->measured <= g->limit ? "met"
-                                                    : "MISSED";
-    int *counter = g->measured < 0           ? &bench.unmeasured
-                   : g->measured <= g->limit ? &bench.met
-                                             : &bench.missed;
-    ++*counter;
-    printf("%9.3g %9.3g %9.3g  %-6s %d  %-12s %d. %s%s%s, %s\n", g->measured, g->median, g->limit,
-           g->unit, g->threads, verdict, g->goal, g->what, *g->against ? " : " : "", g->against,
-           size_text(g->bytes, size));
+static void judge(const struct goal *g) {
+    char name[160];
+    name_goal(g, name, sizeof name);
+    if (g->best < 0) {
+        bench.unmeasured++;
+        return;
+    }
+    int met = g->best <= g->limit;
+    bench.met += met;
+    bench.missed += !met;
+    printf("%9.3g %9.3g %9.3g  %-6s %d  %-6s  %s\n", g->best, g->median, g->limit, g->unit,
+           g->threads, met ? "met" : "MISSED", name);
     fflush(stdout);
-    separate(bench.goals);
-    fprintf(bench.goals,
-            "  {\"goal\": %d, \"what\": \"%s\", \"against\": \"%s\", \"bytes\": %zu, "
-            "\"threads\": %d, \"unit\": \"%s\", \"measured\": %.4g, \"median\": %.4g, "
-            "\"limit\": %.4g, \"verdict\": \"%s\"}",
-            g->goal, g->what, g->against, g->bytes, g->threads, g->unit, g->measured, g->median,
-            g->limit, verdict);
+    if (bench.goals)
+        fprintf(bench.goals, "%s\t%d\t%.3g\t%.3g\t%s\n", name, g->threads, g->best, g->limit,
+                g->unit);
 }
 
 static const struct contestant *find(const struct contest *contest, const char *name) {
@@ -179,41 +155,33 @@ static const struct contestant *find(const struct contest *contest, const char *
     return NULL;
 }
 
-static struct goal goal_of(const struct contest *contest, const char *against, const char *unit,
-                           double limit) {
-    return (struct goal){
-        contest->goal, contest->threads, contest->what, against, unit, contest->bytes, -1, -1,
-        limit};
-}
-
 void goal_ratio(const struct contest *contest, const char *against, double limit) {
     const struct contestant *us = &contest->contestants[0], *other = find(contest, against);
-    struct goal g = goal_of(contest, against, "times", limit);
+    struct goal g = {contest->what, against, "times", contest->bytes, contest->threads, -1, -1,
+                     limit};
     if (other) {
         double ratios[MAX_ROUNDS];
         for (int i = 0; i < contest->rounds; i++)
             ratios[i] = us->samples[i] / other->samples[i];
-        g.measured = us->best / other->best;
-        g.median = median(ratios, contest->rounds);
+        g.best = us->best / other->best;
+        g.median = median(ratios, contest->rounds, NULL);
     }
-    record_goal(&g);
+    judge(&g);
 }
 
 void goal_extra(const struct contest *contest, const char *against, double limit) {
     const struct contestant *us = &contest->contestants[0], *other = find(contest, against);
-    struct goal g = goal_of(contest, against, "ns", limit);
+    struct goal g = {contest->what, against, "ns", contest->bytes, contest->threads, -1, -1, limit};
     if (other) {
         double more = us->best - other->best;
-        g.measured = more > 0 ? more : 0;
+        g.best = more > 0 ? more : 0;
         g.median = us->median - other->median;
     }
-    record_goal(&g);
+    judge(&g);
 }
 
-void goal_value(int goal, const char *what, size_t bytes, int threads, const char *unit,
-                double value, double limit) {
-    struct goal g = {goal, threads, what, "", unit, bytes, value, value, limit};
-    record_goal(&g);
+void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit) {
+    judge(&(struct goal){what, "", unit, bytes, 1, value, value, limit});
 }
 
 /* --- sizes and memory --------------------------------------------------------------- */

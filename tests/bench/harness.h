@@ -1,5 +1,5 @@
-/* Contests: the library against others doing the same, timed in turns, so that what disturbs the
-   machine disturbs all of them. All times are nanoseconds. */
+/* Contests: the library and others do the same work in turns, so that a disturbance of the machine
+   disturbs all of them. All times are nanoseconds. */
 #ifndef SB_BENCH_HARNESS_H
 #define SB_BENCH_HARNESS_H
 
@@ -8,23 +8,24 @@
 #include <stdio.h>
 
 #define MAX_CONTESTANTS 6
+#define KIB             ((size_t)1 << 10)
+#define MIB             ((size_t)1 << 20)
 
 struct contestant {
     const char *name;
-    void (*run)(void *state, int64_t n); /* does the work n times; this is timed */
-    void (*after)(void *state);          /* [nullable] tidies up after a sample, untimed */
+    void (*run)(void *state);   /* the work, timed */
+    void (*after)(void *state); /* [nullable] after a sample, untimed */
     void *state;
-    int64_t times; /* the work is done in one sample */
+    int64_t times; /* runs in a sample */
     double *samples;
     double best, median;
 };
 
-/* The first contestant is the library, which the others are compared with. */
+/* The library is the first contestant. */
 struct contest {
-    int goal, threads;
     const char *what;
     size_t bytes; /* of the payload; 0: the size does not matter */
-    int count, rounds;
+    int threads, count, rounds;
     struct contestant contestants[MAX_CONTESTANTS];
 };
 
@@ -36,7 +37,7 @@ struct bench {
     const struct caffe_peer *caffe; /* [nullable] */
     const char *caffe_path;
     const struct linked_peer *linked; /* [nullable] */
-    FILE *contests, *goals;           /* JSON's two lists */
+    FILE *goals, *times;              /* [nullable] tab-separated results */
     int met, missed, unmeasured;
 };
 
@@ -45,24 +46,23 @@ extern struct bench bench;
 /* Pins the calling thread to the index-th of the processors that it may use. */
 void pin(int index);
 
-void contest_add(struct contest *contest, const char *name, void (*run)(void *, int64_t),
-                 void (*after)(void *), void *state);
-/* Times all of them and records it. */
+void contest_add(struct contest *contest, const char *name, void (*run)(void *state),
+                 void (*after)(void *state), void *state);
+/* Times all contestants and writes their times. */
 void contest_run(struct contest *contest);
-/* Goals, judged by the best samples: our time at most `limit` times the other's, or at most
-   `limit` nanoseconds more. `against` that did not take part is shown as not measured. */
+/* Goals, judged by the best samples: the library's time is at most `limit` times the other's, or
+   at most `limit` nanoseconds more. A goal against an absent contestant is not measured. */
 void goal_ratio(const struct contest *contest, const char *against, double limit);
 void goal_extra(const struct contest *contest, const char *against, double limit);
-/* A figure that is no time of a contest. */
-void goal_value(int goal, const char *what, size_t bytes, int threads, const char *unit,
-                double value, double limit);
+/* A goal that is not a time of a contest. */
+void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 void contest_free(struct contest *contest);
 
-/* The eight sizes of every plot, from 1 KiB to 1 GiB, as far as the effort goes. */
+/* The sizes of a case, from 1 KiB to 1 GiB; the effort decides how many. */
 int bench_sizes(const size_t **out);
 
-/* Memory on 2 MiB boundaries with huge pages advised, as the library's own, from 2 MiB on; below
-   that malloc's. Not touched. */
+/* Unwritten memory: from 2 MiB on as the library's own, on 2 MiB boundaries with huge pages
+   advised; malloc's below. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
 /* The same, filled with random floats in (-1, 1) that are not 0. */
@@ -70,13 +70,13 @@ float *random_floats(size_t count, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);
 
-/* Ends the program with a word when a call of the library failed. */
+/* Ends the program if a call failed. */
 static inline void must(int32_t status) {
     if (status != 0)
         call_failed(status);
 }
 
-/* Keeps the compiler from leaving out the work that made `p`. */
+/* Keeps the compiler from removing the work that made `p`. */
 static inline void keep(const void *p) {
     __asm__ volatile("" : : "r"(p) : "memory");
 }

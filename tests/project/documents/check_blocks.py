@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
     parser.add_argument("--caffe", metavar="FOLDER", type=pathlib.Path,
-                        help="of tests/bench/build_caffe.sh: its headers in place of caffe.hpp")
+                        help="of tests/bench/peers/build_caffe.sh: its headers in place of caffe.hpp")
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()

@@ -36,7 +36,7 @@ def caffe_flags(folder):
 
 
 class Programs:
-    """`prefix` is where the library is installed, `caffe` what tests/bench/build_caffe.sh made."""
+    """`prefix` is where the library is installed, `caffe` what tests/bench/peers/build_caffe.sh made."""
 
     def __init__(self, prefix, cc, cxx, work, caffe=None):
         found = sorted(pathlib.Path(prefix).rglob("syncblob.pc"))

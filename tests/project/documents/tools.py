@@ -34,6 +34,7 @@ def is_dev_argument(word, usage):
     """What the placeholders of a command's usage stand for."""
     return (in_words("SECONDS", usage) or in_words("N", usage)) and word.isdigit() or \
         in_words("FILE", usage) and (ROOT / word).exists() or \
+        in_words("MACHINE", usage) and (ROOT / f"tests/bench/results/{word}.tsv").exists() or \
         in_words("NAME", usage) and any((ROOT / "tests").glob(f"**/test_*{word}*.c")) or \
         in_words("TARGET", usage) and (ROOT / "fuzz" / "targets" / f"{word}.c").exists() or \
         in_words("CASE", usage) and in_words(word, usage.partition("the cases are")[2])

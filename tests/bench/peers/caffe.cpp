@@ -1,4 +1,4 @@
-// The contestant of caffe.h, for whoever has Caffe's sources: see build_caffe.sh.
+// The contestant of caffe.h; build_caffe.sh compiles it with Caffe's sources.
 #include "caffe.h"
 
 #include "caffe/blob.hpp"
@@ -43,71 +43,75 @@ void borrow(void *blob, float *data, float *diff) {
         blob_of(blob)->diff()->set_cpu_data(diff);
 }
 
-void access(void *blob, int64_t n) {
-    for (; n > 0; n--)
+void access(void *blob) {
+    for (int i = 0; i < CALLS; i++)
         keep(blob_of(blob)->cpu_data());
 }
 
-void make(void *, int64_t n) {
-    for (; n > 0; n--) {
+void make(void *) {
+    for (int i = 0; i < CALLS; i++) {
         Blob blob(2, 3, 4, 5);
         keep(&blob);
     }
 }
 
-void reshape_vector(void *blob, int64_t n) {
+void reshape_vector(void *blob) {
     std::vector<int> shape = {2, 3, 4, 5};
-    for (; n > 0; n--) {
-        shape[0] = 1 + static_cast<int>(n & 1);
+    for (int i = 0; i < CALLS; i++) {
+        shape[0] = 1 + (i & 1);
         blob_of(blob)->Reshape(shape);
     }
 }
 
-void reshape_four(void *blob, int64_t n) {
-    for (; n > 0; n--)
-        blob_of(blob)->Reshape(1 + static_cast<int>(n & 1), 3, 4, 5);
+void reshape_four(void *blob) {
+    for (int i = 0; i < CALLS; i++)
+        blob_of(blob)->Reshape(1 + (i & 1), 3, 4, 5);
 }
 
-void offset(void *blob, int64_t n) {
-    for (; n > 0; n--)
-        keep(blob_of(blob)->offset(1, 2, 3, static_cast<int>(n & 3)));
+void offset(void *blob) {
+    for (int i = 0; i < CALLS; i++)
+        keep(blob_of(blob)->offset(1, 2, 3, i & 3));
 }
 
-void update(void *blob, int64_t n) {
-    for (; n > 0; n--)
-        blob_of(blob)->Update();
+void update(void *blob) {
+    blob_of(blob)->Update();
 }
 
-void asum(void *blob, int64_t n) {
-    for (; n > 0; n--)
-        keep(blob_of(blob)->asum_data());
+void asum(void *blob) {
+    keep(blob_of(blob)->asum_data());
 }
 
-void sumsq(void *blob, int64_t n) {
-    for (; n > 0; n--)
-        keep(blob_of(blob)->sumsq_data());
+void sumsq(void *blob) {
+    keep(blob_of(blob)->sumsq_data());
 }
 
-void scale(void *blob, int64_t n) {
-    for (; n > 0; n--)
-        blob_of(blob)->scale_data(-1);
+void scale(void *blob) {
+    blob_of(blob)->scale_data(-1);
 }
 
-void copy(void *to, const void *from, int64_t n) {
-    for (; n > 0; n--)
-        blob_of(to)->CopyFrom(*static_cast<const Blob *>(from));
+void copy(void *to, const void *from) {
+    blob_of(to)->CopyFrom(*static_cast<const Blob *>(from));
 }
 
-void fill(void *blob, int filler, int64_t n) {
+std::unique_ptr<caffe::Filler<float>> make_filler(int filler, int rows) {
     static const char *const types[] = {"constant", "uniform",           "gaussian",
                                         "gaussian", "positive_unitball", "bilinear"};
     caffe::FillerParameter parameter;
     parameter.set_type(types[filler]);
     if (filler == PEER_SPARSE)
-        parameter.set_sparse((blob_of(blob)->shape(0) + 9) / 10);
-    std::unique_ptr<caffe::Filler<float>> made(caffe::GetFiller<float>(parameter));
-    for (; n > 0; n--)
-        made->Fill(blob_of(blob));
+        parameter.set_sparse((rows + 9) / 10);
+    return std::unique_ptr<caffe::Filler<float>>(caffe::GetFiller<float>(parameter));
+}
+
+void fill(void *blob, int filler) {
+    static std::unique_ptr<caffe::Filler<float>> made;
+    static int made_filler = -1, made_rows;
+    int rows = blob_of(blob)->shape(0);
+    if (filler != made_filler || rows != made_rows)
+        made = make_filler(filler, rows);
+    made_filler = filler;
+    made_rows = rows;
+    made->Fill(blob_of(blob));
 }
 
 void *allocate(int64_t count, float **out) {
@@ -116,12 +120,16 @@ void *allocate(int64_t count, float **out) {
     return blob;
 }
 
-// Without protobuf's old limit of 64 MiB, as Caffe reads.
+// As Caffe reads: without protobuf's old limit of 64 MiB.
+void parse_from(google::protobuf::Message *message, google::protobuf::io::CodedInputStream *input) {
+    input->SetTotalBytesLimit(INT_MAX);
+    CHECK(message->ParseFromCodedStream(input));
+}
+
 void parse_into(google::protobuf::Message *message, const void *bytes, size_t size) {
     google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
                                                  static_cast<int>(size));
-    input.SetTotalBytesLimit(INT_MAX);
-    CHECK(message->ParseFromCodedStream(&input));
+    parse_from(message, &input);
 }
 
 void *load(void *blob, const void *bytes, size_t size) {
@@ -151,8 +159,7 @@ void *load_net(const char *path) {
     {
         google::protobuf::io::FileInputStream raw(file);
         google::protobuf::io::CodedInputStream input(&raw);
-        input.SetTotalBytesLimit(INT_MAX);
-        CHECK(message.ParseFromCodedStream(&input));
+        parse_from(&message, &input);
     }
     close(file);
     Net *net = new Net();

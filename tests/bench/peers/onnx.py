@@ -20,7 +20,7 @@ import time
 
 import numpy
 
-TESTS = pathlib.Path(__file__).resolve().parents[1]
+TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TESTS / "users/onnx"))
 import nets  # noqa: E402: of that folder
 

@@ -1,0 +1,56 @@
+/* Caffe as a contestant: the table that libcaffe_peer.so (caffe.cpp) exports as caffe_peer. */
+#ifndef SB_BENCH_CAFFE_H
+#define SB_BENCH_CAFFE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CALLS 256 /* of a small function in one run */
+
+/* With Caffe's defaults; sparse: a tenth of the elements is not zero. */
+enum peer_filler {
+    PEER_CONSTANT,
+    PEER_UNIFORM,
+    PEER_GAUSSIAN,
+    PEER_SPARSE,
+    PEER_UNITBALL,
+    PEER_BILINEAR
+};
+
+struct caffe_peer {
+    /* A Blob<float> with written data. */
+    void *(*create)(int n, int c, int h, int w);
+    void (*destroy)(void *blob);
+    /* Makes the blob work on the caller's memory. */
+    void (*borrow)(void *blob, float *data, float *diff);
+
+    /* CALLS calls each. */
+    void (*access)(void *blob);
+    void (*make)(void *unused);
+    void (*reshape_vector)(void *blob);
+    void (*reshape_four)(void *blob);
+    void (*offset)(void *blob);
+
+    void (*update)(void *blob);
+    void (*asum)(void *blob);
+    void (*sumsq)(void *blob);
+    void (*scale)(void *blob); /* by -1 */
+    void (*copy)(void *to, const void *from);
+
+    /* Fills a blob's data by one of enum peer_filler. */
+    void (*fill)(void *blob, int filler);
+
+    /* mutable_cpu_data of a new blob, which the caller destroys. */
+    void *(*allocate)(int64_t count, float **out);
+    /* A BlobProto's bytes into a blob, NULL: a new one. Returns the blob. */
+    void *(*load)(void *blob, const void *bytes, size_t size);
+    void (*save)(const void *blob, void *buffer, size_t capacity);
+    /* Google's protobuf alone: bytes to a message. */
+    void (*parse)(const void *bytes, size_t size);
+    /* The blobs of a model file. */
+    void *(*load_net)(const char *path);
+    void (*free_net)(void *net);
+    int (*blas_threads)(void);
+};
+
+#endif

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""The Python module and the command beside NumPy, Google's protobuf (upb), OpenCV and scripts.
+
+    python.py [--check] MODEL PROTOTXT PROGRAM
+
+First arithmetic and messages of one blob. Then a real net's weights: the file into a dict of NumPy arrays,
+by protobuf likewise, by OpenCV into its net, and its bytes into fresh memory; the first time in a process
+each, then repeatedly in one. Then PROGRAM, the command syncblob, beside scripts, as whole processes. With
+--check it fails if a ratio is above its bound for a busy machine.
+"""
+import argparse
+import json
+import math
+import mmap
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROUNDS = 5
+# What is compared: [against, the goal, the bound of --check]; None: the ratio depends on the machine.
+FIRST = {"protobuf": (0.08, 0.15), "read": (1.15, None)}
+AGAIN = {"OpenCV": (0.4, 0.5)}
+MEMORY = (1.03, 1.1)
+PROCESSES = (0.1, 0.3)
+# caffe.proto's fields of weights: name, number, type of protobuf or message; packed or repeated with "*".
+MESSAGES = {
+    "BlobShape": ("dim 1 int64*",),
+    "BlobProto": ("num 1 int32", "channels 2 int32", "height 3 int32", "width 4 int32", "data 5 float*",
+                  "shape 7 BlobShape"),
+    "LayerParameter": ("name 1 string", "blobs 7 BlobProto*"),
+    "V1LayerParameter": ("name 4 string", "blobs 6 BlobProto*"),
+    "NetParameter": ("layer 100 LayerParameter*", "layers 2 V1LayerParameter*"),
+}
+
+
+def message_class(wanted):
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.internal import api_implementation
+    assert api_implementation.Type() == "upb", api_implementation.Type()
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="net.proto", package="peer", syntax="proto2")
+    for message, fields in MESSAGES.items():
+        made = file.message_type.add(name=message)
+        for name, number, kind in map(str.split, fields):
+            label = kinds.LABEL_REPEATED if kind.endswith("*") else kinds.LABEL_OPTIONAL
+            field = made.field.add(name=name, number=int(number), label=label)
+            kind = kind.rstrip("*")
+            if kind in MESSAGES:
+                field.type, field.type_name = kinds.TYPE_MESSAGE, f".peer.{kind}"
+            else:
+                field.type = getattr(kinds, f"TYPE_{kind.upper()}")
+                field.options.packed = label == kinds.LABEL_REPEATED
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"peer.{wanted}"))
+
+
+def judge(what, ratio, goal, bound):
+    """Whether --check accepts the ratio."""
+    print(f"{what}: {ratio:.3f}, at most {goal}: {'met' if ratio <= goal else 'MISSED'}")
+    return bound is None or ratio <= bound
+
+
+def in_turns(works, rounds):
+    """{name: seconds of each round}; a result is freed after the clock has stopped."""
+    found = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            start = time.perf_counter()
+            result = work()
+            found[name].append(time.perf_counter() - start)
+            del result
+    return found
+
+
+# --- one blob -------------------------------------------------------------------------------------
+
+def compare_blobs():
+    """Calls take about a microsecond, so small sizes are left out. No goals."""
+    import numpy
+    import syncblob
+    print(f"{'one blob':<18}{'MiB':>6}{'syncblob, µs':>14}{'other, µs':>12}{'ratio':>8}")
+    for count in (1 << 18, 16 << 20):
+        data, diff = (numpy.random.default_rng(i).random(count, dtype="float32") for i in range(2))
+        blob = syncblob.Blob((count,))
+        blob.data[...], blob.diff[...] = data, diff
+        message = message_class("BlobProto")()
+        message.shape.dim.append(count)
+        message.data.extend(data)
+        encoded = message.SerializeToString()
+        for what, ours, other in (
+                ("update", blob.update, lambda: numpy.subtract(data, diff, out=data)),
+                ("scale", lambda: blob.scale_data(-1), lambda: numpy.multiply(data, numpy.float32(-1), out=data)),
+                ("asum", blob.asum_data, lambda: numpy.abs(data).sum()),
+                ("sumsq", blob.sumsq_data, lambda: numpy.dot(data, data)),
+                ("bytes to values", lambda: syncblob.load_blob(encoded), lambda: message.ParseFromString(encoded)),
+                ("values to bytes", blob.to_bytes, message.SerializeToString)):
+            found = in_turns({"ours": ours, "other": other}, 3 * ROUNDS)
+            own, others = min(found["ours"]), min(found["other"])
+            print(f"{what:<18}{count >> 18:>6}{own * 1e6:>14.0f}{others * 1e6:>12.0f}{own / others:>8.2f}")
+
+
+# --- a net ----------------------------------------------------------------------------------------
+
+def by_protobuf(path):
+    """numpy.fromiter is the fastest way from a repeated field into an array."""
+    import numpy
+    Net = message_class("NetParameter")
+
+    def array(blob):
+        shape = blob.shape.dim if blob.HasField("shape") else (blob.num, blob.channels, blob.height, blob.width)
+        return numpy.fromiter(blob.data, "float32", len(blob.data)).reshape(shape)
+
+    def load():
+        net = Net()
+        net.ParseFromString(pathlib.Path(path).read_bytes())
+        return {f"{layer.name}.{i}": array(blob)
+                for layer in (*net.layer, *net.layers) for i, blob in enumerate(layer.blobs)}
+    return load
+
+
+def by_syncblob(path):
+    import numpy  # noqa: F401: before the clock runs
+    import syncblob
+    return lambda: syncblob.load(path).state_dict(names="caffe")
+
+
+def by_opencv(path, prototxt):
+    import cv2
+    return lambda: {} if cv2.dnn.readNetFromCaffe(prototxt, path) else None
+
+
+def by_read(path):
+    """The file's bytes into fresh memory in large pages."""
+    size, large = os.path.getsize(path), 2 << 20
+
+    def load():
+        memory = mmap.mmap(-1, (size + large - 1) // large * large)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        with open(path, "rb", buffering=0) as file, memoryview(memory) as view:
+            assert file.readinto(view[:size]) == size
+        return {}
+    return load
+
+
+def loader(name, options):
+    if name == "OpenCV":
+        return by_opencv(options.model, options.prototxt)
+    return {"syncblob": by_syncblob, "protobuf": by_protobuf, "read": by_read}[name](options.model)
+
+
+def memory(kind):
+    """Bytes of the process: VmRSS, RssFile (of files), or VmHWM (the peak)."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith(kind))
+
+
+def measure_first(name, options):
+    """Prints the figures of this process's first load."""
+    load = loader(name, options)
+    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the peak
+    before, code = memory("VmRSS"), memory("RssFile")
+    start = time.perf_counter()
+    arrays = load()
+    seconds = time.perf_counter() - start
+    peak = memory("VmHWM") - before - (memory("RssFile") - code)  # without pages of programs
+    values = sum(array.nbytes for array in arrays.values())
+    total = sum(float(abs(array.astype("float64")).sum()) for array in arrays.values())
+    print(json.dumps({"seconds": seconds, "peak": peak, "values": values, "sum": total}))
+
+
+def this_script(options, *more):
+    return [sys.executable, "-B", __file__, options.model, options.prototxt, options.program, *more]
+
+
+def compare_first(options):
+    found = {name: [] for name in ("syncblob", "protobuf", "OpenCV", "read")}
+    for _ in range(ROUNDS):
+        for name, results in found.items():
+            printed = subprocess.run(this_script(options, "--first", name), check=True, stdout=subprocess.PIPE)
+            results.append(json.loads(printed.stdout))
+    results = [result for name in ("syncblob", "protobuf") for result in found[name]]
+    size = results[0]["values"]
+    assert len({(result["values"], result["sum"]) for result in results}) == 1, "other values"
+    print(f"{'the first time':<14}{'ms, fastest':>12}{'median':>9}{'peak, of the values':>21}")
+    fastest, peaks = {}, {}
+    for name, own in found.items():
+        times = [result["seconds"] for result in own]
+        fastest[name], peaks[name] = min(times), max(result["peak"] for result in own) / size
+        print(f"{name:<14}{1000 * min(times):>12.1f}{1000 * statistics.median(times):>9.1f}{peaks[name]:>21.2f}")
+    return [*(judge(f"the first time, to {other}", fastest["syncblob"] / fastest[other], *bounds)
+              for other, bounds in FIRST.items()), judge("memory, of the values", peaks["syncblob"], *MEMORY)]
+
+
+def compare_again(options):
+    found = in_turns({name: loader(name, options) for name in ("syncblob", *AGAIN)}, 3 * ROUNDS)
+    for name, own in found.items():
+        print(f"again, {name:<9}{1000 * min(own):>10.1f}{1000 * statistics.median(own):>9.1f}")
+    return [judge(f"again, to {other}", min(found["syncblob"]) / min(found[other]), *bounds)
+            for other, bounds in AGAIN.items()]
+
+
+# --- whole processes ------------------------------------------------------------------------------
+
+def script_info(model, _):
+    import numpy
+    for name, array in by_protobuf(model)().items():
+        wide = array.astype("float64")
+        print(name, *array.shape, array.dtype, array.nbytes, wide.sum(), numpy.abs(wide).sum(),
+              numpy.square(wide).sum())
+
+
+def script_verify(model, _):
+    import numpy
+    for name, array in by_protobuf(model)().items():
+        assert array.size == math.prod(array.shape) and numpy.isfinite(array).all(), name
+
+
+def script_convert(model, out):
+    from safetensors.numpy import save_file
+    save_file(by_protobuf(model)(), out)
+
+
+SCRIPTS = {"info": script_info, "verify": script_verify, "convert": script_convert}
+
+
+def compare_processes(options):
+    passed = []
+    for name in SCRIPTS:
+        def run(command):
+            return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with tempfile.TemporaryDirectory() as folder:
+            outs = [os.path.join(folder, f"{side}.safetensors") for side in "ab"]
+            own = [outs[0], "--force"] if name == "convert" else []
+            found = in_turns({"ours": run([options.program, name, options.model, *own]),
+                              "other": run(this_script(options, "--script", name, "--out", outs[1]))}, ROUNDS)
+        ours, other = min(found["ours"]), min(found["other"])
+        print(f"syncblob {name:<10}{1000 * ours:>9.1f} ms{1000 * other:>9.1f} ms")
+        passed.append(judge(f"syncblob {name}, to a script", ours / other, *PROCESSES))
+    return passed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("model", "prototxt", "program"):
+        parser.add_argument(name)
+    parser.add_argument("--check", action="store_true", help="fail if a ratio is above its bound")
+    for name in ("--first", "--script", "--out"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.first:
+        measure_first(options.first, options)
+        return 0
+    if options.script:
+        SCRIPTS[options.script](options.model, options.out)
+        return 0
+    if not options.check:
+        compare_blobs()
+    passed = [*compare_first(options), *compare_again(options), *compare_processes(options)]
+    return 0 if all(passed) or not options.check else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
