@@ -7,23 +7,8 @@ abigail-tools     | command -v abidw && command -v abidiff
 binutils          | command -v readelf && command -v nm
 '
 
-# Today's library, with debug information; built by the tests before this.
-build_abi_library() {
-    make_build release release $gcc $net -- syncblob
-}
-
-compare_baseline() { # OPTION...
-    python3 -B tests/project/abi/check_baseline.py --cc gcc --include c/include \
-        --baseline c/abi/libsyncblob-x86_64.abi "$@" "$build/release/c/libsyncblob.so"
-}
-
-check_growth() {
-    python3 -B tests/project/abi/growth/check_growth.py --cc gcc --jobs "$jobs" \
-        "$build/release/c/libsyncblob.so" "$build/release/c/comm/libsyncblob-comm.so"
-}
-
-check_copies() {
-    python3 -B tests/project/abi/copies/check_copies.py --cc gcc --jobs "$jobs" "$build/release"
+check_versions() { # growth|copies
+    tests/project/abi/versions.sh "$1" gcc "$jobs" "$build/release"
 }
 
 # The program, as cargo makes it.
@@ -31,8 +16,8 @@ check_hardened_program() { # PROFILE
     local blas
     blas=$(readelf -d "$build/release/c/libsyncblob.so" |
         sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
-    python3 -B tests/project/abi/check_hardening.py --run-path "$blas" \
-        --program "$CARGO_TARGET_DIR/$1/syncblob"
+    python3 -B tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" \
+        --run-path "$blas"
 }
 
 # Optimised at link time; what is part of several objects has to be declared alike in all.
@@ -44,11 +29,11 @@ build_lto_clang() {
 }
 
 abi_steps() {
-    on release aside 'structs of older and newer callers' check_growth
-    on release aside 'copies of the library in one process' check_copies
+    on release aside 'structs of older and newer callers' check_versions growth
+    on release aside 'copies of the library in one process' check_versions copies
     on 'release program' aside 'hardening of the program' check_hardened_program debug
-    on abi_needs aside 'checks of the ABI and of hardening find what is wrong' \
-        python3 -B tests/project/abi/selftest.py gcc
+    on 'abi_needs release' aside 'checks of the ABI and of hardening find what is wrong' \
+        python3 -B tests/project/abi/selftest.py gcc "$build/release/c/libsyncblob.so"
 }
 
 abi_full_steps() {
@@ -56,23 +41,16 @@ abi_full_steps() {
         check_hardened_program release
     on lto_gcc step 'gcc LTO' run_ctest lto-gcc
     on lto_clang step 'clang LTO, some of the tests' run_ctest lto-clang \
-        -R '^(abi.(exports|hardening)|behaviour.(blob_shape|model_read|filler))$'
+        -R '^(abi\.(exports|hardening_library)|behaviour.(blob_shape|model_read|filler))$'
 }
 
 abi() { # [--update [--reviewed]]
     steps_of='./dev abi'
     need "$build_needs" "$python_needs" "$abi_needs"
     case "$*" in
-    '') ;;
-    --update | '--update --reviewed')
-        mkdir -p "$build/log"
-        build_abi_library >"$build/log/abi.txt" 2>&1 ||
-            { tail -n 40 "$build/log/abi.txt"; die 'the library does not build'; }
-        compare_baseline "$@"
-        return
-        ;;
+    '') on abi_needs step 'the ABI against its baseline' python3 -B tests/project/abi/interface.py compare ;;
+    --update | '--update --reviewed') python3 -B tests/project/abi/interface.py --cc gcc "${@/#--update/update}" ;;
     *) die "abi takes --update and --reviewed, not $*" ;;
     esac
-    on abi_library step 'the ABI against its baseline' compare_baseline
     summary
 }

@@ -24,7 +24,7 @@ run_consumers() { # PROGRAM...
     export CC=gcc CXX=g++
     rm -rf "$prefix"
     cmake --install "$build/release" --prefix "$prefix" >/dev/null
-    tests/project/abi/check_headers.sh "$prefix/include" "$CC" "$CXX"
+    tests/project/abi/check_headers.sh "$CC" "$CXX" "$prefix/include"
     for program in protobufs reload python; do
         tests/users/consumer/run.sh $program "$prefix"
     done

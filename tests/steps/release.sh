@@ -148,7 +148,8 @@ sum_release() {
 release_steps() {
     step 'release: an empty folder' begin_release
     step 'release: sources' pack_sources
-    on 'abi_needs abi_library' step 'release: the ABI against its baseline' compare_baseline
+    on abi_needs step 'release: the ABI against its baseline' \
+        python3 -B tests/project/abi/interface.py compare
     step 'release: crates' pack_crates
     dependency_steps
     step 'release: bill of materials' list_materials

@@ -9,11 +9,11 @@ wine              | command -v wine
 pkg-config        | command -v pkg-config
 '
 # What reads and writes files, and what has locks and pages of the system.
-windows_tests='abi\.numbers|windows\.|fuzz\.filler|testing\.faults'
+windows_tests='windows\.|fuzz\.filler|testing\.faults'
 windows_tests+='|behaviour\.(wire|model_(read|edit|announce)|proto_.*|blob_.*|mem_.*|context.*|filler_numbers.*)'
 windows_tests+='|threads\.(once|locks|mem)'
 # Scripts.
-windows_left_out='fuzz\.(seeds|mutations)|faults\.functions|abi\.[^n]|consumer\.|differences\.'
+windows_left_out='fuzz\.(seeds|mutations)|faults\.functions|abi\.|consumer\.|differences\.'
 
 windows_toolchain=$PWD/tests/project/cross/windows.cmake
 
@@ -69,7 +69,7 @@ exec clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.20 -ffr
     '-D__attribute__(x)=not_in_MSVC' "$@"
 END
     chmod +x "$compiler"
-    tests/project/abi/check_headers.sh c/include "$compiler" "$compiler" c/testing/include c/comm/include
+    tests/project/abi/check_headers.sh "$compiler" "$compiler" c/{,testing/,comm/}include
 }
 
 # What is installed is found by CMake and pkg-config, and a program runs beside the DLL's folder.

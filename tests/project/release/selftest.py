@@ -29,8 +29,6 @@ PLANTED = [
     ("bindings/syncblob/Cargo.toml", r"^repository.workspace = true",
      'repository = "https://example.org/another"', "repositories: .*another"),
     ("CHANGELOG.md", r"^## .*", "## 7.7.7 (2030-01-01)", r"CHANGELOG\.md begins with '7\.7\.7 "),
-    ("c/abi/libsyncblob-x86_64.abi", r"libsyncblob\.so\.[\d.]+", "libsyncblob.so.7",
-     r"\.abi is that of 7, not of"),
     ("c/abi/libsyncblob.map", r"^SYNCBLOB_\d[\d.]* {", "SYNCBLOB_7.7 {",
      r"libsyncblob\.map has nodes of .*7\.7, not of"),
     ("c/mpi/libsyncblob-mpi.map", r"SYNCBLOB_MPI_\d[\d.]* {", "SYNCBLOB_MPI_7.7 {",

@@ -198,3 +198,21 @@ TEST(a_struct_is_looked_at_as_far_as_it_says) {
     };
     check_struct_sizes(rows, sizeof rows / sizeof *rows);
 }
+
+TEST(init_functions_fill_a_smaller_struct_and_nothing_behind_it) {
+    const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_filler filler = SB_FILLER_INIT;
+    const size_t head = sizeof(size_t);
+    for (size_t size = head; size <= sizeof options; size += head) {
+        unsigned char *own = malloc(size), *of_filler = malloc(size);
+        sb_context_options_init((sb_context_options *)(void *)own, size);
+        assert_memory_equal(own, &size, head);
+        assert_memory_equal(own + head, (const char *)&options + head, size - head);
+        sb_filler_init((sb_filler *)(void *)of_filler, size);
+        assert_memory_equal(of_filler, &size, head);
+        const size_t known = size < sizeof filler ? size : sizeof filler;
+        assert_memory_equal(of_filler + head, (const char *)&filler + head, known - head);
+        free(own);
+        free(of_filler);
+    }
+}

@@ -2,8 +2,7 @@
 """The library as CMake projects get it: cmake.py BUILD [TEST...]
 
 found/ finds what BUILD, a build folder with both libraries, installs: each component, in a prefix
-that is moved after the installation. both/ has them in one program. part/ has the sources as a part
-of itself. MAKEFLAGS and CMAKE_BUILD_PARALLEL_LEVEL count.
+that is moved after the installation. part/ has the sources as a part of itself. MAKEFLAGS and CMAKE_BUILD_PARALLEL_LEVEL count.
 """
 
 import functools
@@ -83,15 +82,6 @@ def test_found_both():
     prefix, wanted = whole(), "REQUIRED COMPONENTS static shared"
     check("libsyncblob.so.0.1" in found_and_built(prefix, wanted))
     check("libsyncblob.so.0.1" not in found_and_built(prefix, wanted, "syncblob::static"))
-
-
-def test_found_both_by_one_program():
-    """It has the static library, and a library of its own has the shared one."""
-    folder = configure("both", f"CMAKE_PREFIX_PATH={whole()}")[0]
-    run("cmake", "--build", folder)
-    run(folder / "program", cwd=folder)
-    needed = run("readelf", "-d", folder / "program", folder / "libown.so")
-    check(needed.count("libsyncblob.so.0.1") == 1, needed)
 
 
 def test_found_static_alone():

@@ -1,5 +1,5 @@
-/* A user of one copy of the library: a shared library, or a part of a program. USER names it, and
-   VERSION is its copy's number. Its function takes four steps; between them others take theirs. */
+/* A user of one copy of the library: a shared library, or a part of the program host.c. USER is its
+   name, and VERSION the minor version of its copy. The steps of several users alternate. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
@@ -41,8 +41,6 @@ static void begin(void) {
     shared = sb_mem_retain(shared);
 }
 
-#ifndef FEW
-/* Some functions make memory, others end it. */
 static void replace_memory(void) {
     sb_blob *blob = NULL;
     float *data = NULL;
@@ -69,13 +67,6 @@ static void use(void) {
     for (int i = 0; i < 3; i++)
         replace_memory();
 }
-#else
-/* A program contains the part of the static library that it uses: if it exported that, another
-   user's calls would be divided between two copies. */
-static void use(void) {
-    CHECK(!sb_blob_context(on_host));
-}
-#endif
 
 static void end(void) {
     sb_blob_destroy(on_host);
@@ -86,7 +77,7 @@ static void end(void) {
     sb_context_release(device);
 }
 
-/* When all users of the copy have ended. */
+/* Runs when every user of the copy has released its objects. */
 static void look(void) {
     sb_stats stats = SB_STATS_INIT;
     sb_context_trim(NULL);
@@ -95,9 +86,6 @@ static void look(void) {
 
 int STEP(USER)(int step);
 
-#if defined(__GNUC__)
-__attribute__((visibility("default")))
-#endif
 int STEP(USER)(int step) {
     static void (*const steps[])(void) = {begin, use, end, look};
     failures = 0;

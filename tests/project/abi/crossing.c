@@ -1,6 +1,6 @@
-/* A program with the static library, which hands objects to the shared one, made of the same
-   sources: crossing LIBRARY. Their built-in contexts lie at two addresses, and each copy takes
-   the other's for what it is: the caller sees NULL, and nobody counts its owners. */
+/* A program with the static library passes its objects to the shared library, made of the same
+   sources: crossing LIBRARY. Each copy recognises the other's built-in context, which lies at
+   another address: it reports NULL and counts no owners. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
