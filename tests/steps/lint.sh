@@ -117,6 +117,7 @@ lint() { # [NAME...]
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
     step 'shellcheck' shellcheck -a -x "${scripts[@]}"
     step 'lists of steps' check_steps
+    step 'budgets of lines, files and words' python3 -B tests/project/lint/budgets.py
     step 'systems are told apart in one folder' check_systems
     step 'what is said of steps' python3 -B tests/steps/selftest.py
     step 'the changelog has an ABI heading a version' check_changelog
