@@ -1,7 +1,7 @@
 /* A struct that says its own size, in every size up to some bytes beyond today's. It ends where
    memory does and, for sanitizers, where its block does: a call that looks beyond it ends the
-   program. A call refuses a size below that of version 0.1, a size that ends within a member, and an
-   unknown part that is not zero. It fills an unknown part with zeros.
+   program. A call refuses a size below that of version 0.1, a size that ends within a member, and
+   an unknown part that is not zero. It fills an unknown part with zeros.
    tests/project/abi/versions.sh runs this with libraries that know more and fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H

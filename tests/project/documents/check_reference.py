@@ -154,6 +154,18 @@ def undocumented_values(text):
                                   body)
 
 
+def malformed(text):
+    """(line, complaint) of doc comments of more than one line: each line begins with " *  " and has
+    100 characters, and a tag begins a line."""
+    for comment in re.finditer(r"^/\*\* (?:(?!\*/).)*\n(?:(?!\*/).)*\*/", text, re.DOTALL | re.MULTILINE):
+        first = text.count("\n", 0, comment.start()) + 1
+        for number, line in enumerate(comment[0].splitlines(), first):
+            if number > first and not re.match(r" \*(  |$|/)", line) or len(line) > 100:
+                yield number, "its comment is not in the form of a contract"
+            if re.search(r"\w.* (Errors: |@(param|return)\b)", line):
+                yield number, "a tag does not begin a line"
+
+
 def dtypes(text):
     """(NAME, name, type) of each element type in base.h."""
     return re.findall(r"\bX\((\w+), \d+, (\w+), (\w+), \w+, with\)", text)
@@ -195,6 +207,8 @@ def problems(folders):
                 if not text)
     yield from (f"{header}: {name}: is not described" for header, text in texts.items()
                 for name in undocumented_values(text))
+    yield from (f"{header}:{line}: {what}" for header, text in texts.items()
+                for line, what in malformed(text))
 
 
 def main():

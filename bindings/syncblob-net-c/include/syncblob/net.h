@@ -26,7 +26,7 @@
 SB_BEGIN_DECLS
 
 /** A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
- * only training, data and losses need are left out. */
+ *  only training, data and losses need are left out. */
 typedef struct sb_net sb_net;
 
 /** A blob of a net, and the shape that it shall have. */
@@ -131,11 +131,11 @@ typedef struct sb_net_problem {
 } sb_net_problem;
 
 /** Is passed each layer that cannot be converted, on the thread of the call. It must not throw or
- * longjmp. */
+ *  longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
 /** How a net is converted into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
- * pixels; they become the first nodes after every input of four axes. */
+ *  pixels; they become the first nodes after every input of four axes. */
 typedef struct sb_onnx_options {
     /** sizeof(sb_onnx_options) of the caller */
     size_t struct_size;
@@ -181,7 +181,7 @@ typedef struct sb_onnx_options {
 } sb_onnx_options;
 
 /** Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
- * model, or the layers that the model itself carries.
+ *  model, or the layers that the model itself carries.
  *  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net that `model` carries,
  *      in which the shapes of inputs are rarely: options give them
  *  @param model [borrowed, nullable] a caffemodel, which must not be changed or end before the net
@@ -262,7 +262,8 @@ sb_status sb_net_blob_shape(const sb_net *net,
  *  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
  *  DTYPE_MISMATCH (weights that are no floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, which no
  *  ONNX file holds itself), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (these four
- *  where the model's file is not what it was), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL. */
+ *  where the model's file is not what it was), OUT_OF_MEMORY, CANCELLED (both a source's),
+ *  INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_save_onnx(const sb_net *net,
                            const sb_onnx_options *options,
@@ -282,10 +283,10 @@ sb_status sb_net_save_onnx_sink(const sb_net *net,
                                 const sb_sink *sink,
                                 sb_error *err);
 
-/** The same into a file, as a whole or not at all: whatever happens, it is the old file or the whole
- * new one. Above 2 GiB the weights are in a second file beside it, of the same name with ".data"
- * behind, which is there first. The file is written under a name that begins with ".syncblob-" and
- * takes its place; a process that is killed may leave that. A symbolic link to a file is followed.
+/** Writes the model to a file that is replaced whole or not at all. Above 2 GiB the weights lie in
+ *  a second file beside it, NAME.data, which is written first. A file is written under a name that
+ *  begins with ".syncblob-" and then renamed; a process that is killed may leave such a file. A
+ *  symbolic link to a file is followed.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_net_save_onnx, IO (errno in device_code). */
