@@ -61,7 +61,7 @@ documents() {
 pages_steps() {
     aside 'headers: ownership, errors, values' python3 tests/project/documents/check_reference.py
     aside 'lists of errors against the tests' python3 tests/project/documents/check_errors.py
-    aside 'links, paths and names of the pages' python3 tests/project/documents/check_links.py
+    aside 'paths and names of the pages' python3 tests/project/documents/check_names.py
     aside 'files of the guide' python3 tests/project/documents/check_guide.py
     aside 'pictures of the guide' python3 c/guide/pictures/draw.py --check
 }

@@ -25,12 +25,18 @@ database_files() {
     sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\?$|\1|p" "$build/lint/compile_commands.json" | sort -u
 }
 
-# A compile database of everything but what tests/project/lint/not_analysed.txt lists.
+# A compile database of everything but what the patterns of not_analysed.txt name.
 build_compile_database() {
+    local left_out pattern patterns=tests/project/lint/not_analysed.txt
     cmake --preset debug -B "$build/lint" $clang $net -DSYNCBLOB_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
-    diff <(grep -v '^#\|^$' tests/project/lint/not_analysed.txt | sort) \
-        <(comm -23 <(c_files | grep '\.c$' | sort) <(database_files)) ||
-        { echo 'tests/project/lint/not_analysed.txt (<) is not what the database leaves out (>)'; return 1; }
+    left_out=$(comm -23 <(c_files | grep '\.c$' | sort) <(database_files))
+    if grep -vxE "$(grep -v '^#' $patterns)" <<<"$left_out"; then
+        echo "the compile database lacks these, and $patterns does not name them"
+        return 1
+    fi
+    while read -r pattern; do
+        grep -xqE "$pattern" <<<"$left_out" || { echo "$patterns: $pattern names no source"; return 1; }
+    done < <(grep -v '^#' $patterns)
 }
 
 run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the database
@@ -99,6 +105,11 @@ check_forge_files() {
     check_schema github-issue-forms $forms/bug.yml $forms/feature.yml
 }
 
+check_links() {
+    make_environment "$cache/python-lint" tests/project/lint/requirements.txt
+    "$cache/python-lint/bin/mdlinkcheck"
+}
+
 # Every step of every list has its command and its builds, those of --full too, which nobody runs
 # often.
 check_steps() {
@@ -122,6 +133,7 @@ lint() { # [NAME...]
     step 'what is said of steps' python3 -B tests/steps/selftest.py
     step 'the changelog has an ABI heading a version' check_changelog
     step 'files of the forge' check_forge_files
+    step 'links of the pages' check_links
     if is_version cppcheck 2.10; then step 'cppcheck' run_cppcheck; fi
     if is_version include-what-you-use 0.18; then
         on compile_database step 'includes that nothing needs' \

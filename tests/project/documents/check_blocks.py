@@ -104,7 +104,7 @@ class Checker:
         try:
             if files:
                 self.programs.run_files(files, folder)
-            if for_caffe:
+            if for_caffe and self.programs.caffe:
                 self.programs.check_caffe(for_caffe, folder)
         except Failed as problem:
             yield f"{shown(page)}: {' '.join(files)}: {problem}"
@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
     parser.add_argument("--caffe", metavar="FOLDER", type=pathlib.Path,
-                        help="of tests/bench/peers/build_caffe.sh: its headers in place of caffe.hpp")
+                        help="of tests/bench/peers/build_caffe.sh: the blocks for Caffe are compiled")
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()

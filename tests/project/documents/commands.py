@@ -1,13 +1,11 @@
-"""Shell blocks. A command of ours is run where that takes no time; else it must exist with the
-arguments that it is given (tools.py). A command or an option that is not known here is an error.
+"""Shell blocks. A command of ours is run where that takes no time; of the others, the command must be
+known here, and the options, presets, crates, scripts and folders that it names must exist.
 
-    ./dev X, cmake X       commands, options and what they name exist
-    cargo X, pip install X the same
-    syncblob X ...         run, in a folder with the files that it reads
-    cc ..., ./PROGRAM      run, with the page's first program as first.c and the variables that the
-                           page exports; `cmake --install` with a prefix below ~ gives the library
-    FOLDER/script          a script of the repository
+    syncblob X ...     run, in a folder with the files that it reads
+    cc ..., ./PROGRAM  run, with the page's first program as first.c and the variables that the page
+                       exports; `cmake --install` with a prefix below ~ gives the library
 """
+import functools
 import os
 import pathlib
 import re
@@ -15,11 +13,13 @@ import shlex
 import subprocess
 
 from pages import ROOT, files
-from tools import (Wrong, check_cargo, check_cargo_fuzz, check_cmake, check_dev, check_pip,
-                   check_script, demand)
 
-# What is not ours and is believed.
-FOREIGN = {"jq", "sort"}
+
+class Wrong(Exception):
+    pass
+
+
+KNOWN = {"./dev", "cmake", "ctest", "cpack", "cargo", "pip", "jq", "sort"}
 INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
 # A net for the weights that prepare.c makes.
 PROTOTXT = """
@@ -34,6 +34,42 @@ PROTOTXT = """
 """
 OPERATORS = {"&&", "||", ";", "|"}
 REDIRECTION = r"\d?>{1,2}(&\d|[\w./-]+)"
+
+
+def demand(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+@functools.cache
+def help_of_dev():
+    return subprocess.run(["./dev", "help"], cwd=ROOT, capture_output=True, text=True,
+                          check=True).stdout
+
+
+@functools.cache
+def written(*names):
+    """The text of all files of these names."""
+    return "\n".join(path.read_text() for path in files() if path.name.endswith(names))
+
+
+def check_arguments(words):
+    """What the words of a command name exists."""
+    for before, word in zip(words, words[1:]):
+        option = re.match(r"-D(SYNCBLOB_\w+)=(ON|OFF)$", word)
+        if word.startswith("-DSYNCBLOB_"):
+            demand(option and f"option({option[1]} " in written("CMakeLists.txt", ".cmake"),
+                   f"no option {word}")
+        elif before == "--preset":
+            demand(f'"name": "{word}"' in written("CMakePresets.json"), f"no preset {word}")
+        elif before == "--path" or (before == "install" and "/" in word):
+            demand((ROOT / word.removeprefix("…/")).is_dir(), f"no {word}")
+        elif before in ("-p", "add") or words[:3] == ["cargo", "fuzz", "run"] and before == "run":
+            demand(f'name = "{word}"' in written("Cargo.toml"), f"no package or program {word}")
+        elif words[0] == "./dev" and not word.isdigit() and not (ROOT / word).exists():
+            demand(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", help_of_dev()) or
+                   any((ROOT / "tests").glob(f"**/test_*{word}*.c")) or
+                   (ROOT / f"fuzz/targets/{word}.c").exists(), f"./dev help does not know {word}")
 
 
 def lines(text):
@@ -84,52 +120,36 @@ class Shell:
             self.programs.run_shell(source, self.folder, self.environment)
             return
         demand(not any(word.startswith("$(") for word in words), "$(...): only cc is run with it")
-        if name == "./dev":
-            check_dev(words)
-        elif name in ("cmake", "ctest", "cpack"):
-            self.check_cmake(words)
-        elif name == "cargo":
-            self.check_cargo(words)
-        elif name == "pip":
-            check_pip(words)
-        elif name == "syncblob":
+        if name == "syncblob":
             self.run_syncblob(words)
         elif name == "export":
             self.environment = self.programs.exported(source, self.folder, self.environment)
         elif name == "cd":
             demand(len(words) == 2 and (words[1] == "build" or (ROOT / words[1]).is_dir()),
                    f"{' '.join(words)}: no such folder")
-        elif name == "bash" or "/" in name:
-            self.check_script(words[1:] if name == "bash" else words)
+        elif name in KNOWN:
+            check_arguments(words)
+            if words[1:2] == ["--install"] and "--prefix" in words:
+                self.install(words[words.index("--prefix") + 1])
+            if "syncblob-cli" in words and "--" in words:
+                self.run_syncblob(["syncblob", *words[words.index("--") + 1:]])
         else:
-            demand(name in FOREIGN, f"{name}: nothing here knows this command")
+            self.check_script(words[1:] if name == "bash" else words)
 
-    def check_cmake(self, words):
-        """What a page installs is the library that the programs are run with."""
-        check_cmake(words)
-        if words[1:2] == ["--install"] and "--prefix" in words:
-            place = words[words.index("--prefix") + 1]
-            demand(place.startswith("~/"), f"{place} is not below ~")
-            link = pathlib.Path(self.environment["HOME"]) / place[2:]
-            link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.is_symlink():
-                link.symlink_to(self.programs.prefix)
-
-    def check_cargo(self, words):
-        ours = words[:words.index("--")] if "--" in words else words
-        demand(len(ours) > 1, "cargo needs a command")
-        if ours[1] == "fuzz":
-            check_cargo_fuzz(ours)
-            return
-        check_cargo(ours)
-        if "syncblob-cli" in ours and "--" in words:
-            self.run_syncblob(["syncblob", *words[words.index("--") + 1:]])
+    def install(self, place):
+        """The library that the programs are run with."""
+        demand(place.startswith("~/"), f"{place} is not below ~")
+        link = pathlib.Path(self.environment["HOME"]) / place[2:]
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(self.programs.prefix)
 
     def check_script(self, words):
-        demand(words, "bash needs a script")
         found = [path for path in files() if str(path).endswith("/" + words[0].removeprefix("./"))]
-        demand(found, f"no script {words[0]}")
-        check_script(found[0], words[1:])
+        demand(found and "/" in words[0], f"nothing here knows this command, and no script {words[0]}")
+        demand(os.access(found[0], os.X_OK), f"{words[0]} cannot be executed")
+        for word in words[1:]:
+            demand(not word.startswith("-") or word in found[0].read_text(), f"{words[0]} has no {word}")
 
     def run_syncblob(self, words):
         takes_value = [w for w in words[2:] if w.startswith("-")]

@@ -119,16 +119,13 @@ class Programs:
         self.configure_project(text, folder)
 
     def check_caffe(self, blocks, folder):
-        """Statements for Caffe, a function each: their syntax, against declarations of what they
-        call, or, with `caffe`, against Caffe's own headers."""
+        """Statements for Caffe, a function each: their syntax, against Caffe's headers."""
         source = folder / "caffe.cpp"
         functions = [f'static void example_{block.line}() {{\n#line {block.line} "{block.page}"\n'
                      f'{block.text}}}\n' for block in blocks]
-        headers = CAFFE_HEADERS if self.caffe else f'#include "{HERE / "caffe.hpp"}"\n'
-        source.write_text(headers + "using namespace caffe;\n" + "".join(functions))
-        flags = caffe_flags(self.caffe) if self.caffe else ["-std=c++11", *WARNINGS]
-        run([self.cxx, *flags, "-Wno-unused-function", "-fsyntax-only", str(source)], folder,
-            self.environment)
+        source.write_text(CAFFE_HEADERS + "using namespace caffe;\n" + "".join(functions))
+        run([self.cxx, *caffe_flags(self.caffe), "-Wno-unused-function", "-fsyntax-only", str(source)],
+            folder, self.environment)
 
 
 def file_name(info):

@@ -1,12 +1,16 @@
 /* base/checked.h: a result that fits is the exact one, what does not fit is refused.
-   --unwind 1: there is no loop */
+   --unwind 1: there is no loop
+   refuses "return !__builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
+        -> "return __builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
+   refuses "size_t b, size_t *out) {\n    return !__builtin_mul_overflow(a, b, out);"
+        -> "size_t b, size_t *out) {\n    *out = a * b;\n    return true;" */
 #include "proof.h"
 
 #include "base/checked.h"
 
 typedef unsigned __int128 wide;
 
-int main(void) {
+void checked(void) {
     const size_t a = any_size(), b = any_size();
     const int64_t i = any_i64(), j = any_i64();
     size_t out;

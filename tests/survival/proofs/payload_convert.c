@@ -1,7 +1,21 @@
 /* convert_in_place, convert, whole: the values of a part, at once or chunk by chunk: never past
    what is at hand, the chunk, the part or `dst`, every value once, up to the first that an integer
    type does not hold.
-   --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike */
+   --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike
+   refuses "room < count ? room : count"
+        -> "count"
+   refuses "(size_t)(copy->dst - copy->begin) / copy->size"
+        -> "(size_t)(copy->dst - copy->begin) / sizeof(int32_t)"
+   refuses "        offset += (uint32_t)bytes;\n"
+        -> ""
+   refuses "        copy->dst += n * copy->size;\n        offset"
+        -> "        copy->dst += n * copy->wire_size;\n        offset"
+   refuses "copy->convert(bytes, copy->dst, count);"
+        -> "copy->convert(bytes, copy->dst, count + 1);"
+   refuses "(copy->whole ? sizeof(double) : copy->wire_size)"
+        -> "copy->wire_size"
+   refuses "offset + (uint32_t)(fit * copy->wire_size)"
+        -> "offset + (uint32_t)((fit + 1) * copy->wire_size)" */
 #include "proof.h"
 
 #include "proto/blob_index.h"
@@ -84,7 +98,7 @@ static size_t whole_contract(const double *src, unsigned char *dst, size_t count
     return fit;
 }
 
-int main(void) {
+void payload_convert(void) {
     static unsigned char to[4 * 4096 * 4];
     const struct sb__payload payload = {any_u32(), any_i32(), 0, 0};
     const size_t wire_size = any_bool() ? 2 : any_bool() ? 4 : 8, count = any_size();
@@ -105,7 +119,7 @@ int main(void) {
                         .dst = to};
     if (convert_in_place(&copy, begin, count)) {
         claim(!is_integer && values == count && copy.dst == to + count * size);
-        return 0;
+        return;
     }
     claim(values == 0 && copy.dst == to);
     const sb_status st = convert(&copy, begin, count);

@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """Has ESBMC prove every harness of this folder, and refuse every planted error.
 
-    prove.py --esbmc PROGRAM [--selftest] [NAME...]
+    prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
-A harness NAME.c says in its first comment how often loops are unwound
-("--unwind N"); that N suffices is proved with the rest. With --selftest each
-error of errors.json replaces a text that occurs once in a source of the library;
-the proof must then find a claim that does not hold. An error that is not
-refused, or whose text is not there any more, fails.
+A proof is a function `void NAME(void)`. The comment before it, or at the top of its file, says how
+often loops are unwound ("--unwind N"); that N suffices is proved with the rest. It also lists errors,
+'refuses "TEXT" -> "TEXT"', each a text that occurs once in the library's source. With --selftest each
+error is planted in a copy of the source, and the proof must find a claim that does not hold.
 """
-
 import argparse
 import concurrent.futures
 import json
@@ -24,89 +22,68 @@ import time
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
 SECONDS = 900
-CHECKS = ["--overflow-check", "--ub-shift-check", "--std", "c17", "--64"]
+CHECKS = ["--overflow-check", "--ub-shift-check", "--std", "c17", "--64", "-DSB_EXPERIMENTAL"]
+PROOF = re.compile(r"/\*((?:(?!\*/).)*--unwind (\d+)(?:(?!\*/).)*)\*/.*?^void (\w+)\(void\) \{",
+                   re.DOTALL | re.MULTILINE)
+ERROR = re.compile(r'refuses (".*")\s*-> (".*")')
 
 
 class Broken(Exception):
     """Neither proved nor refused: a harness or an error that is wrong."""
 
 
-def command(esbmc, proof, folders):
-    harness = FOLDER / f"{proof}.c"
-    unwind = re.search(r"--unwind (\d+)", harness.read_text())
-    if not unwind:
-        raise Broken("the harness does not say --unwind N")
-    includes = [*folders, FOLDER, ROOT / "c/src", ROOT / "c/include", ROOT / "tests/support"]
-    return [esbmc, str(harness), "--unwind", unwind[1], *CHECKS, "-DSB_EXPERIMENTAL",
-            *(word for folder in includes for word in ("-I", str(folder)))]
+class Proof:
+    def __init__(self, harness, name, unwind, comment):
+        self.harness, self.name, self.unwind = harness, name, unwind
+        self.errors = [[json.loads(text) for text in error] for error in ERROR.findall(comment)]
 
+    def refusal(self, esbmc, folders=()):
+        """None if everything was proved, else the claim that does not hold."""
+        includes = [*folders, FOLDER, ROOT / "c/src", ROOT / "c/include", ROOT / "tests/support"]
+        command = [esbmc, str(self.harness), "--function", self.name, "--unwind", self.unwind, *CHECKS,
+                   *(word for folder in includes for word in ("-I", str(folder)))]
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, errors="replace",
+                                 timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Broken(f"no answer within {SECONDS} s") from None
+        output = ran.stdout + ran.stderr
+        # Such a function returns any value, but ESBMC takes it to change no memory.
+        unknown = sorted({name for name in re.findall(r"no body for function (\S+)", output)
+                          if not name.startswith("any_")})
+        if unknown:
+            raise Broken("functions without a body: " + ", ".join(unknown))
+        if ran.returncode == 0 and "VERIFICATION SUCCESSFUL" in output:
+            return None
+        if "VERIFICATION FAILED" in output and "Violated property:" in output:
+            lines = output[output.index("Violated property:"):].splitlines()[1:3]
+            return ": ".join(line.strip() for line in lines).replace(f"{ROOT}/", "")
+        raise Broken(" ".join(output.split()[-60:]))
 
-def story(output):
-    """The claim that does not hold, on a line."""
-    lines = output[output.index("Violated property:"):].splitlines()[1:3]
-    return ": ".join(line.strip() for line in lines).replace(f"{ROOT}/", "")
-
-
-def refusal(esbmc, proof, folders=()):
-    """None if everything was proved, else the claim that does not hold."""
-    try:
-        ran = subprocess.run(command(esbmc, proof, folders), capture_output=True, text=True,
-                             errors="replace", timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        raise Broken(f"no answer within {SECONDS} s") from None
-    output = ran.stdout + ran.stderr
-    # Any value is what such a function gives, but nothing is what it does to memory.
-    unknown = set(re.findall(r"no body for function (\S+)", output))
-    unknown = sorted(name for name in unknown if not name.startswith("any_"))
-    if unknown:
-        raise Broken("functions without a body: " + ", ".join(unknown))
-    if ran.returncode == 0 and "VERIFICATION SUCCESSFUL" in output:
-        return None
-    if "VERIFICATION FAILED" in output and "Violated property:" in output:
-        return story(output)
-    raise Broken(" ".join(output.split()[-60:]))
-
-
-def plant(error, folder):
-    """The source with the error in it, before the library's own on the search path."""
-    text = (ROOT / error["file"]).read_text()
-    if text.count(error["old"]) != 1:
-        raise Broken(f"occurs {text.count(error['old'])} times: {error['old']!r}")
-    changed = folder / pathlib.Path(error["file"]).relative_to("c/src")
-    changed.parent.mkdir(parents=True)
-    changed.write_text(text.replace(error["old"], error["new"]))
+    def plant(self, old, new, folder):
+        """The source with the error in it, before the library's own on the search path."""
+        for name in re.findall(r'#include "(\w+/\w+\.[ch])"', self.harness.read_text()):
+            source = ROOT / "c/src" / name
+            if source.exists() and source.read_text().count(old) == 1:
+                changed = pathlib.Path(folder, name)
+                changed.parent.mkdir(parents=True)
+                changed.write_text(source.read_text().replace(old, new))
+                return
+        raise Broken("occurs not once in a source of the harness")
 
 
 def prove(esbmc, proof):
-    """(line for people, whether it is proved)"""
-    start = time.monotonic()
-    try:
-        claim = refusal(esbmc, proof)
-    except Broken as broken:
-        return f"BROKEN          {proof}: {broken}", False
-    seconds = time.monotonic() - start
-    if claim:
-        return f"FAILED  {seconds:4.0f} s  {proof}: {claim}", False
-    return f"proved  {seconds:4.0f} s  {proof}", True
+    """(verdict, what, whether it is as it must be)"""
+    claim = proof.refusal(esbmc)
+    return ("FAILED", f"{proof.name}: {claim}", False) if claim else ("proved", proof.name, True)
 
 
-def refuse(esbmc, error):
-    start = time.monotonic()
-    what = f"{error['proof']}: {error['name']}"
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            plant(error, pathlib.Path(folder))
-            claim = refusal(esbmc, error["proof"], [folder])
-    except Broken as broken:
-        return f"BROKEN          {what}: {broken}", False
-    seconds = time.monotonic() - start
-    if not claim:
-        return f"MISSED  {seconds:4.0f} s  {what}", False
-    return f"refused {seconds:4.0f} s  {what} ({claim})", True
-
-
-def without_error(proofs, errors):
-    return [p for p in proofs if not any(e["proof"] == p for e in errors)]
+def refuse(esbmc, proof, old, new):
+    with tempfile.TemporaryDirectory() as folder:
+        proof.plant(old, new, folder)
+        claim = proof.refusal(esbmc, [folder])
+    what = f"{proof.name}: {json.dumps(old)} -> {json.dumps(new)}"
+    return ("refused", f"{what} ({claim})", True) if claim else ("MISSED", what, False)
 
 
 def main():
@@ -117,23 +94,29 @@ def main():
     parser.add_argument("--selftest", action="store_true", help="the planted errors too")
     parser.add_argument("names", nargs="*", help="proofs whose names have one of these in them")
     args = parser.parse_args()
-    proofs = [p for p in sorted(p.stem for p in FOLDER.glob("*.c"))
-              if not args.names or any(name in p for name in args.names)]
-    errors = [e for e in json.loads((FOLDER / "errors.json").read_text()) if e["proof"] in proofs]
-    lacking = without_error(proofs, errors)
+    proofs = [Proof(path, name, unwind, comment) for path in sorted(FOLDER.glob("*.c"))
+              for comment, unwind, name in PROOF.findall(path.read_text())]
+    proofs = [p for p in proofs if not args.names or any(name in p.name for name in args.names)]
+    lacking = [proof.name for proof in proofs if not proof.errors]
     if lacking or not proofs:
-        sys.exit(f"prove: without a planted error: {', '.join(lacking)}" if proofs else
-                 "prove: there is no such proof")
-    good = 0
+        sys.exit(f"prove: without a planted error: {lacking}" if proofs else "prove: no such proof")
+    jobs = [(prove, proof) for proof in proofs]
+    if args.selftest:
+        jobs += [(refuse, proof, old, new) for proof in proofs for old, new in proof.errors]
+
+    def timed(job):
+        start = time.monotonic()
+        try:
+            verdict, what, fine = job[0](args.esbmc, *job[1:])
+        except Broken as broken:
+            verdict, what, fine = "BROKEN", f"{job[1].name} {job[2:]}: {broken}", False
+        print(f"{verdict:7} {time.monotonic() - start:4.0f} s  {what}", flush=True)
+        return fine
+
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        jobs = [pool.submit(prove, args.esbmc, proof) for proof in proofs]
-        jobs += [pool.submit(refuse, args.esbmc, e) for e in errors if args.selftest]
-        for job in concurrent.futures.as_completed(jobs):
-            line, fine = job.result()
-            good += fine
-            print(line, flush=True)
-    print(f"{good} passed, {len(jobs) - good} failed")
-    return int(good != len(jobs))
+        good = list(pool.map(timed, jobs))
+    print(f"{sum(good)} passed, {good.count(False)} failed")
+    return int(not all(good))
 
 
 if __name__ == "__main__":

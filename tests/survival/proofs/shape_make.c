@@ -1,6 +1,14 @@
 /* sb__shape_make: the count is the product of the dimensions, 0 if one of them is 0, and all bytes
    fit, or a failure.
-   --unwind 4: three axes; each is treated alike, and two are the least that can overflow */
+   --unwind 4: three axes; each is treated alike, and two are the least that can overflow
+   refuses "        if (dims[i] < 0)\n"
+        -> "        if (dims[i] < -1)\n"
+   refuses "        if (dims[i] == 0)\n"
+        -> "        if (dims[i] == 0 && i == 0)\n"
+   refuses "if (!sb__mul_i64(count, dims[i], &count))"
+        -> "if (count *= dims[i], false)"
+   refuses "if (!sb__bytes_of(count, element_size, &bytes))"
+        -> "if (bytes = 0, false)" */
 #include "proof.h"
 
 #include "blob/shape.c"
@@ -8,7 +16,7 @@
 extern int64_t dims[3];
 extern struct sb__shape shape;
 
-int main(void) {
+void shape_make(void) {
     const int32_t axes = any_i32();
     const size_t element_size = any_bool() ? 4 : 8;
     bool is_empty = false, is_negative = false;
@@ -22,7 +30,7 @@ int main(void) {
     if (st != SB_OK) {
         claim(st == told);
         claim(st != SB_ERR_SIZE_OVERFLOW || !is_empty);
-        return 0;
+        return;
     }
     claim(axes >= 0 && axes <= SB_MAX_AXES && !is_negative);
     claim(shape.num_axes == axes && shape.count >= 0);

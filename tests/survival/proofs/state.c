@@ -1,7 +1,13 @@
 /* The state table: whatever is called in whatever order, the newest bytes are never lost. By
    induction over the calls: the head of any memory says who holds its newest bytes, any call is
    made, and the head says so again; where there were newest bytes, there are.
-   --unwind 1: there is no loop */
+   --unwind 1: there is no loop
+   refuses "{SB__TRANSFER, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
+        -> "{SB__NOTHING, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
+   refuses "{SB__NOTHING, BOTH},  {SB__NOTHING, CPU},  {SB__NOTHING, BOTH}"
+        -> "{SB__NOTHING, BOTH},  {SB__NOTHING, BOTH},  {SB__NOTHING, BOTH}"
+   refuses "{SB__REFUSE, GPU},    {SB__TRANSFER, BOTH}, {SB__FREE, GPU},     {SB__REFUSE, GPU}"
+        -> "{SB__REFUSE, GPU},    {SB__TRANSFER, BOTH}, {SB__FREE, GPU},     {SB__FREE, GPU}" */
 #include "proof.h"
 
 #include "memory/state.c"
@@ -11,7 +17,7 @@
 #include "mem_calls.c"
 #include "state_table.c"
 
-int main(void) {
+void state(void) {
     const int32_t head = any_i32();
     const uint32_t number = any_u32();
     const state_newest newest = any_u32();

@@ -1,6 +1,10 @@
 /* sb__reader_copy: bytes of the source, from the window when all of them are there, and never past
    the window or `dst`.
-   --unwind 13: a window of twelve bytes, of which all, some or none are copied */
+   --unwind 13: a window of twelve bytes, of which all, some or none are copied
+   refuses "reader->bytes + (offset - reader->begin) : NULL"
+        -> "reader->bytes : NULL"
+   refuses "&& size <= reader->end - offset"
+        -> "&& size <= reader->end" */
 #include "proof.h"
 
 #include "wire/wire.h"
@@ -46,7 +50,7 @@ sb_status sb__progress_walked(struct sb__progress *progress, uint32_t at, size_t
 
 #include "wire/wire.c"
 
-int main(void) {
+void wire_copy(void) {
     reader.source = &source;
     reader.bytes = window;
     reader.begin = any_u32();
@@ -58,7 +62,7 @@ int main(void) {
     sb_status st = sb__reader_copy(&reader, wanted, copied, wanted_bytes, NULL);
     claim(st == SB_OK || (is_read && st == told));
     if (is_read)
-        return 0;
+        return;
     claim(reader.begin <= wanted && wanted + wanted_bytes <= reader.end);
     for (size_t i = 0; i < SB__WINDOW_BYTES; i++)
         if (i < wanted_bytes)

@@ -1,5 +1,11 @@
 /* sb__wire_next: the next field, whole and before `end`; number 0 at the end alone.
-   --unwind 1: there is no loop */
+   --unwind 1: there is no loop
+   refuses "if (reader->at >= end || short"
+        -> "if (reader->at > end || short"
+   refuses "&& value <= end - behind"
+        -> "&& value <= end"
+   refuses "    reader->at = field->end;\n    field->number"
+        -> "    field->number" */
 #include "wire_reader.h"
 
 static sb_status skip_group_contract(struct sb__reader *of, const struct sb__path *in, uint32_t end,
@@ -21,18 +27,18 @@ static sb_status skip_group_contract(struct sb__reader *of, const struct sb__pat
 
 #include "wire/wire.c"
 
-int main(void) {
+void wire_next(void) {
     const uint32_t end = any_reader(), at = reader.at;
     struct sb__field field = {any_u32(), any_u32(), any_u32(), any_u32(), at, any_u64()};
     reader.at = any_u32(); /* it may have been moved since the field before */
     sb_status st = sb__wire_next(&reader, &path, end, &field, NULL);
     if (st != SB_OK) {
         claim(is_failure(st, end) && at < end);
-        return 0;
+        return;
     }
     claim(is_kept() && (field.number == 0) == (at == end));
     if (field.number == 0)
-        return 0;
+        return;
     claim(field.number < 1u << 29 && field.type != SB__WIRE_GROUP_END && field.offset == at);
     claim(value_holds(&field, at, end) && field.end > at);
 }

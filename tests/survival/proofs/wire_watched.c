@@ -1,6 +1,16 @@
 /* read_watched: all bytes, piece by piece, in their order, each told of when it is there; a failure
    ends it.
-   --unwind 5: three pieces and what is left; each is treated alike */
+   --unwind 5: three pieces and what is left; each is treated alike
+   refuses "        offset += n;\n"
+        -> ""
+   refuses "        dst += n;\n"
+        -> ""
+   refuses "while (st == SB_OK && size > 0)"
+        -> "while (size > 0)"
+   refuses "        if (st == SB_OK)\n            st = sb__progress_walked"
+        -> "        st = sb__progress_walked"
+   refuses "size < WATCHED_BYTES ? (uint32_t)size : WATCHED_BYTES"
+        -> "(uint32_t)size" */
 #include "proof.h"
 
 #include "wire/wire.h"
@@ -34,7 +44,7 @@ sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size,
 
 #include "wire/wire.c"
 
-int main(void) {
+void wire_watched(void) {
     const size_t size = any_size();
     begin = any_u32();
     assume(size <= sizeof to && begin <= SB__MAX_MESSAGE_BYTES - size);

@@ -1,7 +1,19 @@
 /* sb__reader_init, sb__reader_watch, in_window, fetch: what fetch's callers rely on (fetch_contract
    in wire_reader.h), with a window on memory, or one that is filled from a file of any size. How
    large the window is matters only beside the eight bytes that are asked for at most.
-   --unwind 13: a window of twelve bytes */
+   --unwind 13: a window of twelve bytes
+   refuses "return offset >= reader->begin && offset"
+        -> "return offset"
+   refuses "left < SB__WINDOW_BYTES ? left : SB__WINDOW_BYTES"
+        -> "SB__WINDOW_BYTES"
+   refuses "    reader->begin = reader->end = 0;\n    if (bytes)"
+        -> "    if (bytes)"
+   refuses "reader->end = source->bytes ? source->size : 0;"
+        -> "reader->end = source->size;"
+   refuses "reader->bytes = bytes + reader->at;"
+        -> "reader->bytes = bytes;"
+   refuses "    if (progress)\n        reader->begin = reader->end = 0; /*"
+        -> "    /*" */
 #include "proof.h"
 
 #include "wire/wire.h"
@@ -49,7 +61,7 @@ static void make_reader(void) {
     claim(!progress || reader.end == 0); /* else it would not be told of them */
 }
 
-int main(void) {
+void wire_window(void) {
     static struct sb__progress theirs;
     const uint32_t size = any_u32();
     progress = any_bool() ? &theirs : NULL;
@@ -70,7 +82,7 @@ int main(void) {
     claim(reader.at == before.at && reader.progress == progress);
     if (st != SB_OK) { /* nobody takes what is in the window for the file's */
         claim(st == told && (reader.begin == reader.end || st == SB_ERR_CANCELLED));
-        return 0;
+        return;
     }
     claim(is_window() && reader.begin <= reader.at && reader.at + size <= reader.end);
     claim(in_window(&reader, reader.at, size));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the pages name exists: local links lead somewhere, the part behind # included; files that are
-named with their folder are there; the headers declare each name of ours. check_links.py [PAGE...]
+"""The names on the pages exist: files that are named with their folder, and our functions, types
+and constants, which a header declares. check_names.py [PAGE...]
 """
 import functools
 import pathlib
@@ -12,33 +12,8 @@ from check_reference import dtypes  # noqa: E402
 from pages import ROOT, pages, prose, shown  # noqa: E402
 
 INCLUDES = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
-LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-SOURCE = re.compile(r"(?:src|srcset|href)=\"([^\"]+)\"")
 NAME = re.compile(r"\b(?:sb|SB)_(?!_)\w+")
 FILE = re.compile(r"`((?!build/)[\w.-]+(?:/[\w.-]+)+\.(?:[ch]|py|rs|sh|txt|md|proto|cmake))`")
-
-
-def anchors(page):
-    """Those that forges make of headings."""
-    for _, line in prose(page):
-        heading = re.match(r"#+ +(.*)", line)
-        if heading:
-            plain = re.sub(r"[^\w\- ]", "", heading.group(1).lower().replace("`", ""))
-            yield plain.strip().replace(" ", "-")
-
-
-def problems(page):
-    for number, line in prose(page):
-        for target in LINK.findall(re.sub(r"`[^`]*`", "``", line)) + SOURCE.findall(line):
-            if re.match(r"[a-z]+:", target):
-                continue
-            name, _, anchor = target.partition("#")
-            path = (page.parent / name).resolve() if name else page
-            where = f"{shown(page)}:{number}"
-            if not path.exists():
-                yield f"{where}: {target}: there is no such file"
-            elif anchor and (path.suffix != ".md" or anchor not in anchors(path)):
-                yield f"{where}: {target}: there is no such heading"
 
 
 def file_problems(page):
@@ -77,8 +52,8 @@ def name_problems(page):
 def main():
     chosen = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or pages()
     found = [problem for page in chosen
-             for problem in (*problems(page), *file_problems(page), *name_problems(page))]
-    print("\n".join(found) or "every link, path and name of the pages exists")
+             for problem in (*file_problems(page), *name_problems(page))]
+    print("\n".join(found) or "every path and name of the pages exists")
     return 1 if found else 0
 
 

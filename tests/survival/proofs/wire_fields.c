@@ -1,0 +1,68 @@
+/* A field, by the contracts of its parts. */
+#include "wire_reader.h"
+
+#define fetch(...)           CONTRACT(fetch, __VA_ARGS__)
+#define sb__wire_varint(...) CONTRACT(sb__wire_varint, __VA_ARGS__)
+#define sb__wire_fail(...)   CONTRACT(sb__wire_fail, __VA_ARGS__)
+
+#include "wire/wire.c"
+
+/* read_tag: the number and the type of a field, or a failure.
+   --unwind 1: there is no loop
+   refuses "tag >> 3 == 0 || "
+        -> ""
+   refuses " || tag >> 3 > MAX_FIELD_NUMBER"
+        -> ""
+   refuses "field->number = (uint32_t)(tag >> 3);"
+        -> "field->number = (uint32_t)(tag >> 3);\n    field->offset = reader->at;" */
+void wire_tag(void) {
+    struct sb__field field;
+    const uint32_t end = any_reader(), at = reader.at;
+    sb_status st = read_tag(&reader, &path, end, &field, NULL);
+    if (st == SB_OK)
+        claim(is_kept() && tag_holds(&field, at, end) && field.value == 0);
+    else
+        claim(is_failure(st, end));
+}
+
+/* read_length: a value of as many bytes as the number before it says, all before `end`.
+   --unwind 1: there is no loop
+   refuses "if (length > end - field->begin)"
+        -> "if (length > end)"
+   refuses "if (length > end - field->begin)"
+        -> "if ((uint32_t)length > end - field->begin)" */
+void wire_length(void) {
+    struct sb__field field;
+    const uint32_t end = any_reader(), at = reader.at;
+    sb_status st = read_length(&reader, &path, end, &field, NULL);
+    if (st == SB_OK)
+        claim(is_kept() && value_holds(&field, at, end) && field.begin > at &&
+              field.end - field.begin == number_read);
+    else
+        claim(is_failure(st, end));
+}
+
+/* read_value: a value of any type but a group's, before `end`.
+   --unwind 9: a value of fixed size has eight bytes
+   refuses "read_fixed(reader, path, end, field, 8, err)"
+        -> "read_fixed(reader, path, end, field, 4, err)"
+   refuses "        field->end = reader->at;\n        return st;"
+        -> "        return st;" */
+void wire_value(void) {
+    const uint32_t end = any_reader(), at = reader.at;
+    struct sb__field field = {any_u32(), any_u32(), any_u32(), any_u32(), any_u32(), 0};
+    const struct sb__field before = field;
+    assume(field.offset <= source.size && field.type <= 7);
+    sb_status st = read_value(&reader, &path, end, &field, NULL);
+    claim(field.number == before.number && field.type == before.type &&
+          field.offset == before.offset);
+    if (st != SB_OK) {
+        claim(is_failure(st, end));
+        return;
+    }
+    const uint32_t size = field.end - field.begin;
+    claim(is_kept() && value_holds(&field, at, end));
+    claim(field.type == SB__WIRE_BYTES || (field.type == SB__WIRE_VARINT && size <= 10) ||
+          (field.type == SB__WIRE_FIXED32 && size == 4) ||
+          (field.type == SB__WIRE_FIXED64 && size == 8));
+}

@@ -1,0 +1,63 @@
+/* Numbers, by the contract of the window. */
+#include "wire_reader.h"
+
+#define fetch(...)         CONTRACT(fetch, __VA_ARGS__)
+#define sb__wire_fail(...) CONTRACT(sb__wire_fail, __VA_ARGS__)
+
+#include "wire/wire.c"
+
+/* sb__wire_varint: the number of at most ten bytes that protobuf's rule gives, before `end`. What
+   is cut, or has bits beyond 64, is MALFORMED, and nothing else is.
+   --unwind 11: ten bytes
+   refuses "reader->at >= end || !in_window"
+        -> "!in_window"
+   refuses "if (reader->at == end)"
+        -> "if (reader->at > end)"
+   refuses "<< (7 * i);\n        if"
+        -> "<< (8 * i);\n        if"
+   refuses "#define MAX_VARINT_BYTES 10"
+        -> "#define MAX_VARINT_BYTES 11"
+   refuses "if (i == MAX_VARINT_BYTES - 1 && byte > 1)"
+        -> "if (false)" */
+void wire_varint(void) {
+    const uint32_t end = any_reader(), at = reader.at;
+    const unsigned char *number = bytes + (at - base);
+    uint64_t value, sum = 0;
+    unsigned going_on = 0; /* bytes that say that another one follows */
+    assume(at - base <= NEAR - 10);
+    while (going_on < 10 && at + going_on < end && number[going_on] >= 0x80)
+        going_on++;
+    const bool is_cut = going_on < 10 && at + going_on == end;
+    const bool is_long = going_on == 10 || (going_on == 9 && !is_cut && number[9] > 1);
+    sb_status st = sb__wire_varint(&reader, &path, end, any_u32(), &value, NULL);
+    claim(st == SB_OK || is_failure(st, end));
+    claim((st == SB_ERR_MALFORMED) == (is_cut || is_long) || is_of_source(st));
+    if (st != SB_OK)
+        return;
+    claim(is_kept() && varint_holds(at, end) && reader.at - at == going_on + 1);
+    for (unsigned i = 10; i-- > 0;)
+        if (i <= going_on)
+            sum = sum << 7 | (number[i] & 0x7f);
+    claim(value == sum);
+}
+
+/* read_fixed: four or eight bytes before `end`, little-endian.
+   --unwind 9: eight bytes
+   refuses "if (size > end - field->begin)"
+        -> "if (size > end)"
+   refuses "(uint64_t)p[i] << (8 * i)"
+        -> "(uint64_t)p[size - 1 - i] << (8 * i)" */
+void wire_fixed(void) {
+    const uint32_t end = any_reader(), at = reader.at, size = any_bool() ? 4 : 8;
+    struct sb__field field = {.number = any_u32(), .value = 0};
+    sb_status st = read_fixed(&reader, &path, end, &field, size, NULL);
+    claim(st == SB_OK || is_failure(st, end));
+    claim(st != SB_ERR_MALFORMED || end - at < size);
+    if (st != SB_OK)
+        return;
+    claim(is_kept() && value_holds(&field, at, end) && field.begin == at);
+    claim(field.end - field.begin == size && (size == 8 || field.value <= UINT32_MAX));
+    for (uint32_t i = 0; i < 8; i++)
+        if (i < size)
+            claim((unsigned char)(field.value >> 8 * i) == bytes[at - base + i]);
+}
