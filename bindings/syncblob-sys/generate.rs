@@ -1,8 +1,7 @@
-// How bindgen is asked for the bindings: included by build.rs (feature
-// `buildtime_bindgen`) and by the tests that compare src/bindings.rs,
-// src/testing.rs and src/comm.rs, so that both say the same.
+// Runs bindgen: included by build.rs (feature `buildtime_bindgen`) and by the tests that compare
+// src/bindings.rs, src/testing.rs and src/comm.rs.
 
-/// The bindings of `wrapper` as Rust source. `arguments`: what clang is told besides.
+/// The bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
 fn generate(
     wrapper: &std::path::Path,
     include: &std::path::Path,

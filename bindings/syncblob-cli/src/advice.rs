@@ -1,4 +1,4 @@
-//! What may be done about a failure.
+//! Advice after a failure.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use syncblob::{Error, ErrorKind};
 
 use crate::source::Failure;
 
-/// A clause to follow the failure's message; empty when the message says it all.
+/// A clause that follows the failure's message; empty if the message is enough.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
         Failure::Library(error) => on_error(error),
@@ -21,10 +21,10 @@ const CHECK_PATH: &str = "; check the path and its permissions";
 /// The offset that the library reports for more bytes than a message can have.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
-/// How the library goes on where it knows what the bytes are.
+/// The beginning of the library's text about recognised bytes.
 const KNOWN: &str = "; this is ";
 
-/// What the library is certain that the bytes are.
+/// The library's text about recognised bytes.
 pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
@@ -45,7 +45,7 @@ fn on_error(error: &Error) -> &'static str {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
         }
         ErrorKind::LengthMismatch => "; `syncblob verify` lists every such blob",
-        // The message says all: no file of Caffe's is that large.
+        // The message is enough: no Caffe file is that large.
         ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
         ErrorKind::DataLimit => "; no net needs that: do you trust where it is from?",
         ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",

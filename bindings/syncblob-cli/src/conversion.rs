@@ -1,4 +1,4 @@
-//! What `convert` does, for programs: weights from one format into another, a tensor at a time.
+//! `convert` for programs: weights from one format to another, one tensor at a time.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -45,8 +45,8 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// That of a file whose content tells its format into the format of OUT's extension, values as
-    /// they are.
+    /// Converts a file, whose content determines its format, to the format of OUT's extension, with
+    /// unchanged values.
     pub fn new() -> Self {
         Self::default()
     }
@@ -91,8 +91,8 @@ impl Conversion {
         Self { force, ..self }
     }
 
-    /// Converts one file, and says what OUT lacks: a sentence each, which may hold names from IN.
-    /// OUT is written beside its place and renamed when it is whole.
+    /// Converts one file, and returns sentences about what OUT lacks, which may contain names from
+    /// IN. OUT is written to a temporary file and renamed when it is complete.
     ///
     /// # Errors
     /// IN cannot be read or converted, or OUT cannot be written. OUT is then as it was.
@@ -130,7 +130,7 @@ impl Conversion {
     }
 }
 
-/// Why a file was not converted: which file, what is wrong, and what can be done. It may hold names
+/// The reason why a file was not converted: the file, the error, and advice. It may contain names
 /// from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(String);

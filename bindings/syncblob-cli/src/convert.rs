@@ -36,10 +36,9 @@ use crate::{advice, complain, Status};
 
 /// Convert weights between Caffe's formats, safetensors and NumPy's, and nets into ONNX
 ///
-/// The content of IN tells its format. The extension of OUT tells what to write:
-/// .caffemodel, .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at
-/// a time is in memory. OUT is written beside its place and renamed when it is
-/// whole.
+/// The content of IN determines its format. The extension of OUT selects the output: .caffemodel,
+/// .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at a time is in memory. OUT is
+/// written to a temporary file and renamed when it is complete.
 ///
 /// The command converts weights: blobs, with the names, types and order of their
 /// layers, the name of the net, and the counters of a solver. It leaves out a net's
@@ -83,8 +82,8 @@ pub struct Arguments {
 
     /// Store all values as this type, instead of the type that each has in IN
     ///
-    /// Values are rounded to the nearest. Those beyond the range become infinite;
-    /// standard error says how many.
+    /// Values are rounded to the nearest. Values beyond the range become infinite; standard error
+    /// reports their number.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 
@@ -196,7 +195,7 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// Takes what OUT lacks, a sentence each. It may hold names from the file.
+/// Receives sentences about what OUT lacks. They may contain names from the file.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// The exit status; an error is one of standard output.
@@ -333,7 +332,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// The failure with the file that it is about and what can be done.
+/// A failure with its file and advice.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::on(&failure);
     match about_output(path, failure) {
@@ -350,7 +349,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// What a reader of OUT may miss.
+/// Data of IN that OUT lacks.
 fn tell_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
@@ -368,7 +367,7 @@ fn tell_losses(source: &Source, note: Note) {
     }
 }
 
-/// What would be written: a line for each input and output, then one for all.
+/// The output of a dry run: a line for each input and output, then a total.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -383,7 +382,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// What would be written: a line for each tensor, then one for all.
+/// The output of a dry run: a line for each tensor, then a total.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

@@ -120,7 +120,7 @@ pub enum What<'a> {
     },
 }
 
-/// What was compared.
+/// The compared tensors.
 #[derive(Default)]
 pub struct Summary {
     pub tensors: usize,
@@ -197,7 +197,7 @@ fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize,
     Ok(summary.differences)
 }
 
-/// What progress is measured by.
+/// The total for the progress bar.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
@@ -254,7 +254,7 @@ impl<P: Print> Comparison<'_, P> {
         Ok(())
     }
 
-    /// Compares what is known without loading.
+    /// Compares descriptions, without loading.
     fn descriptions(&mut self, name: &str, a: Side, b: Side) -> io::Result<()> {
         if let (Some(a), Some(b), false) = (a.layer(), b.layer(), self.ignores(Ignored::Type)) {
             self.texts(name, "type", [&a.layer_type, &b.layer_type].map(String::clone))?;
@@ -353,7 +353,7 @@ fn compare(
     }
 }
 
-/// Equal dimensions, or four legacy ones whose leading ones the other lacks.
+/// Equal dimensions, or four legacy dimensions that differ only in leading ones.
 fn same_shape(a: Side, b: Side) -> bool {
     fn without_ones(mut shape: &[usize]) -> &[usize] {
         while let [1, rest @ ..] = shape {

@@ -1,4 +1,4 @@
-//! What `info` says about a file, and how it is read: one blob at a time.
+//! The output of `info`, which reads one blob at a time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +13,8 @@ use crate::net::Listing;
 use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
-/// One file. A file may hold a million blobs in a few bytes each, so little is
-/// kept of one, in three long vectors and no allocation of its own. Names stay
-/// in the model.
+/// One file. A file may contain a million blobs of a few bytes, so each blob has few numbers, in
+/// three shared vectors without separate allocations. Names stay in the model.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,
@@ -27,8 +26,7 @@ pub struct Info {
     stats: Vec<Stats>,
 }
 
-/// A blob's part of the vectors: `axes` dimensions, and sums of data, then of
-/// diff, where there are any.
+/// A blob's part of the vectors: `axes` dimensions, then sums of data and of diff, if present.
 struct Kept {
     first_dim: u32,
     first_stats: u32,

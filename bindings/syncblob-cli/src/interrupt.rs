@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// When it ends, a signal that came is sent again, to whoever took it before.
+/// When it ends, a signal that has arrived is sent again, for the previous handler.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,
@@ -19,7 +19,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Until then a signal does what the program wants it to do.
+    /// Until then a signal runs the program's action.
     pub fn listen(&self) -> io::Result<()> {
         if self.listening.get().is_none() {
             let _first = self.listening.set(Listening::new()?);
@@ -39,9 +39,8 @@ impl Interrupt {
         }
     }
 
-    /// The work is done: a signal that has come since `check`, or comes now, does not end
-    /// the program, which would say that it was not done. A handler of the program's own
-    /// still gets the signal afterwards.
+    /// The work is complete: a signal after `check` does not end the program, since its status
+    /// would report failure. The program's handler still gets the signal afterwards.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

@@ -76,8 +76,7 @@ enum Command {
 }
 
 impl Command {
-    /// The exit status where standard output takes nothing: 1 says of two commands
-    /// what they found.
+    /// The exit status if standard output cannot be written: 1 is a result of two commands.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -91,9 +90,8 @@ impl Command {
 /// The command indexes and checks each file, then reads one blob at a time. It
 /// needs about as much memory as the largest blob.
 ///
-/// Of a model that carries its net it lists the net's inputs and outputs, too, with
-/// their shapes where these are known. Of a prototxt it lists the layers in phase
-/// TEST, what they read and write, and the shapes of that.
+/// For a model with its net it also lists the net's inputs and outputs, with known shapes. For a
+/// prototxt it lists the layers of phase TEST, their bottoms and tops, and the shapes.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
     for it, the others are read;\n2 for wrong usage.",
@@ -177,9 +175,9 @@ impl From<Status> for ExitCode {
 /// Runs the command with its arguments, the first of them its own name. It prints to
 /// standard output and standard error.
 ///
-/// While it writes a file, it takes SIGINT and SIGTERM, unless the program ignores them:
-/// one that comes ends the writing. Before `run` returns, it brings the program's own
-/// actions back and sends a signal that came once more, for these to see.
+/// While it writes a file, it handles SIGINT and SIGTERM, unless the program ignores them: a signal
+/// ends the writing. Before `run` returns, it restores the program's actions and sends a received
+/// signal again.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
@@ -208,7 +206,7 @@ fn not_printed(error: &io::Error, status: Status) -> Status {
     status
 }
 
-/// Prints what the arguments are wrong by, or the help that they ask for.
+/// Prints the error of the arguments, or the requested help.
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
         true => error.print().or(Ok(())), // nobody can be told
@@ -277,26 +275,24 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// What nobody can be told, since standard error is closed or full, is told by
-/// the exit status alone.
+/// If standard error is closed or full, only the exit status reports a failure.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// What is no failure. A [`convert::Note`].
+/// Not a failure: a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
 
-/// The same about a file, with what can be done. The failure may hold a path, or
-/// names from the file.
+/// A failure about a file, with advice. It may contain a path, or names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
     let (name, text, advice) = (printable(&name), printable(&text), advice::on(failure));
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
-/// The status's name, what was wrong, and where. The message may hold a path.
+/// The status's name, the error, and its position. The message may contain a path.
 fn describe(error: &Error) -> String {
     format!("{}: {}", error.code_name(), printable(&error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! What a model's layers and blobs are called outside of Caffe, as `convert` calls them,
-//! for programs that take them without a file.
+//! The names of a model's layers and blobs in other formats, as `convert` writes them, for programs
+//! that need them without a file.
 
 use syncblob::Model;
 
@@ -12,7 +12,7 @@ pub fn layer_names(model: &Model) -> Names {
     Names::new(model.layers().map(|layer| layer.name_bytes()))
 }
 
-/// What a blob of no layer is called: `history.0` of a solver's, `blob` of a mean file's.
+/// The name of a blob without a layer: `history.0` in a solver state, `blob` in a mean file.
 pub fn blob_name(model: &Model, blob: usize) -> String {
     name_of_no_layer(model, blob)
 }

@@ -29,7 +29,7 @@ pub struct Target {
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // By what the system follows, which is not always the text of a link.
+        // Resolves as the system does, which may ignore the text of a link.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is no regular file".into()));
@@ -97,8 +97,8 @@ impl Target {
         Ok(())
     }
 
-    /// The same with the library's writer, which brings a file to the disk itself. Nobody
-    /// has it open: Windows would not replace it.
+    /// The same with the library's writer, which syncs the file. The file is closed before: Windows
+    /// would not replace an open one.
     pub fn save(
         &self,
         interrupt: &Interrupt,
@@ -254,7 +254,7 @@ mod tests {
                 assert_eq!(contents(folder.path()), wanted, "{force} {stop} {fail}");
             }
         }
-        // Somebody takes the name while the two are written.
+        // Another process creates the name while the two files are written.
         let (folder, [out, data]) = pair(false);
         let path = folder.path().join("out");
         let written = out.write_with(&data, &Interrupt::default(), &|_| {}, |_, _| {

@@ -33,13 +33,13 @@ pub struct Tiles {
 /// No side of a picture is longer.
 const MAX_SIDE: usize = 1 << 14;
 
-/// Of a picture: 24 MiB. A few bytes of an archive can be many values.
+/// The most pixels of a picture: 24 MiB. A few bytes of an archive can expand to many values.
 const MAX_PIXELS: usize = 1 << 23;
 
-/// What a side is enlarged to, about.
+/// The approximate length of an enlarged side.
 const GOOD_SIDE: usize = 512;
 
-/// Of a value that is not finite.
+/// The colour of a value that is not finite.
 const MAGENTA: [u8; 3] = [255, 0, 255];
 
 impl Tiles {
@@ -185,7 +185,7 @@ struct Colour(Range);
 
 impl Colour {
     fn new(range: Range, is_one_image: bool) -> Self {
-        // Of an image with values from 0 to 1 nothing would be seen.
+        // An image with values from 0 to 1 would be invisible.
         if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
             return Self(Range { min: 0.0, max: 255.0 });
         }

@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// Why there is no report, and of which file.
+/// The reason why there is no report, and the file.
 type Stop<'a> = (&'a Path, Failure);
 
 fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Stop<'a>> {
@@ -113,7 +113,7 @@ fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     }
 }
 
-/// What progress is measured by.
+/// The total for the progress bar.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }

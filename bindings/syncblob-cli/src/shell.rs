@@ -1,5 +1,5 @@
-//! `completions` and `man`: what a shell and the manual know of the program, from
-//! the definition of its arguments.
+//! `completions` and `man`: shell completions and the manual page, from the definition of the
+//! arguments.
 
 use std::io::{self, Write};
 

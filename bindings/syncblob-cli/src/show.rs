@@ -96,7 +96,7 @@ fn of<'a>(file: &'a Path) -> impl FnOnce(Failure) -> Stop<'a> {
     move |failure| Stop::File(file, failure)
 }
 
-/// The tensors that are asked for, by their index.
+/// The requested tensors, by index.
 fn chosen<'a>(
     arguments: &Arguments,
     source: &'a Source,

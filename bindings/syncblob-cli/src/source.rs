@@ -23,9 +23,9 @@ pub use self::safetensors::type_of as safetensors_type;
 /// An opened file. Nothing of a tensor is in memory until it is loaded.
 pub struct Source {
     pub format: FileFormat,
-    /// What the file says beside its tensors.
+    /// The file's metadata beside its tensors.
     pub notes: Notes,
-    /// In the order of the layers where there are any, else in the file's.
+    /// In the order of the layers if there are any, else in the file's.
     pub tensors: Vec<Tensor>,
     /// The names of what else an archive holds.
     pub others: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Source {
     context: Context,
 }
 
-/// What is known of a tensor without loading it.
+/// A description of a tensor that is not loaded.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     /// Unique in its file.
@@ -67,7 +67,7 @@ impl Tensor {
     }
 }
 
-/// What Caffe's own files say of a blob, and no other format.
+/// Properties of a blob that only Caffe's files have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// The loaded blob has a diff too.
@@ -86,10 +86,10 @@ pub trait Parts {
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 
-/// What reads the parts of a tensor, as far as it wants to.
+/// A consumer of a tensor's parts, which may stop early.
 type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
-/// What reads the tensors of one format, by their index in `Source::tensors`.
+/// A reader of the tensors of one format, by their index in `Source::tensors`.
 trait Store {
     /// Has the parts of a tensor read, once.
     fn read(
@@ -118,7 +118,7 @@ impl Source {
         let is_found = format.is_none();
         let format = match format {
             Some(format) => format,
-            // A pipe would be waited for; the library says what is wrong.
+            // Opening a pipe would block; the library reports the error.
             None if !fs::metadata(path)?.is_file() => FileFormat::Caffe(None),
             None => FileFormat::of_file(&File::open(path)?)?,
         };
@@ -134,7 +134,7 @@ impl Source {
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
-    /// The layer that a tensor belongs to, if the file says so.
+    /// The layer of a tensor, if the file has it.
     pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
         self.notes.layers.get(tensor.place?.layer?)
     }
@@ -197,8 +197,8 @@ impl Source {
     }
 }
 
-/// What is wrong with a file in which nothing of Caffe's was found: if it is another format's, by its
-/// first bytes or its name, what the reader of that format finds.
+/// The error of a file without Caffe fields: if its first bytes or its name are those of another
+/// format, the error of that format's reader.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {
@@ -214,13 +214,13 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 pub enum Failure {
     Library(syncblob::Error),
     Io(io::Error),
-    /// The bytes are not what they claim to be.
+    /// Malformed bytes.
     Malformed(String),
-    /// It cannot be done, and what can be done instead.
+    /// Not supported, with an alternative.
     Unsupported(String),
-    /// One of the above, of which the text says what file it is about.
+    /// One of the above, whose text names the file.
     Told(String),
-    /// A signal asks to stop.
+    /// A signal has requested the end.
     Interrupted,
 }
 

@@ -43,7 +43,7 @@ mod own {
     /// Whether it was closed before Rust's runtime began.
     static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-    /// What the loader calls before `main`, or where this is in a library, when it is loaded.
+    /// The loader calls this before `main`, or when a library with this code is loaded.
     #[used]
     #[cfg_attr(target_vendor = "apple", link_section = "__DATA,__mod_init_func")]
     #[cfg_attr(not(target_vendor = "apple"), link_section = ".init_array")]

@@ -133,7 +133,7 @@ impl Lanes {
 }
 
 impl Stats {
-    /// A digest takes most of the time, so it is made where it is asked for.
+    /// Computed only on request, since a digest takes most of the time.
     pub fn of<T: Value>(values: &[T], stored: Dtype, with_digest: bool) -> Self {
         let mut digest = with_digest.then(Sha256::new);
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());
@@ -186,7 +186,7 @@ impl Sum {
     }
 
     fn total(self) -> f64 {
-        // Of a sum that overflowed the error is not a number.
+        // After an overflow of the sum the error term is NaN.
         if self.sum.is_finite() {
             self.sum + self.error
         } else {

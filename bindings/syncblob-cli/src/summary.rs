@@ -43,7 +43,7 @@ impl Summary {
     }
 }
 
-/// What is known after the first pass.
+/// The results of the first pass.
 struct Sums {
     range: (f64, f64),
     sum: f64,

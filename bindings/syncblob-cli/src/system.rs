@@ -1,4 +1,4 @@
-//! What each system does in its own way.
+//! Functions of each system.
 
 #[cfg_attr(unix, path = "system/unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]

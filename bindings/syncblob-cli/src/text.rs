@@ -34,8 +34,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// At most `max` characters; what is cut off leaves a mark. A column is as wide
-/// as its longest cell, and names come from strangers.
+/// Truncates to `max` characters with a mark. A column is as wide as its longest cell, and names
+/// are untrusted.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", printable(&text[..end])),

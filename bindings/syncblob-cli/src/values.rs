@@ -86,7 +86,7 @@ impl Values<'_> {
         each!(self, values => values.len())
     }
 
-    /// Whether they are integers that f64 does not tell apart.
+    /// Whether they are integers that f64 cannot represent exactly.
     pub fn is_wide(self) -> bool {
         each!(self, values => is_wide_of(values))
     }
@@ -113,7 +113,7 @@ impl Values<'_> {
     }
 }
 
-/// Values that can be gone through more than once.
+/// Values that can be iterated repeatedly.
 pub trait Pass {
     /// Goes through them once, some at a time.
     fn each(&mut self, each: &mut dyn FnMut(Values)) -> Result<()>;
@@ -127,8 +127,8 @@ impl Pass for Values<'_> {
     }
 }
 
-/// The data of a tensor, gone through more than once: what is read as one part stays in memory, the
-/// rest is read again.
+/// The data of a tensor for repeated iteration: data of one part stays in memory, other data is
+/// read again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,

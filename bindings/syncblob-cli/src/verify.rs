@@ -13,10 +13,10 @@ use crate::{FormatArgument, Status};
 
 /// Check that files are whole, safe and finite
 ///
-/// Each finding is a line: the file, the layer, the blob, what was found and where.
-/// The command finds
+/// Each finding is a line: the file, the layer, the blob, the finding and its position. The command
+/// finds
 ///
-/// - bytes that are not what they should be, and blobs whose values are missing;
+/// - malformed bytes, and blobs without values;
 ///
 /// - values that are NaN or infinite, or too large for the float that Caffe
 ///   computes with;

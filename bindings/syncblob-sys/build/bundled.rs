@@ -11,11 +11,11 @@ use crate::{packages, variable, Linked};
 
 /// Oldest protobuf-c whose generated code and run time we know.
 const PROTOBUF_C: &str = "1.3";
-/// What there is to compile, for CMake too.
+/// The sources to compile, from the lists that CMake uses.
 const LISTS: [&str; 2] = ["c/sources.txt", "cuda/sources.txt"];
 /// Compile flags, for CMake too.
 const HARDENING: &str = "c/hardening.txt";
-/// What packs messages, which is in no list: with protobuf-c, whose generated code comes first, or
+/// The packer of messages, which is in no list: with protobuf-c, after its generated code, or
 /// without it.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
@@ -112,10 +112,10 @@ fn watch(root: &Path, sources: &[PathBuf]) {
     }
 }
 
-/// Dependents get the headers and the library in one prefix of their own.
+/// Dependents get the headers and the library in one prefix.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
-        // A header may be gone from the sources.
+        // A header may have been removed from the sources.
         fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     add_headers(from, to)
@@ -168,13 +168,14 @@ fn compile<'a>(
     build.files(ours).objects(objects.map_err(explain)?).try_compile("syncblob").map_err(explain)
 }
 
-/// What all of our C is compiled with.
+/// Flags for all C sources.
 pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     let mut build = cc::Build::new();
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
-        // What it is linked into exports none of it: a library there may use another copy.
+        // A program that links the library does not export its functions: another library may use
+        // another copy.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)
@@ -188,8 +189,8 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     Ok(build)
 }
 
-/// The listed flags that the compiler takes and, where it optimises and nothing else watches over
-/// memory, glibc's checked calls. What CFLAGS says comes after them and wins.
+/// The listed flags that the compiler supports and, in optimised builds without sanitizers, glibc's
+/// checked calls. CFLAGS come last and take precedence.
 fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> {
     for flag in lines(&root.join(HARDENING))? {
         build.flag_if_supported(flag);

@@ -44,7 +44,7 @@ pub fn link() -> Result<Linked, String> {
     })
 }
 
-/// A static library needs what it was linked from as well.
+/// A static library also needs its dependencies.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")
@@ -64,7 +64,7 @@ fn prefix() -> Result<PathBuf, String> {
         .map_err(|e| format!("syncblob's prefix {prefix}: {e}"))
 }
 
-/// pkg-config puts a backslash before what a shell would take for more than itself, as a space.
+/// pkg-config escapes special characters of the shell, such as spaces, with a backslash.
 fn without_escapes(text: &str) -> String {
     let mut characters = text.chars();
     let mut plain = String::new();

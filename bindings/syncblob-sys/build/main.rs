@@ -16,7 +16,7 @@ mod packages;
 use std::env;
 use std::path::PathBuf;
 
-/// A library that is linked, and what crates that depend on this one are told.
+/// A linked library, and its metadata for dependent crates.
 struct Linked {
     /// The folder of `syncblob/syncblob.h`.
     include: PathBuf,

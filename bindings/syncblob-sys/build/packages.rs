@@ -6,7 +6,7 @@ use pkg_config::{Config, Error, Library};
 
 use crate::variable;
 
-/// Finds `name` and has it linked; `otherwise` says what to do where it is missing.
+/// Finds and links `name`; `otherwise` is the advice if it is missing.
 pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, String> {
     let library = Config::new().atleast_version(version).probe(name).map_err(|e| {
         explain(name, e)
@@ -16,7 +16,7 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
     Ok(library)
 }
 
-/// What is wrong with pkg-config itself or its use; None: it did not find the library.
+/// The error of pkg-config or its use; None: the library was not found.
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {

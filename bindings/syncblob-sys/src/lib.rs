@@ -1,19 +1,18 @@
 //! Raw bindings to [syncblob], Caffe's Blob and SyncedMemory as a C library.
 //!
-//! Everything here is the C interface as the headers give it. What a function does, who
-//! owns what and which errors it has is in its header, which comes with this crate, in the
-//! folder `c/include/syncblob`: [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is
-//! the safe one.
+//! This crate is the C interface of the headers. The header of a function documents its effect,
+//! ownership and errors; the headers are in this crate, in the folder `c/include/syncblob`:
+//! [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe one.
 //!
 //! # How the library is found
 //!
-//! By default the C sources are built and linked statically; that needs a C
-//! compiler and nothing else. The features `openblas` and `protobuf-c` take
-//! these libraries, which pkg-config finds; without them our own code gives the
-//! same, sums to rounding and files to the byte. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
-//! installed library is taken as `pkg-config syncblob` says, whatever it was
-//! built with: `sb_features` tells. The feature `testing` adds libsyncblob-testing, the functions
-//! `sb_sim_*`, in the same way, and `comm` adds libsyncblob-comm, the communicators.
+//! By default the C sources are built and linked statically, which needs only a C compiler. The
+//! features `openblas` and `protobuf-c` use these libraries, found by pkg-config; without them the
+//! library's code gives the same results, sums up to rounding and files to the byte. With the
+//! feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the crate links the
+//! installed library of `pkg-config syncblob`; `sb_features` returns its optional parts. The
+//! feature `testing` adds libsyncblob-testing, the functions `sb_sim_*`, in the same way, and
+//! `comm` adds libsyncblob-comm, the communicators.
 //!
 //! A crate that links to this one directly finds in its build script
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`),

@@ -1,8 +1,8 @@
-//! A solver's step spread over workers, as Caffe's data parallelism does it:
-//! every worker shares the weights' data and has a diff of its own; the diffs
-//! are summed into one blob, and Update takes the step.
+//! A solver's step with several workers, as in Caffe's data parallelism: all workers share the
+//! weights' data, each has a separate diff; the diffs are summed into one blob, and Update makes
+//! the step.
 //!
-//! What is learned is a line through points: `y = 2 a - 3 b + 0.5`.
+//! The model is a linear function: `y = 2 a - 3 b + 0.5`.
 
 use std::thread;
 

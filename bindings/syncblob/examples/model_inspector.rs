@@ -1,5 +1,5 @@
-//! What is inside a Caffe model, and is it healthy: each layer's blobs with
-//! their shapes and the range of their values, and what looks wrong.
+//! Prints each layer's blobs with their shapes and the range of their values, and reports
+//! suspicious values.
 //!
 //! ```sh
 //! cargo run --example model_inspector -- resnet.caffemodel

@@ -5,9 +5,9 @@
 //! mpirun -n 4 train STEPS --mpi ... # with the feature mpi
 //! ```
 //!
-//! prints the loss of every step. N ranks find the losses that one rank finds. At a step rank 0
-//! saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores them goes on
-//! as if it had never stopped. The ranks are threads, or those of MPI.
+//! prints the loss of every step. The losses do not depend on the number of ranks. At a step rank 0
+//! saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores them
+//! continues as if it had never stopped. The ranks are threads, or MPI's.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,7 +21,7 @@ const BATCH: usize = 64;
 const RATE: f32 = 0.1;
 const MOMENTUM: f32 = 0.9;
 
-/// What is to be done.
+/// The arguments.
 #[derive(Clone, Default)]
 pub struct Run {
     pub steps: usize,
@@ -175,7 +175,7 @@ pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
     Ok(losses)
 }
 
-/// Ranks that are threads; what the first finds.
+/// Runs ranks as threads; returns the result of the first.
 pub fn train_threads(ranks: usize, run: &Run) -> Result<Vec<f64>> {
     let ranks = SimOptions::new().ranks(ranks)?;
     thread::scope(|scope| {

@@ -1,6 +1,6 @@
-//! A loader in a small web service: `POST` a `.caffemodel`, get its layers, or
-//! a word on why not. It refuses bombs: files of a few bytes that ask for
-//! gigabytes, and files of many bytes that ask for more than they are.
+//! A small web service: `POST` a `.caffemodel`, get its layers, or the reason of a refusal. It
+//! refuses bombs: small files that request gigabytes, and large files that request more than their
+//! size.
 //!
 //! ```sh
 //! cargo run --example web_service -- 127.0.0.1:8080 &
@@ -70,7 +70,7 @@ fn answer(stream: &TcpStream, context: &Context) -> io::Result<()> {
     }
 }
 
-/// The body, or what is wrong with the request.
+/// The body, or the error of the request.
 fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static str)>> {
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut (&mut reader).take(16 << 10))?;

@@ -12,7 +12,7 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without its values, and what they are.
+/// A model without its values, and their sources.
 pub struct Net {
     model: Model,
     /// By layer; those of no layer are in the last.

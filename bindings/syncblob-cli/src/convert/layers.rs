@@ -6,7 +6,7 @@ use super::names::{self, Parsed, Role};
 use super::plan::Plan;
 use crate::source::{Failure, Kind, Layer, Result};
 
-/// What a blob is made of.
+/// The sources of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An index of the plan's items.
@@ -49,7 +49,7 @@ fn norms(plan: &Plan) -> HashSet<&str> {
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// The place that a name tells; its layer is made when it is first met.
+/// The position that a name gives; creates its layer at the first use.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,

@@ -1,6 +1,6 @@
-//! What the names of tensors mean where nothing else is known of them.
+//! The meaning of tensor names without other information.
 
-/// A tensor's layer, and what the tensor is to it.
+/// A tensor's layer, and its role there.
 pub struct Parsed<'a> {
     pub layer: &'a str,
     pub blob: usize,

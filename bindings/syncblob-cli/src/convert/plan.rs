@@ -1,4 +1,4 @@
-//! What is to be written, decided before anything is.
+//! The plan of the output, complete before writing begins.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const MAX_MEMBER_NAME: usize = u16::MAX as usize;
 /// Characters of a name in an error.
 const NAME: usize = 60;
 
-/// What the user asked for.
+/// The user's options.
 pub struct Wishes<'a> {
     pub format: FileFormat,
     pub scheme: Option<Scheme>,
@@ -35,7 +35,7 @@ impl Wishes<'_> {
 
 pub struct Plan {
     pub items: Vec<Item>,
-    /// What goes with the tensors.
+    /// Metadata beside the tensors.
     pub notes: Notes,
     /// Some tensors were left out on purpose.
     pub partial: bool,
@@ -50,7 +50,7 @@ pub struct Item {
     pub origin: Origin,
 }
 
-/// What a tensor's values are made of.
+/// The sources of a tensor's values.
 #[derive(Clone)]
 pub enum Origin {
     /// An index of the source's tensors.

@@ -43,7 +43,7 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
         let (dtype, shape) = (safetensors_type(item.dtype)?, item.shape.clone());
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    // Readers of other programs ask for the format; the layout is PyTorch's.
+    // Other programs' readers require the key "format"; the layout is PyTorch's.
     let mut texts = BTreeMap::from([("format", "pt".to_owned())]);
     let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
     texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY, notes)));

@@ -47,7 +47,7 @@ fn all(source: &Source) -> impl Iterator<Item = Found> + '_ {
     tensors.map(|(index, tensor)| Found { tensor, origin: Origin::Tensor(index) })
 }
 
-/// What PyTorch's modules have.
+/// The parameters and buffers of PyTorch's modules.
 fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     let mut notes = source.notes.clone();
     let names = unique_names(&notes.layers);
@@ -90,7 +90,7 @@ fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     }
 }
 
-/// What is a blob of Caffe's: without the constants that only PyTorch's modules have.
+/// Only Caffe's blobs, without constants that only PyTorch's modules have.
 fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let mut found = Vec::new();
     let for_torch = &source.notes.for_torch;

@@ -1,4 +1,4 @@
-//! Values on their way: loaded, converted, and handed on as bytes.
+//! The pipeline of values: loading, conversion, output as bytes.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // What the sink says is about OUT, what else there is about IN.
+        // Errors of the sink concern OUT, all others IN.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
@@ -235,8 +235,8 @@ target! {
     bf16 = |value| bf16::from_f32(to_odd(value));
 }
 
-/// The value if f32 has it, else the one of its two neighbours whose last bit is
-/// 1: what is rounded again from there comes out as if rounded once.
+/// The value if f32 can represent it, else the neighbour whose last bit is 1 (rounding to odd): a
+/// second rounding then gives the result of a single rounding.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || value.is_nan() {

@@ -13,7 +13,7 @@ use crate::system;
 
 const BUFFER: usize = 1 << 18;
 
-/// Shorter values are written with what is before and behind them.
+/// Shorter values are written together with the adjacent bytes.
 const LEAST: u64 = BUFFER as u64;
 
 /// Between two looks for a signal.
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// What is in a file after some bytes and a range of the model were written into it.
+    /// The contents of a file after writing some bytes and a range of the model.
     fn written(model: &File, offset: u64, size: u64) -> (io::Result<bool>, Vec<u8>) {
         let out = tempfile::NamedTempFile::new().unwrap();
         let interrupt = Interrupt::default();

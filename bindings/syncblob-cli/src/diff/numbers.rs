@@ -2,7 +2,7 @@
 
 use crate::values::Values;
 
-/// What may differ, see the help of `diff`.
+/// The allowed differences: see the help of `diff`.
 #[derive(Clone, Copy)]
 pub struct Tolerance {
     pub absolute: f64,
@@ -16,7 +16,7 @@ pub struct Numbers {
     pub differing: usize,
     pub nan_only_a: usize,
     pub nan_only_b: usize,
-    /// Of the pairs without NaN; infinite where only one value is.
+    /// Of pairs without NaN; infinite if only one value is infinite.
     pub max_abs: f64,
     pub max_rel: f64,
     /// The first element with the largest difference that is not allowed, and
@@ -72,7 +72,7 @@ impl Counting {
     /// Compares the next values, as many of each.
     pub fn add(&mut self, a: Values, b: Values) {
         let (values_a, values_b, begin) = (a, b, self.numbers.count);
-        // f64 does not tell apart all integers of 64 bits.
+        // f64 cannot represent all 64-bit integers.
         let is_wide = a.is_wide() && b.is_wide();
         a.for_each_block_with(b, |block_a, block_b| {
             for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {
@@ -104,7 +104,7 @@ impl Counting {
 mod tests {
     use super::*;
 
-    /// Of all values at once, and in two parts.
+    /// Tests one block, and the same values in two blocks.
     fn of(a: Values, b: Values, tolerance: Tolerance) -> Numbers {
         let [mut once, mut twice] = [0; 2].map(|_| Counting::new(tolerance));
         once.add(a, b);

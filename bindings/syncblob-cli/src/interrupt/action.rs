@@ -1,4 +1,4 @@
-//! What a signal does to this process: ours for a time, then again what it did before.
+//! The action of a signal: replaced for a time, then restored.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -96,11 +96,11 @@ mod system {
         super::SIGNAL.store(number, Ordering::Relaxed);
     }
 
-    /// What was done before; None for a signal that the program ignores, as under nohup,
-    /// and goes on ignoring.
+    /// The previous action; None for a signal that the program ignores, as under nohup: it stays
+    /// ignored.
     pub fn replace(number: c_int) -> io::Result<Option<Action>> {
         let ours: extern "C" fn(c_int) = note;
-        // SAFETY: plain numbers, of which all zeros are no flags and an empty mask.
+        // SAFETY: plain numbers; zeros mean no flags and an empty mask.
         let mut action = unsafe { MaybeUninit::<Action>::zeroed().assume_init() };
         action.sa_sigaction = ours as libc::sighandler_t;
         action.sa_flags = libc::SA_RESTART;

@@ -21,7 +21,7 @@ const NAME: usize = 40;
 
 const ROW: usize = 22;
 const LANE: usize = 14;
-/// Of the words beside the lanes.
+/// The left edge of the words beside the lanes.
 const WIDTH: usize = 760;
 
 /// A layer or an input.
@@ -191,7 +191,7 @@ pub fn graph(net: &Listing) -> Markup {
     }
 }
 
-/// The shapes of what a row makes, as far as they are known.
+/// The known shapes of a row's tops.
 fn shapes(row: &Row) -> String {
     let known = row.tops.iter().filter(|top| top.shape.is_some());
     let shown = known.take(MAX_SHAPES).map(Blob::to_string).collect::<Vec<_>>();

@@ -1,7 +1,6 @@
-//! The page: what is before the table's rows, a row, what is after them. All
-//! text from the file is escaped by `html!`, and what reorders text is made
-//! visible. The one script searches and sorts the rows that are there; without
-//! scripts the page is the same but for that.
+//! The page: the part before the table's rows, a row, the part after them. `html!` escapes all text
+//! from the file, and characters that reorder text are made visible. The only script searches and
+//! sorts existing rows; without it the page is otherwise the same.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -38,12 +37,12 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None also for values that cannot be loaded: the note says why.
+    /// None also for values that cannot be loaded: the note has the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// Of the columns that may be sorted; whether they are numbers.
+/// The sortable columns; whether they are numbers.
 const HEADINGS: [(&str, bool); 10] = [
     ("Tensor", false),
     ("Layer's type", false),

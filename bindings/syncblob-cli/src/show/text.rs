@@ -17,7 +17,7 @@ pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) 
     writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))
 }
 
-/// Why there is no distribution.
+/// The reason why there is no distribution.
 pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
     writeln!(out, "  {}\n", printable(why))
 }
@@ -51,7 +51,7 @@ pub fn distribution(
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What is there is seen: only 0 of `most` is 0 of `steps`.
+/// Values are always visible: only 0 of `most` gives 0 of `steps`.
 fn part(count: usize, most: usize, steps: usize) -> usize {
     (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
 }

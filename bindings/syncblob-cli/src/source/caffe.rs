@@ -82,7 +82,7 @@ pub fn open(
     Ok((notes, tensors, Box::new(Caffe { model, blobs })))
 }
 
-/// What a blob of no layer is called.
+/// The name of a blob without a layer.
 pub fn name_of_no_layer(model: &Model, blob: usize) -> String {
     match model.format() {
         Format::Blob => "blob".to_owned(),
@@ -112,7 +112,7 @@ fn check_number(model: &Model) -> Result<()> {
     )))
 }
 
-/// What a blob's values are loaded as: exactly, of NVCaffe's raw types too.
+/// The type that holds a blob's values exactly, also for NVCaffe's raw types.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -153,9 +153,8 @@ fn layers(model: &Model) -> Vec<Layer> {
     layers.collect()
 }
 
-/// What the layers are called outside of Caffe, which lets several layers have
-/// one name, or none: the second `conv` is `conv#2`, a layer without a name is
-/// `#` and its index.
+/// Unique names of layers in other formats, since Caffe allows equal and empty names: the second
+/// `conv` is `conv#2`, a layer without a name is `#` and its index.
 pub fn unique_names(layers: &[Layer]) -> Vec<String> {
     let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
@@ -172,7 +171,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Of all layers. The first of a name has it.
+    /// Names of all layers. The first layer of a name keeps it.
     pub fn new<'a>(layers: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let mut names = Self::default();
         for (index, name) in layers.clone().enumerate().filter(|(_, name)| !name.is_empty()) {

@@ -14,7 +14,7 @@ pub enum ByteOrder {
 
 /// Where a tensor's bytes come from, in C order.
 pub trait Bytes {
-    /// Whether all values must be asked for at once.
+    /// Whether all values must be requested at once.
     fn is_whole(&self) -> bool {
         false
     }

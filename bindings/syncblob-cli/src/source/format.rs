@@ -10,7 +10,7 @@ use syncblob::{ErrorKind, Format, ReadAt};
 use super::{npz, Failure, Result};
 use crate::advice;
 
-/// What a file of tensors can be.
+/// The formats of files of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
@@ -25,7 +25,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// From the first bytes. What is none of the others is left to the library.
+    /// Detects the format from the first bytes. The library reads all other files.
     pub(crate) fn of_file(file: &File) -> Result<Self> {
         let mut start = [0; 9];
         let found = read_start(file, &mut start)?;

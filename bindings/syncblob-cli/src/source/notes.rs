@@ -1,5 +1,5 @@
-//! What a file of Caffe's says beside its blobs, and how safetensors keeps it:
-//! as JSON, under one key of the metadata.
+//! Metadata of a Caffe file beside its blobs. safetensors stores it as JSON, under one key of the
+//! metadata.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use syncblob::Format;
 /// The key of safetensors' metadata.
 pub const KEY: &str = "syncblob";
 
-/// What kind of Caffe's files the tensors came from.
+/// The kind of Caffe file of the tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -51,7 +51,7 @@ pub struct Place {
 
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// None for a file that says nothing of Caffe.
+    /// None for a file without Caffe's metadata.
     pub kind: Option<Kind>,
     /// The net's.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct Notes {
     pub for_torch: ForTorch,
 }
 
-/// What tensors by PyTorch's names have that the net has not, or has otherwise.
+/// Differences between tensors with PyTorch's names and the net's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForTorch {
     /// Tensors that no blob of the net is, and the one value that each has everywhere.
@@ -117,8 +117,7 @@ struct WrittenLayer {
 const VERSION: u32 = 1;
 
 impl Notes {
-    /// As JSON, with the names and places of the tensors. None where there is
-    /// nothing to note.
+    /// As JSON, with the names and positions of the tensors. None if there is nothing to note.
     pub fn to_json<'a>(
         &self,
         tensors: impl IntoIterator<Item = (&'a str, Place)>,
@@ -149,8 +148,8 @@ impl Notes {
         serde_json::to_string(&written).ok()
     }
 
-    /// The notes, and where the tensors of which names belong. None for what is
-    /// not ours or of a later version.
+    /// The notes, and the positions of tensors by name. None for other metadata, or a later
+    /// version's.
     pub fn from_json(text: &str) -> Option<(Self, HashMap<String, Place>)> {
         let written: Written = serde_json::from_str(text).ok()?;
         if written.version != VERSION {

@@ -14,7 +14,7 @@ use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 const MAX_HEADER: usize = 10_000;
 const MAX_NESTING: usize = 16;
 
-/// What the header says.
+/// The header's fields.
 #[derive(Debug)]
 pub struct Header {
     pub shape: Vec<usize>,
@@ -43,7 +43,7 @@ impl Header {
         self.fortran && self.shape.len() > 1
     }
 
-    /// The values, which `from` comes to next. `end` judges what it comes to behind them.
+    /// Reads the values, at which `from` is positioned. `end` checks the rest.
     pub fn parts<'a, R: Read>(
         &'a self,
         tensor: &'a Tensor,
@@ -102,7 +102,7 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     }
     let mut text = vec![0; length];
     from.read_exact(&mut text)?;
-    // Of version 1 and 2 it is Latin-1, whose first half is ASCII.
+    // Latin-1 in versions 1 and 2, whose first half is ASCII.
     let text = String::from_utf8(text)
         .map_err(|_| Failure::Malformed("an npy header that is no text".into()))?;
     Ok((text, before))

@@ -15,8 +15,8 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// Deflate can make a thousand times its own size, so that what it may fill is
-/// bounded. Members that are stored are bounded by the file.
+/// Deflate can expand data a thousand times, so its output is bounded. The file bounds stored
+/// members.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
 /// How much may come of the bytes of a member, and of one that is small, where all is needed at
@@ -59,7 +59,7 @@ fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     }
 }
 
-/// What has to be in memory as a whole is bounded by the bytes in the file that it comes from.
+/// Data that must be in memory as a whole is bounded by its bytes in the file.
 fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
     if member.size() <= most {
@@ -74,15 +74,15 @@ fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     )))
 }
 
-/// An archive whose members are no arrays, such as a PyTorch file. One that cannot be
-/// read is an array's as far as anybody knows.
+/// An archive whose members are not arrays, such as a PyTorch file. A member that cannot be read
+/// counts as an array.
 pub fn is_of_others(file: &File) -> Result<bool> {
     let Ok(archive) = ZipArchive::new(BufReader::new(file.try_clone()?)) else { return Ok(false) };
     let is_array = |name| npyz::npz::array_name_from_file_name(name).is_some();
     Ok(!archive.is_empty() && !archive.file_names().any(is_array))
 }
 
-/// Adds the names of members that are no arrays to `others`.
+/// Adds the names of members that are not arrays to `others`.
 pub fn open(file: File, others: &mut Vec<String>) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     let directory = file.try_clone()?;
     let mut archive = ZipArchive::new(BufReader::new(file))?;

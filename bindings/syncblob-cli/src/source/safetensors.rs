@@ -61,7 +61,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
         let start = payload + info.data_offsets.0 as u64;
         found.push((Tensor { name, place, shape, dtype: stored(info) }, start));
     }
-    // What has no place comes last, as it is in the file.
+    // Tensors without a position come last, in the file's order.
     found.sort_by_key(|(tensor, _)| (tensor.place.is_none(), tensor.place));
     let (tensors, starts) = found.into_iter().unzip();
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))

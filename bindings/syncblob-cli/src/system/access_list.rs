@@ -50,7 +50,7 @@ pub fn remove(file: &File) -> io::Result<()> {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    // SAFETY: as above; without room the size alone is asked for.
+    // SAFETY: as above; a size of 0 queries only the size.
     match unsafe { libc::fgetxattr(file, NAME.as_ptr(), ptr::null_mut(), 0) } {
         0.. => Err(error),
         _ => unless_there_is_none(io::Error::last_os_error()),

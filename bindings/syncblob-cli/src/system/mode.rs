@@ -1,21 +1,20 @@
-//! Permission bits that give nobody more than those of an old file, and its access list,
-//! gave.
+//! Permission bits with which no user gains permissions over an old file with an access list.
 
 /// The version of the list's form; then entries of a tag, rights and a number.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// A group that is not the old one gets what all others had, and these get what the old
-/// group had at most, whose members are among them now.
+/// A new group gets the permissions of others; others, who now include the old group, lose
+/// permissions that it did not have.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
-/// Bits for a file without the list: its bits of the group are the list's mask, not what
-/// the group had. A user or a group of the list may be in the group, or among all others:
-/// everybody but the owner gets what all entries allow.
+/// Bits for a file without the list. The group bits are the list's mask, not the group's
+/// permissions, and users of the list may be in the group or among others: all users except the
+/// owner get the permissions that every entry allows.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

@@ -1,4 +1,4 @@
-//! Where the mode says all, or the system has no such list that is known here.
+//! For systems without access lists that the program supports.
 
 use std::fs::File;
 use std::io;

@@ -20,9 +20,9 @@ pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<
     names.permissions(Permissions::from_mode(mode)).tempfile_in(folder)
 }
 
-/// Permissions and access list, and owner and group where the process may, as the
-/// library's writer keeps them: nobody gets rights that the old file did not give. The
-/// bits to run as another user are not kept.
+/// Keeps permissions and access list, and owner and group if the process may set them, as the
+/// library's writer does: no user gains permissions. The set-user-ID and set-group-ID bits are not
+/// kept.
 pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
     let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));
@@ -37,7 +37,7 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
             (None, mode) if !has_group => mode::without_group(mode),
             (None, mode) => mode,
         };
-        // The one that a folder gives to what is made in it.
+        // The default list of a folder.
         retried(|| access_list::remove(file))?;
         set_mode(file, mode)?;
     }

@@ -1,4 +1,4 @@
-//! What is looked for in a file.
+//! The checks of a file.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ pub struct Finding<'a> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The file, or a blob of it, cannot be read: `failure` says why.
+    /// The file or a blob cannot be read: `failure` has the reason.
     #[default]
     Unreadable,
     Nan,
@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// What was looked at.
+/// Counts of checked objects.
 #[derive(Default)]
 pub struct Checked {
     pub format: &'static str,
@@ -77,13 +77,13 @@ pub fn file(
     report: Report,
 ) -> io::Result<Checked> {
     match if is_caffes { None } else { format_of(file) } {
-        // What cannot be looked at is left to the library, whose errors say more.
+        // Other files are left to the library, whose errors are more detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
 }
 
-/// None for what is no file; a pipe would be waited for.
+/// None for non-regular files: opening a pipe would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;

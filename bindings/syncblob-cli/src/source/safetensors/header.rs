@@ -25,7 +25,7 @@ pub fn parse(text: &[u8]) -> Result<Metadata, String> {
 
 #[derive(Default)]
 struct Header {
-    /// What goes with the tensors.
+    /// The file's metadata.
     texts: Option<HashMap<String, String>>,
     tensors: HashMap<String, TensorInfo>,
 }
