@@ -1,4 +1,4 @@
-//! What callers in Python give: element types, shapes, devices, bytes, limits.
+//! Conversion of Python arguments: element types, shapes, devices, bytes, limits.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub fn named(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name)
 }
 
-/// What is said of a name that no element type has.
+/// The error of an unknown element type.
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
     let known = known.join(", ");
@@ -79,7 +79,7 @@ where
     fitting(what, value, value.extract())
 }
 
-/// What is made of a value; an OverflowError is a ValueError.
+/// Converts a value; an OverflowError becomes a ValueError.
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
@@ -89,8 +89,8 @@ pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> Py
     })
 }
 
-/// A text of a file as Python's. What is no UTF-8 becomes what `os.fsdecode` makes of it, so that no
-/// two texts become one.
+/// A text of a file as `str`. Bytes that are not UTF-8 are decoded as by `os.fsdecode`, so that
+/// different texts stay different.
 pub fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(PyString::new(py, text)),
@@ -108,7 +108,7 @@ pub fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
 }
 
-/// What the system takes as a path: `str`, `bytes`, `os.PathLike`.
+/// A path of the system: `str`, `bytes`, `os.PathLike`.
 pub fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     value.py().import("os")?.call_method1("fsdecode", (value,))?.extract()
 }
@@ -136,7 +136,7 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
         known = match set {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: nobody else knows this one.
+                // SAFETY: it has no other owner.
                 drop(unsafe { Box::from_raw(made) });
                 other
             }
@@ -158,13 +158,13 @@ pub fn context(device: &str) -> Result<Context, Failure> {
     Ok(context)
 }
 
-/// What is loaded: a file by its path, or bytes.
+/// The argument of `load`: a path, or bytes.
 pub enum Source {
     Path(PathBuf),
     Bytes(PyBackedBytes),
 }
 
-/// A `str` or an `os.PathLike` is a path; what is bytes-like is the file's content.
+/// A `str` or an `os.PathLike` is a path; a bytes-like object is the file's content.
 pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));
@@ -197,8 +197,7 @@ pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     })
 }
 
-/// Bounds on what a file may ask for, each at least 1: of memory, layers, blobs, names' bytes, in
-/// this order.
+/// Limits of a read, each at least 1: memory, layers, blobs, bytes of names, in this order.
 pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>)];
 
 pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {

@@ -50,7 +50,7 @@ static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
     pub fn new(mut blob: BlobAny) -> Self {
-        // SAFETY: the locks order what is written here; of the other owners see calls.rs.
+        // SAFETY: the locks order writes; for other owners see calls.rs.
         unsafe { blob.allow_shared_writes() };
         Self { blob: RwLock::new(blob), shares: AtomicBool::new(false) }
     }
@@ -180,7 +180,7 @@ impl Blob {
         })
     }
 
-    /// The data as a NumPy array, in place: what is written there is in the blob.
+    /// The data as a NumPy array, in place: writes to the array change the blob.
     ///
     /// On a blob with a device the values are brought to the host, and an array that you
     /// keep is the blob's until the next work on the device: fetch it again then. An array
@@ -389,7 +389,7 @@ impl Blob {
         self.model(py, diff)?.save(py, path)
     }
 
-    /// What `save` would write.
+    /// The bytes that `save` writes.
     #[pyo3(signature = (*, diff=false))]
     fn to_bytes<'py>(&self, py: Python<'py>, diff: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.model(py, diff)?.to_bytes(py)
@@ -525,7 +525,7 @@ impl Blob {
     }
 }
 
-/// The class, what it is called with, and the bytes of data and diff.
+/// The class, its arguments, and the bytes of data and diff.
 type Reduced<'py> = (
     Bound<'py, PyType>,
     (Option<Bound<'py, PyTuple>>, &'static str, String),

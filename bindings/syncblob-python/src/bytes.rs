@@ -8,16 +8,16 @@ use pyo3::types::PyBytes;
 
 use crate::error::{detached, Failure};
 
-/// So many bytes as `write` leaves them, which runs without the interpreter's lock, and says
-/// whether it wrote all of them; nothing, if it did not.
+/// A bytes object of the given size, filled by `write`, which runs without the interpreter's lock
+/// and returns whether it wrote all bytes; None if it did not.
 pub fn written<'py>(
     py: Python<'py>,
     size: usize,
     write: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<bool, Failure> + Send,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let size = ffi::Py_ssize_t::try_from(size)?;
-    // SAFETY: without a source the object has room for so many bytes, and its caller writes them
-    // before anybody else has it.
+    // SAFETY: without a source the object has uninitialised room for the bytes, and the caller
+    // writes them before it is shared.
     let made = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
             .cast_into_unchecked::<PyBytes>()

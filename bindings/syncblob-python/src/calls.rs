@@ -1,11 +1,10 @@
 //! The calls of the C library that write a memory which arrays share.
 //!
-//! The safe crate refuses to write a memory that has another owner, since that may hold a
-//! slice of it. Here all other owners are tensors that arrays of Python's are made of.
-//! They hold no slice: they read and write by pointer, as arrays that share a memory do
-//! anyway, and this crate never makes a slice of one that it has given out. What the C
-//! library asks for besides, that no two calls write one memory at a time, the lock of
-//! the blob sees to, and a lock that all blobs have in common which share a memory.
+//! The safe crate refuses to write a memory with another owner, which may hold a slice of it. Here
+//! all other owners are tensors behind Python arrays. They hold no slices: they read and write by
+//! pointer, as arrays that share memory do, and this crate never makes a slice of a memory that it
+//! has exported. The C library also requires that no two calls write one memory at the same time:
+//! the lock of the blob ensures this, with a lock that all sharers of a memory have in common.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -39,7 +38,7 @@ fn part_code(part: Part) -> sys::sb_part {
 }
 
 pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()> {
-    // SAFETY: the blob is live and locked, the filler says its size.
+    // SAFETY: the blob is live and locked, the filler contains its size.
     check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
 }
 
@@ -49,7 +48,7 @@ pub fn to_device(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_gpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Copies the values, and says whether there are as many as there is room for.
+/// Copies the values, and returns whether they fill the room.
 pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     if blob.count() * blob.dtype().size() != room.len() {
         return Ok(false);
@@ -57,7 +56,7 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
     // SAFETY: the blob is live.
     let values =
         get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), part_code(part), out, err) })?;
-    // SAFETY: so many bytes are there while nobody else writes the blob, whose lock is held.
+    // SAFETY: the memory has so many bytes, and the held lock excludes other writers.
     unsafe { values.cast::<u8>().copy_to_nonoverlapping(room.as_mut_ptr().cast(), room.len()) };
     Ok(true)
 }

@@ -60,7 +60,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(value))
 }
 
-/// What is wrong with a net as an exception; `path` is the file of the call, if there is one.
+/// An error of a net as an exception; `path` is the file of the call, if there is one.
 fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -> PyResult<PyErr> {
     if let Some(error) = error.source().and_then(|source| source.downcast_ref::<Error>()) {
         return exception(py, error);
@@ -97,7 +97,7 @@ fn with_python(message: &str) -> String {
     message.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The library's words, with Python's for what has another name here.
+/// The library's message, with Python's names for functions and flags.
 fn message(error: &Error) -> String {
     match error.kind() {
         ErrorKind::NoDevice if error.message().contains("the context is host-only") => {
@@ -158,7 +158,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     classes(py)?.getattr(name)
 }
 
-/// What this module itself refuses, in the same classes and with the library's codes.
+/// Refusals of this module, with the same classes and codes as the library's.
 pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let code = match name {
         "DtypeError" => "SB_ERR_DTYPE_MISMATCH",

@@ -90,7 +90,7 @@ pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
     }
 }
 
-/// A seed that nobody chose, of the system's random numbers.
+/// A random seed of the system.
 pub fn another_seed(py: Python<'_>) -> PyResult<u64> {
     py.import("secrets")?.call_method1("randbits", (u64::BITS,))?.extract()
 }

@@ -1,11 +1,10 @@
 //! The Python module `syncblob`: the crates `syncblob`, `syncblob-net` and `syncblob-cli` for CPython 3.9
 //! and later.
 //!
-//! No lock of a blob or a model is waited for, nor work of the library's done, with the
-//! interpreter's lock held: other threads of Python's run meanwhile, and a deleter of
-//! somebody's array, which takes that lock, cannot wait for one that waits for it. Nor is such a
-//! deleter called with a lock of a blob or a model held: owner.rs. Nor, for the same reason, are
-//! signals' handlers run with one held.
+//! The module never waits for the lock of a blob or a model, and never runs the library's work,
+//! while it holds the interpreter's lock: other Python threads run meanwhile, and the deleter of an
+//! array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
+//! handlers never run while a lock of a blob or a model is held.
 
 mod arguments;
 mod blob;
@@ -25,8 +24,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// The classes, and what is kept here of Python's, are those of one interpreter. None of Windows'
-/// is told from another: its interface of CPython 3.9 has no call for that.
+/// The classes and stored Python objects belong to one interpreter. On Windows interpreters cannot
+/// be distinguished: CPython 3.9's stable interface has no call for that.
 fn check_interpreter() -> PyResult<()> {
     const NONE: i64 = -1;
     static FIRST: AtomicI64 = AtomicI64::new(NONE);

@@ -23,8 +23,8 @@ use crate::{bytes, calls, plain, tensor};
 /// Model(name="", *, format="caffemodel")
 /// --
 ///
-/// A file of Caffe's, opened by `load` or made anew: layers by their names, none of their
-/// blobs loaded until you ask for it.
+/// A Caffe file, opened by `load` or new: layers by their names, with blobs that are loaded on
+/// request.
 ///
 /// It is a mapping of names to layers, in the file's order. Caffe lets two layers have one
 /// name, or none: the second ``conv`` is called ``conv#2``, a layer without a name by its
@@ -41,7 +41,7 @@ use crate::{bytes, calls, plain, tensor};
 #[pyclass(frozen, mapping, module = "syncblob")]
 pub struct Model {
     opened: RwLock<Opened>,
-    /// Of a read; 0: no bound.
+    /// Limits of a read; 0: no limit.
     max_memory: usize,
 }
 
@@ -57,7 +57,7 @@ impl Opened {
         Self { model, names }
     }
 
-    /// The model, to change it: a copy of its own, if a net has it as it is.
+    /// The model for changes: a copy, if a net uses it.
     fn model_mut(&mut self) -> Result<&mut syncblob::Model, Failure> {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
@@ -147,7 +147,7 @@ impl Model {
     }
 }
 
-/// A view of `collections.abc`, which asks the model itself.
+/// A view of `collections.abc` over the model.
 fn view<'py>(model: &Bound<'py, Model>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
     model.py().import("collections.abc")?.getattr(kind)?.call1((model,))
 }
@@ -358,12 +358,12 @@ impl Model {
     }
 
     /// Loads all blobs into a dict of arrays with PyTorch's names and shapes: ``conv1.weight``,
-    /// ``conv1.bias``, ``bn.running_mean``. A module whose parts are called as the layers are loads
-    /// it. Each array is a copy of its own.
+    /// ``conv1.bias``, ``bn.running_mean``. A module whose parts have the layers' names loads it.
+    /// Each array is a separate copy.
     ///
-    /// A BatchNorm and the Scale behind it are one, with the BatchNorm's name; without a Scale its
-    /// weight is 1 and its bias 0. Its mean and variance, which Caffe stores times a factor, are
-    /// divided by that. Which layer is behind which, the model says itself, if Caffe wrote it.
+    /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
+    /// Scale its weight is 1 and its bias 0. Mean and variance, which Caffe stores times a factor,
+    /// are divided by it. The order of layers is that of the net in the model, if Caffe wrote it.
     ///
     /// A blob of a layer that PyTorch has no words for is named by its number; a solver's are
     /// ``history.0`` and so on. With ``names="caffe"`` all are, and all are as the file has them:
@@ -394,9 +394,9 @@ impl Model {
         })
     }
 
-    /// Writes the file. What you did not change is written byte for byte as it was. The
-    /// file is the old one or the whole new one; it may be the one that was loaded. What is larger
-    /// than the bounds that `load` has without you is written, too.
+    /// Writes the file. Unchanged parts are written byte for byte. The file is always the old one
+    /// or the complete new one; it may be the one that was loaded. A model above the default limits
+    /// of `load` is written, too.
     #[pyo3(name = "save")]
     fn save_to(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
         self.save(py, path)
@@ -408,8 +408,7 @@ impl Model {
         self.to_bytes(py)
     }
 
-    /// Opened again within its bound of memory. The others are those of a stranger's file, which
-    /// the content has passed if it is one.
+    /// Reopened within its memory limit. The content has passed the other limits before.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -465,17 +464,16 @@ fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Opens a file of Caffe's (``.caffemodel``, ``.solverstate``, ``mean.binaryproto``) by its
-/// path, or from its content as bytes. It is indexed and checked; values stay in the file
-/// until you ask for them. Texts that are no UTF-8 are as `os.fsdecode` gives them. What has no
-/// size, such as a pipe, is given as the bytes that you read.
+/// Opens a Caffe file (``.caffemodel``, ``.solverstate``, ``mean.binaryproto``) by its path, or
+/// from its content as bytes. The file is indexed and checked; values are loaded on request. Texts
+/// that are not UTF-8 are decoded as by `os.fsdecode`. For a file without a size, such as a pipe,
+/// read the bytes and pass them.
 ///
-/// `format` says what the file is, instead of its bytes: ``"caffemodel"``, ``"solverstate"``,
-/// ``"blob"`` or ``"blobvector"``. The others are bounds on what a
-/// file may ask for, above which it is refused with `LimitError`: `max_memory` is bytes that
-/// one read may hold, index and values together, without it as many as there are;
-/// `max_layers` is 100,000 without it, `max_blobs` 1,000,000, and `max_name_bytes`, which one
-/// name or type may have, 65,536.
+/// `format` replaces the detection of the format: ``"caffemodel"``, ``"solverstate"``, ``"blob"``
+/// or ``"blobvector"``. The other arguments are limits, above which the file is refused with
+/// `LimitError`: `max_memory` is the bytes of one read, index and values together (default: no
+/// limit); `max_layers` (default 100,000), `max_blobs` (1,000,000), and `max_name_bytes`, of one
+/// name or type (65,536).
 ///
 /// >>> model = load(Model("net").to_bytes(), max_memory=1 << 20)
 /// >>> model.name
@@ -571,7 +569,7 @@ impl Layer {
         self.model.get().read(py, |opened| Ok(work(&opened.model.layer(self.index)?)))
     }
 
-    /// What the file says of the layer itself.
+    /// The layer's own fields in the file.
     fn message(&self, py: Python<'_>) -> PyResult<Message> {
         let limits = syncblob_net::Limits::default();
         let index = self.index;
@@ -622,8 +620,8 @@ impl Layer {
         plain::texts(py, &self.message(py)?, "top")
     }
 
-    /// All else that the file says of it, by Caffe's names, as `NetLayer.params` has it; of an old
-    /// file in the form of its time.
+    /// All other fields of the layer in the file, by Caffe's names, as in `NetLayer.params`; for an
+    /// old file in its old form.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, &self.message(py)?)
@@ -686,8 +684,8 @@ fn hash(value: impl Hash) -> u64 {
 /// A blob in a model, not loaded. NumPy and all programs that speak DLPack take it as an
 /// array: it is loaded then, and the array has the values to itself.
 ///
-/// ``==`` asks whether two are the same blob of the same model; with a NumPy array it compares the
-/// elements, one by one. `numpy.array_equal` compares the values of any two.
+/// ``==`` tests whether two are the same blob of the same model; with a NumPy array it compares
+/// elements. `numpy.array_equal` compares the values of any two.
 #[pyclass(frozen, module = "syncblob")]
 pub struct StoredBlob {
     model: Py<Model>,
@@ -705,12 +703,12 @@ impl StoredBlob {
     }
 }
 
-/// With the type that it is loaded as where nobody names one.
+/// With the default type of loading.
 pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> {
     stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }
 
-/// What a stored type is loaded as: exactly, of NVCaffe's raw types too.
+/// The type that holds a stored type exactly, also NVCaffe's raw types.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -747,10 +745,10 @@ impl StoredBlob {
         self.info(py, |info| info.diff_count() > 0)
     }
 
-    /// Loads data and diff into a blob: of the type that `dtype` of this object says, or as
-    /// another; on the host, or on a device. To float32 values are rounded. A value that an
-    /// integer type does not hold, such as one with a fraction, is a `DataError`. float16 of a
-    /// file that holds no halves, and bfloat16, are a `DtypeError`.
+    /// Loads data and diff into a blob, with the type of this object's `dtype` or another one; on
+    /// the host, or on a device. Values are rounded to float32. A value that an integer type cannot
+    /// hold, such as a fraction, is a `DataError`. float16 from a file without halves, and
+    /// bfloat16, are a `DtypeError`.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,

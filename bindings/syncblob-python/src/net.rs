@@ -29,10 +29,9 @@ use crate::{bytes, plain, tensor};
 /// that `weights` carries. `weights` is a path, bytes, or a `Model`, of which the net has the
 /// blobs as they are now.
 ///
-/// `inputs` are shapes of inputs by name. They replace what the net says; a net that a model
-/// carries rarely says any. `batch` is the size of the first axis of the first input, and of each
-/// input whose first axis is as long. `level` and `stages` are what the layers' rules for inclusion
-/// are compared with.
+/// `inputs` are shapes of inputs by name. They replace the net's; a net in a model rarely has any.
+/// `batch` is the size of the first axis of the first input, and of each input whose first axis is
+/// as long. `level` and `stages` are compared with the layers' rules of inclusion.
 ///
 /// >>> net = Net(b'''
 /// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
@@ -114,7 +113,7 @@ impl Net {
         Ok(shapes)
     }
 
-    /// What was left out or changed, a sentence each.
+    /// Sentences about omitted or changed parts.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.net.warnings())
@@ -128,11 +127,11 @@ impl Net {
     /// such layers, a line each. With `custom` they become nodes of the domain ``caffe``, which
     /// what runs the file must know; `shapes` are those of blobs that they make, by name.
     ///
-    /// `outputs` are the blobs to compute instead of the net's outputs; what they do not need goes
-    /// away. `batch` is the name of the batch's axis, which then has no fixed size. With `fp16`
-    /// weights are halves, and the net computes with them. `mean`, `scale` and `swap_rb` are
-    /// Caffe's preprocessing as the first nodes: swap red and blue, subtract a number for each
-    /// channel or an image, such as the blob of a ``mean.binaryproto``, and multiply.
+    /// `outputs` are the blobs to compute instead of the net's outputs; layers that they do not
+    /// need are omitted. `batch` is the name of the batch's axis, which then has no fixed size.
+    /// With `fp16` weights are halves, and the net computes with them. `mean`, `scale` and
+    /// `swap_rb` are Caffe's preprocessing as the first nodes: swap red and blue, subtract a number
+    /// for each channel or an image, such as the blob of a ``mean.binaryproto``, and multiply.
     #[pyo3(signature = (path=None, *, outputs=None, batch=None, fp16=false, mean=None, scale=None,
                         swap_rb=false, custom=false, shapes=None))]
     #[pyo3(
@@ -206,7 +205,7 @@ impl Net {
     }
 }
 
-/// What the file has otherwise than the net, as Python's warnings.
+/// Differences between the file and the net, as Python warnings.
 fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     for text in onnx.warnings().iter().chain(&overflow) {
@@ -228,7 +227,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size says"))
 }
 
-/// What is left of the memory that bytes are written to.
+/// The rest of the target memory.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -357,9 +356,9 @@ impl NetLayer {
         PyTuple::new(py, self.layer().tops())
     }
 
-    /// All else that the net says of it, by Caffe's names: ``{"convolution_param": {"num_output":
-    /// 64, "kernel_size": [7]}}``. Lists are of fields that may be repeated, enums are texts, and
-    /// what is not known is bytes.
+    /// All other fields of the layer, by Caffe's names: ``{"convolution_param": {"num_output": 64,
+    /// "kernel_size": [7]}}``. Repeated fields are lists, enums are texts, and unknown messages are
+    /// bytes.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, self.layer().message())

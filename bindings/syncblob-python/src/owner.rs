@@ -1,4 +1,4 @@
-//! When the arrays that blobs were made of are let go of.
+//! The time at which blobs release their arrays.
 //!
 //! The library ends a tensor within the call that drops the last use of its memory, while locks of
 //! blobs and models are held. What that ends may run anything of Python's, which may use the same
@@ -20,13 +20,13 @@ enum Owner {
 }
 
 thread_local! {
-    /// What this thread lets go of behind its work; none where it does no work.
+    /// Owners that this thread releases after its work; None outside of work.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Does work that takes locks, and gives them back, and lets go of owners only then: one after the
-/// other, since an owner may keep the blob on the next one, and so on, in a chain of any length.
-/// Work that this thread does within such work leaves its owners to the outermost.
+/// Runs work that takes locks, and releases owners after it has released the locks: in a loop,
+/// since an owner may own a blob on the next owner, in a chain of any length. Nested work leaves
+/// its owners to the outermost.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct LetGo;
     impl Drop for LetGo {
@@ -44,7 +44,7 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The owner to let go of next; without one the work is over.
+/// The next owner to release; None ends the work.
 fn next() -> Option<Owner> {
     LATER.with_borrow_mut(|later| {
         let owner = later.as_mut()?.pop();
@@ -62,7 +62,7 @@ fn end(owner: Owner) {
     });
 }
 
-/// What a blob gets instead of the array's tensor.
+/// A tensor that a blob gets in place of the array's.
 struct Lent {
     tensor: sys::sb_dl_managed_versioned,
     owner: Owner,
@@ -76,8 +76,8 @@ unsafe extern "C" fn end_lent(tensor: *mut sys::sb_dl_managed_versioned) {
 
 fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
     let lent = Box::into_raw(Box::new(Lent { tensor, owner }));
-    // SAFETY: the box is live, and the pointer to all of it ends it. What the tensor points to,
-    // the owner keeps.
+    // SAFETY: the box is live, and the pointer covers all of it. The owner keeps the tensor's
+    // memory.
     unsafe {
         (*lent).tensor.manager_ctx = lent.cast::<c_void>();
         (*lent).tensor.deleter = Some(end_lent);
@@ -86,15 +86,15 @@ fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
 }
 
 /// # Safety
-/// As `Dlpack::from_raw` says.
+/// As `Dlpack::from_raw`.
 pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Dlpack> {
-    // SAFETY: the caller's promise; what it gives is of a version whose struct this is.
+    // SAFETY: the caller's promise; the tensor has a version with this struct.
     let (owner, copy) = unsafe { (Dlpack::from_raw(tensor)?, tensor.read()) };
     lend(copy, Owner::Versioned(owner))
 }
 
 /// # Safety
-/// As `LegacyDlpack::from_raw` says.
+/// As `LegacyDlpack::from_raw`.
 pub unsafe fn legacy(tensor: NonNull<sys::sb_dl_managed>) -> Result<Dlpack> {
     // SAFETY: the caller's promise.
     let (owner, dl_tensor) = unsafe { (LegacyDlpack::from_raw(tensor), tensor.as_ref().dl_tensor) };

@@ -9,7 +9,7 @@ use crate::arguments::text;
 /// Fields that a layer has as attributes.
 const ATTRIBUTES: &[&str] = &["name", "type", "bottom", "top"];
 
-/// A layer's parameters: all fields of its message that are no attributes.
+/// A layer's parameters: all fields of its message that are not attributes.
 pub fn parameters<'py>(py: Python<'py>, layer: &Message) -> PyResult<Bound<'py, PyDict>> {
     let fields = layer.fields().iter();
     dict(py, fields.filter(|field| !ATTRIBUTES.contains(&field.name())))

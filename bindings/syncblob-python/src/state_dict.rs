@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// An array's name, and what it is.
+/// An array's name and contents.
 pub type Named = (Vec<u8>, Entry);
 
 /// Tensors by the names of their layers.

@@ -43,7 +43,7 @@ impl View {
         out.set_item("version", 3)?;
         out.set_item("shape", PyTuple::new(py, self.tensor.shape())?)?;
         out.set_item("typestr", typestr(py, self.dtype)?)?;
-        // Without elements the tensor has no address, and NumPy wants one.
+        // Without elements the tensor has no address, but NumPy needs one.
         let address = self.tensor.data_ptr().addr().max(align_of::<f64>());
         out.set_item("data", (address, self.tensor.is_read_only()))?;
         Ok(out)
@@ -68,7 +68,7 @@ pub fn array(py: Python<'_>, tensor: Dlpack, dtype: Dtype) -> PyResult<Bound<'_,
     asarray(py)?.call1((View { tensor, dtype },))
 }
 
-/// What NumPy makes an array of, as one.
+/// Converts an object to a NumPy array.
 pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     asarray(value.py())?.call1((value,))
 }
@@ -127,7 +127,7 @@ fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
     std::ptr::eq(context.cast(), &raw const OWN)
 }
 
-/// A capsule for whoever asked, which ends the tensor if nobody takes it.
+/// A capsule, which ends the tensor if no consumer takes it.
 pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
     // SAFETY: the name is static; the destructor is for such a tensor.
@@ -158,7 +158,7 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
     Ok(capsule)
 }
 
-/// What a capsule holds, if it has the name.
+/// The content of a capsule with this name.
 ///
 /// # Safety
 /// `capsule` is an object, perhaps one that is ending.
@@ -173,7 +173,8 @@ unsafe fn content(capsule: *mut ffi::PyObject, name: &CStr) -> Option<NonNull<c_
 }
 
 unsafe extern "C" fn end_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: one that has its first name still is a tensor of ours that nobody took.
+    // SAFETY: a capsule that still has its first name contains this module's tensor, which no
+    // consumer has taken.
     unsafe {
         if let Some(tensor) = content(capsule, VERSIONED) {
             drop(Dlpack::from_raw(tensor.cast()));
@@ -254,9 +255,9 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
         rename(capsule, USED_VERSIONED)?;
         let tensor = Raw(tensor);
         return detached(capsule.py(), || {
-            // SAFETY: the capsule's tensor, which is ours since the capsule has another name;
-            // deleters of Python's take the interpreter's lock. Others may go on using the
-            // elements: calls.rs says why that is as it should be.
+            // SAFETY: the capsule's tensor, which this module owns since the capsule was renamed;
+            // Python's deleters take the interpreter's lock. Other owners may still use the
+            // elements: see calls.rs.
             let tensor = unsafe {
                 match is_own {
                     true => Dlpack::from_raw(tensor.get()),
