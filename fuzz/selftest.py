@@ -1,200 +1,160 @@
 #!/usr/bin/env python3
-"""Shows that the fuzzers find bugs: plants one at a time and waits for the find.
+"""Plants the bugs of mutations.txt one at a time; a fuzzer must find each within a minute.
 
-    selftest.py --build build/fuzz
-    selftest.py --build build/afl --afl    those for AFL++, which begins with one byte
-    selftest.py --check                    only says whether each text occurs once
+    selftest.py BUILDS [WORD...]         only bugs with a word in their names
+    selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
+    selftest.py --check                  only says whether each text occurs once
 
-Each mutation of mutations.json replaces a text that occurs once in a source of
-the library or of a crate. The source is compiled anew, linked before the library
-into its target's fuzzer, or the crate built with it, and must be found within a minute, beginning with the inputs
-of the tree. AFL++ begins with one byte, and has to find those marked "afl". A
-mutation that is not found, or whose text is not there any more, fails, and so
-does a target that finds something in the library as it is.
+A source with a bug is compiled and linked before the library into its target's fuzzer; a crate is
+built from a copy. The fuzzer begins with seeds, corpus and regressions, AFL++ with the seeds. A bug
+that is not found or cannot be planted fails.
 """
 
-import argparse
 import concurrent.futures
-import json
 import os
 import pathlib
-import shlex
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
-import afl
-from rust import build_mutation
-from run import fuzzer, kept_inputs, limits, story
-
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-SECONDS = 60
+FUZZ = pathlib.Path(__file__).resolve().parent
+ROOT = FUZZ.parent
+CARGO = threading.Lock()
+TELLING = re.compile(r"broken promise|runtime error:|panicked at|^==\d+==ERROR|^SUMMARY|out-of-memory")
 
 
 class Broken(Exception):
-    """A mutation that cannot be planted."""
+    """A bug that cannot be planted."""
 
 
-def mutated(mutation):
-    """The source's text with the bug in it."""
-    if not mutation["file"].endswith((".c", ".rs")):
-        raise Broken(f"{mutation['file']} is compiled in other sources: name one of these")
-    text = (ROOT / mutation["file"]).read_text()
-    if text.count(mutation["old"]) != 1:
-        raise Broken(f"occurs {text.count(mutation['old'])} times: {mutation['old']!r}")
-    return text.replace(mutation["old"], mutation["new"])
+def mutations():
+    """[(target, source, whether it is for AFL++, name, old text, new text)]"""
+    found = []
+    for line in (FUZZ / "mutations.txt").read_text().splitlines():
+        header = re.fullmatch(r"(\w+) (\S+?)( afl)?: (.*)", line)
+        if line[0] in "-+":
+            found[-1][4 if line[0] == "-" else 5].append(line[1:])
+        elif header:
+            found.append((*header.groups(), [], []))
+    return [(*each[:4], "\n".join(each[4]), "\n".join(each[5])) for each in found]
 
 
-def compile_command(build, source):
-    """The words that compile a source, without input and output."""
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        if entry["file"] == str(source):
-            words = shlex.split(entry["command"])
-            return [word for i, word in enumerate(words)
-                    if word not in ("-c", "-o", str(source)) and words[i - 1] != "-o"]
-    raise Broken(f"{source} is not part of the library")
+def mutated(source, old, new):
+    text = (ROOT / source).read_text()
+    if text.count(old) != 1:
+        raise Broken(f"{source} has {text.count(old)} times: {old!r}")
+    return text.replace(old, new)
 
 
-def compile_mutation(build, mutation, folder):
-    source = ROOT / mutation["file"]
-    changed, made = folder / source.name, folder / "mutated.o"
-    changed.write_text(mutated(mutation))
-    run(build, [*compile_command(build, source), "-iquote", str(source.parent), "-w",
-                "-o", str(made), "-c", str(changed)])
-    return made
+def run(command, **options):
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+    return ran.returncode, ran.stdout
 
 
-def link_mutation(build, target, made, program):
-    """The target's own link command with our object before the library's."""
-    name = f"fuzz/fuzz.{target}"
-    commands = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "-s", name], check=True,
-                              capture_output=True, text=True).stdout.strip().splitlines()
-    link = commands[-1].replace(f"-o {name}", f"-o {program}", 1)
-    if str(program) not in link:
-        raise Broken(f"no link command for {name}")
-    # The archive's own member is left out, as nothing is missing any more.
-    run(build, ["sh", "-c", link.replace(" c/libsyncblob", f" {made} c/libsyncblob", 1)])
+def must(command, **options):
+    status, said = run(command, **options)
+    if status:
+        raise Broken(said)
+    return said
 
 
-def plant(build, mutation, folder, program):
-    """Makes the target's fuzzer with the bug."""
-    if mutation["file"].endswith(".rs"):
-        error = build_mutation(build, mutation, mutated(mutation), program)
-        if error:
-            raise Broken(f"cannot be built: {error}")
-    else:
-        made = compile_mutation(build, mutation, folder)
-        link_mutation(build, mutation["target"], made, program)
+def plant_c(build, target, source, text, folder, program):
+    """The build's own commands for the object and for the fuzzer, with other files."""
+    changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
+    changed.write_text(text)
+    made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"
+
+    def last_command(output):
+        said = must(["ninja", "-C", build, "-t", "commands", "-s", output])
+        return said.strip().splitlines()[-1]
+    compiled = last_command(made_there).replace(f"-o {made_there}", f"-o {made} -w -iquote {(ROOT / source).parent}")
+    must(["sh", "-c", compiled.replace(f"-c {ROOT / source}", f"-c {changed}")], cwd=build)
+    linked = last_command(f"fuzz/fuzz.{target}").replace(f"-o fuzz/fuzz.{target}", f"-o {program}")
+    must(["sh", "-c", linked.replace(" c/libsyncblob", f" {made} c/libsyncblob", 1)], cwd=build)
 
 
-def run(build, command):
-    ran = subprocess.run(command, cwd=build, capture_output=True, text=True)
-    if ran.returncode != 0:
-        raise Broken(f"cannot be built: {ran.stderr.strip() or ran.stdout.strip()}")
+def plant_rust(builds, target, source, text, program):
+    with CARGO:
+        tree, made = builds / "mutated/tree", builds / "mutated"
+        shutil.rmtree(tree, ignore_errors=True)
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("target", "build", ".git", "corpus"))
+        (tree / source).write_text(text)
+        must([tree / "bindings/sanitize.sh", "fuzzers", "syncblob-net", made],
+             env={**os.environ, "CARGO_TARGET_DIR": str(made / "target"), "RUSTC_WORKSPACE_WRAPPER": ""})
+        shutil.copy(made / f"fuzz.{target}", program)
 
 
-def hunt(program, target, folder, *options):
-    """(seconds, the fuzzer's story or None)."""
-    corpus = folder / "corpus"
-    corpus.mkdir()
-    start = time.monotonic()
-    ran = subprocess.run([program, *limits(target), *options, f"-artifact_prefix={folder}/",
-                          str(corpus), *kept_inputs(target)],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                         errors="replace")
-    return time.monotonic() - start, story(ran.stdout) if ran.returncode else None
+def hunt(made, target, folder, program):
+    """The output of a fuzzer that has found something, or None."""
+    inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
+    (folder / "corpus").mkdir()
+    status, said = run([program, "-timeout=10", "-rss_limit_mb=2048", "-max_total_time=60",
+                        f"-dict={made / target}.dict", f"-artifact_prefix={folder}/",
+                        folder / "corpus", *filter(pathlib.Path.is_dir, inputs)])
+    return said if status else None
 
 
-def libfuzzer_hunt(_, program, target, folder):
-    return hunt(program, target, folder, f"-max_total_time={SECONDS}")
+def hunt_by_afl(made, target, folder, program):
+    quiet = {"AFL_BENCH_UNTIL_CRASH": "1", "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1",
+             "AFL_NO_AFFINITY": "1", "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_SKIP_CRASHES": "1"}
+    must(["afl-fuzz", "-i", made / "seeds" / target, "-o", folder, "-V", "60", "-t", "10000", "-m",
+          "none", "-x", made / f"{target}.dict", "--", program], env={**os.environ, **quiet})
+    crashes = sorted(folder.glob("default/crashes/id:*"))
+    return run([program, crashes[0]])[1] if crashes else None
 
 
-def afl_hunt(build, program, target, folder):
-    """The same of AFL++, with what the program says of the first crash."""
-    start = time.monotonic()
-    try:
-        afl.hunt(program, target, SECONDS, folder / "afl", afl.mutator(build, target))
-    except afl.Failed as failed:
-        raise Broken(f"afl-fuzz failed: {failed}") from failed
-    crashes = afl.found(folder / "afl", "crashes")
-    if not crashes:
-        return time.monotonic() - start, None
-    ran = subprocess.run([program, str(crashes[0])], stdout=subprocess.PIPE,
-                         stderr=subprocess.STDOUT, text=True, errors="replace")
-    return time.monotonic() - start, story(ran.stdout) if ran.returncode else None
-
-
-def try_mutation(build, mutation, engine):
-    """(line for people, whether it was found)."""
-    name, target = mutation["name"], mutation["target"]
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        program = folder / "fuzzer"
+def attempt(builds, by_afl, mutation):
+    """Prints what became of a bug; whether it was found."""
+    target, source, _, name, old, new = mutation
+    engine = "afl" if by_afl else "fuzz"
+    with tempfile.TemporaryDirectory() as place:
+        folder, start = pathlib.Path(place), time.monotonic()
         try:
-            plant(build, mutation, folder, program)
-            seconds, found = engine(build, program, target, folder)
+            text = mutated(source, old, new)
+            if source.endswith(".rs"):
+                plant_rust(builds, target, source, text, folder / "fuzzer")
+            else:
+                plant_c(builds / engine, target, source, text, folder, folder / "fuzzer")
+            search = hunt_by_afl if by_afl else hunt
+            start = time.monotonic()
+            said = search(builds / engine / "fuzz", target, folder, folder / "fuzzer")
         except Broken as broken:
-            return f"BROKEN  {name}: {broken}", False
-    if not found:
-        return f"MISSED  {name} ({target}, {SECONDS} s)", False
-    return f"found   {seconds:4.0f} s  {target:14}  {name}\n              {first_line(found)}", True
+            print(f"BROKEN  {name}: {broken}", flush=True)
+            return False
+    why = next((line for line in (said or "").splitlines() if TELLING.search(line)), said)
+    print(f"{'found  ' if said else 'MISSED '} {time.monotonic() - start:4.0f} s  {target}: {name}\n"
+          f"         {(why or '')[:200]}", flush=True)
+    return bool(said)
 
 
-def first_line(text):
-    line = text.strip().splitlines()[0]
-    return line[line.find("broken promise"):] if "broken promise" in line else line
-
-
-def is_clean(build, target):
-    """Without a bug the tree's inputs find nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        _, found = hunt(fuzzer(build, target), target, pathlib.Path(folder), "-runs=0")
-    return (f"FAILED  {target} finds something as it is: {found}", False) if found else (
-        f"clean           {target}", True)
-
-
-def check(mutations):
-    """Every mutation can be planted; nothing is built."""
+def check():
     bad = 0
-    for mutation in mutations:
+    for _, source, _, name, old, new in mutations():
         try:
-            mutated(mutation)
+            mutated(source, old, new)
         except Broken as broken:
-            print(f"BROKEN  {mutation['name']}: {broken}")
+            print(f"BROKEN  {name}: {broken}")
             bad += 1
-    print(f"{len(mutations)} mutations, {bad} cannot be planted")
-    return int(bad != 0 or not mutations)
+    return int(bad != 0)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--build", type=pathlib.Path, help="build folder of a preset, built")
-    how.add_argument("--check", action="store_true", help="plant nothing")
-    parser.add_argument("--afl", action="store_true", help="the folder is of the preset afl")
-    parser.add_argument("words", nargs="*", help="only the mutations with a word in their names")
-    args = parser.parse_args()
-    mutations = [m for m in json.loads((ROOT / "fuzz" / "mutations.json").read_text())
-                 if (not args.words or any(word in m["name"] for word in args.words))
-                 and (not args.afl or m.get("afl"))]
-    if args.check:
-        return check(mutations)
-    build = args.build.resolve()
-    good = 0
+    if sys.argv[1:] == ["--check"]:
+        return check()
+    builds, words = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+    by_afl = words[:1] == ["--afl"]
+    words = words[by_afl:]
+    chosen = [each for each in mutations() if (each[2] or not by_afl) and
+              (not words or any(word in each[3] for word in words))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        # afl.py says whether AFL++ finds something as it is.
-        clean = [] if args.afl else sorted({m["target"] for m in mutations})
-        jobs = [pool.submit(is_clean, build, target) for target in clean]
-        engine = afl_hunt if args.afl else libfuzzer_hunt
-        jobs += [pool.submit(try_mutation, build, mutation, engine) for mutation in mutations]
-        for job in concurrent.futures.as_completed(jobs):
-            line, fine = job.result()
-            good += fine
-            print(line, flush=True)
-    print(f"{len(jobs)} checks, {len(jobs) - good} failed")
-    return int(good != len(jobs) or not mutations)
+        found = list(pool.map(lambda each: attempt(builds, by_afl, each), chosen))
+    print(f"{len(found)} bugs, {found.count(False)} not found")
+    return int(not all(found) or not found)
 
 
 if __name__ == "__main__":

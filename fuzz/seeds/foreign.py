@@ -81,3 +81,8 @@ def seeds():
         for name, content in kinds:
             yield target, f"foreign-{name}", content
 
+
+def words():
+    beginnings = [b"<html", b"\nsize 1\n", b'{"', b"PK\3\4", b".npy", b"/data.pkl", b"\x80\2}", b"BZh91AY&SY",
+                  b"ustar", bytes(8)]
+    yield from ((target, word) for target in ("blob_proto", "model_file") for word in beginnings)

@@ -1,23 +1,8 @@
 """Seeds and words for the targets that compare with a model: synced_memory and reshape.
 
 An input is a row of choices; the harnesses say how they are read. Made by hand:
-each call of each state, each fault, the stories that blobs are known for. Made
-by a small generator of numbers: long walks.
+each call of each state, each fault, the stories that blobs are known for.
 """
-
-
-class Draw:
-    """Numbers that are the same under every Python."""
-
-    def __init__(self, seed):
-        self.state = seed * 2654435761 % 2**64 + 1
-
-    def below(self, limit):
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
-        return (self.state >> 33) % limit
-
-    def of(self, choices):
-        return choices[self.below(len(choices))]
 
 
 # --- synced_memory -----------------------------------------------------------------
@@ -127,31 +112,6 @@ def memory_stories():
     yield "forgotten-streams", begin(LAZY) + b"".join(
         call("mutable_gpu_on", stream=s) + bytes([FORGET, s << 2]) + call("cpu_data")
         for s in (LEGACY, OWN, FIRST, SECOND, UNKNOWN))
-
-
-def memory_step(draw):
-    which = draw.below(40)
-    memory = draw.of([0, 0, 0, 1, 2])
-    if which < 30:
-        return call(draw.of(CALLS), memory, draw.of([LEGACY, OWN, FIRST, FIRST, SECOND, SECOND]),
-                    draw.below(3) > 0, draw.below(3) == 0, draw.below(18) % 11)
-    if which < 33:
-        return create(memory, draw.of([0, 1, 24, 64]))
-    if which == 33:
-        return bytes([draw.of([RELEASE, RETAIN]), memory])
-    if which == 34:
-        return bytes([SCHEDULE, draw.below(256)])
-    if which < 38:
-        return arm(draw.of(OPERATIONS), draw.below(3), 1 + draw.below(2))
-    return bytes([draw.of([CALM, CALM, WAIT, FORGET, TRIM]), draw.below(256)])
-
-
-def memory_walks():
-    for i in range(30):
-        draw = Draw(i)
-        schedule, flags = draw.below(3), draw.of([0, 0, NO_PINNED, SMALL_PINNED, SMALL_DEVICE])
-        steps = b"".join(memory_step(draw) for _ in range(40))
-        yield f"walk-{i:02}", begin(schedule, flags, draw.of([1, 24, 64])) + steps
 
 
 # --- reshape ------------------------------------------------------------------------
@@ -278,33 +238,8 @@ def message_stories():
         step(SHAPE_EQUALS_PROTO, then=message(code)) for code in (4, 5, 6, 20, 31))
 
 
-def blob_step(draw):
-    name = draw.of(STEPS + ["reshape", "bytes", "bytes", "share", "copy_from", SHAPE_EQUALS_PROTO])
-    pair, other, which, variant = draw.below(4), draw.below(4), draw.below(2), draw.below(8)
-    small = [draw.of([1, 2, 2, 3, 4]) for _ in range(draw.below(4))]
-    then = {"reshape": shape(*small), "reshape_proto": shape(*small),
-            "create": shape(*small) if variant % 4 in (1, 2) else b"",
-            "reshape_legacy": bytes(1 + draw.below(4) for _ in range(4)),
-            "bytes": bytes([draw.below(6)]), "lend": bytes([draw.below(10)]),
-            "from_proto": message(draw.of([4, 5, 6, 7, 20, 22])),
-            SHAPE_EQUALS_PROTO: message(4), "arm": bytes([draw.below(6)]),
-            "ask": ask(variant, draw.below(80), draw.below(6))[2:],
-            "at": bytes([2, draw.below(3), draw.below(3)][variant & 1:] + [0, 0] * (variant & 1))}
-    if name == "arm" and draw.below(3):
-        name = "reshape_like"
-    return step(name, pair, other, which, variant, then.get(name, b""))
-
-
-def blob_walks():
-    for i in range(40):
-        draw = Draw(1000 + i)
-        how = draw.of([HOST, DEVICE, DEVICE | PINNED]) | draw.of([0, APART]) | draw.of(
-            [0, DOUBLE, LAST_I32])
-        yield f"walk-{i:02}", bytes([how]) + b"".join(blob_step(draw) for _ in range(40))
-
-
 def seeds():
-    for make in (cells, faults, memory_stories, memory_walks):
+    for make in (cells, faults, memory_stories):
         for name, data in make():
             yield "synced_memory", name, data
     for name, data in blob_stories():
@@ -312,31 +247,19 @@ def seeds():
         yield "reshape", "device-" + name, bytes([DEVICE]) + data
     for name, data in message_stories():
         yield "reshape", name, bytes([DEVICE if name.endswith("-1") else HOST]) + data
-    for name, data in blob_walks():
-        yield "reshape", name, data
 
 
 def words():
-    """A dictionary's word is a step, or a few that only mean something together."""
+    """A word is a step, or a few that only mean something together."""
     for name in CALLS:
-        yield "synced_memory", name, call(name)
-        yield "synced_memory", f"{name}_first_stream", call(name, stream=FIRST)
-    for head in filter(HEADS.get, HEADS):
-        yield "synced_memory", "make_" + head.replace("-", "_"), arrange(head, 0)
-    for operation in OPERATIONS:
-        for mode, word in enumerate(["now", "later", "sticky"]):
-            yield "synced_memory", f"{operation}_fails_{word}", arm(operation, mode)
-    yield "synced_memory", "allocator_fails", bytes([ARM_ALLOCATOR, 1])
-    yield "synced_memory", "calm", bytes([CALM, 0])
-    for name in STEPS:
-        yield "reshape", name, step(name)
-        yield "reshape", f"{name}_from_another", step(name, 1, 0)
-    yield "reshape", "written", WRITTEN
-    for how, word in enumerate(["read", "mutate", "overwrite", "gpu_read", "gpu_mutate",
-                                "gpu_overwrite"]):
-        yield "reshape", word, use(how)
-        yield "reshape", word + "_diff", use(how, which=DIFF)
-    for dims in ((), (0,), (2, 3), (3, 2), (4, 4), (2**40,)):
-        yield "reshape", "_".join(["reshape_to", *map(str, dims)]), reshape(0, *dims)
-    yield "reshape", "load", step("from_proto", variant=1, then=message(4))
-    yield "reshape", "shape_equals_proto", step(SHAPE_EQUALS_PROTO, then=message(4))
+        yield from (("synced_memory", call(name, stream=stream)) for stream in (OWN, FIRST))
+    yield from (("synced_memory", arrange(head, 0)) for head in filter(HEADS.get, HEADS))
+    yield from (("synced_memory", arm(operation, mode)) for operation in OPERATIONS for mode in range(3))
+    yield from (("synced_memory", word) for word in (bytes([ARM_ALLOCATOR, 1]), bytes([CALM, 0])))
+    yield from (("reshape", step(name, pair)) for name in STEPS for pair in (0, 1))
+    yield from (("reshape", use(how, which=which)) for how in range(6) for which in (DATA, DIFF))
+    yield from (("reshape", reshape(0, *dims))
+                for dims in ((), (0,), (2, 3), (3, 2), (4, 4), (2**40,)))
+    yield from (("reshape", word) for word in (
+        WRITTEN, step("from_proto", variant=1, then=message(4)),
+        step(SHAPE_EQUALS_PROTO, then=message(4))))

@@ -23,8 +23,7 @@ ODD = {
 
 
 def words():
-    for name, odd in ODD.items():
-        yield "dlpack", name, bytes(odd)
+    yield from (("dlpack", bytes(odd)) for odd in ODD.values())
 
 
 def seeds():

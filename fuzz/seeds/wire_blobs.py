@@ -2,7 +2,7 @@
 
 import struct
 
-from wire import (BYTES, FIXED32, FIXED64, VARINT, blob, data, doubles, fixed32, fixed64, floats, group,
+from wire import (BYTES, END_GROUP, FIXED32, FIXED64, GROUP, VARINT, blob, data, doubles, fixed32, fixed64, floats, group,
                   int_varint, legacy, number, shape, tag, unpacked, varint)
 
 SIX = [1.0, -2.0, 3.5, 0.0, 1e30, 7.0]
@@ -206,3 +206,17 @@ def seeds():
         yield "blob_proto", name, message
     for name, message in shapes():
         yield "blob_proto", name, message
+
+
+NUMBERS = [varint(1, 4), varint((1 << 31) - 1), varint(1 << 31), varint((1 << 63) - 1), int_varint(-1),
+           b"\xff" * 9 + b"\x7f", b"\x82" + b"\x80" * 8 + b"\x02", b"\x80" * 10 + b"\0",
+           b"\xf8\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x10", tag(99, GROUP), tag(99, END_GROUP)]
+
+
+def words():
+    single = [tag(field, VARINT) for field in (1, 2, 3, 4, 10, 11)]
+    packed = [tag(field, BYTES) for field in (1, 5, 6, 7, 8, 9, 12, 13)]
+    unpacked_tags = [tag(5, FIXED32), tag(6, FIXED32), tag(8, FIXED64), tag(9, FIXED64)]
+    values = [shape(2, 3), data(5, floats([1])), data(8, doubles([1])), tag(5, GROUP), tag(5, END_GROUP),
+              raw(FLOAT16, halves(0x3c00, 0x8001)), NAN, b"\1\0\0\0\0\0\xf4\x7f"]
+    yield from (("blob_proto", word) for word in NUMBERS + single + packed + unpacked_tags + values)

@@ -137,3 +137,13 @@ def seeds():
         yield "differential", name, message
     for name, message in wire_blobs.messages():
         yield "differential", f"blob-{name}", message
+
+
+def words():
+    tags = [tag(field, BYTES) for field in (1, 2, 3, 4, 6, 7, 50, 100)]
+    tags += [tag(field, VARINT) for field in (1, 4, 5)]
+    one = data(5, floats([1]))
+    values = [data(7, data(5, floats([1, 2])) + shape(2)), data(6, one), data(50, one), data(3, one),
+              data(100, data(1, "l")), data(2, number(5, 4)), data(2, data(1, data(1, "l"))), shape(2, 3), one]
+    for target in "model_file", "differential":
+        yield from ((target, word) for word in wire_blobs.NUMBERS + tags + values)

@@ -3,7 +3,6 @@
 from wire import data, fixed32, fixed64, group, number, tag, FIXED32, VARINT
 
 TYPES = ["constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra", "bilinear"]
-MEMBERS = ["value", "min", "max", "mean", "std"]
 INFINITY, NAN = float("inf"), float("nan")
 
 
@@ -61,9 +60,6 @@ def seeds():
 
 
 def words():
-    for name in TYPES:
-        yield "filler", name, data(1, name)
-    for i, name in enumerate(MEMBERS):
-        yield "filler", name, tag(2 + i, FIXED32)
-    yield "filler", "sparse", tag(7, VARINT)
-    yield "filler", "variance_norm", tag(8, VARINT)
+    yield from (("filler", data(1, name)) for name in TYPES)
+    yield from (("filler", tag(member, FIXED32)) for member in range(2, 7))
+    yield from (("filler", tag(member, VARINT)) for member in (7, 8))

@@ -28,7 +28,7 @@ cross_left_out=(
     '(standin\.)?faults\.(mem|blob|dlpack)_faults' 'the same'
     'behaviour\.filler_statistics$' 'behaviour.filler_numbers has the numbers, and this takes minutes'
     'faults\.functions$' 'a script'
-    'fuzz\.(seeds|mutations)$' 'scripts'
+    'fuzz\.mutations$' 'a script'
 )
 
 # Where the packages of an ARCHITECTURE lie; skipped where the machine's sources do not have them.

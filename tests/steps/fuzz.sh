@@ -8,41 +8,24 @@ build_fuzzers() { # PRESET
     [ "$1" != fuzz ] || bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
 }
 
-fuzz() {
+# Corpora are kept in $cache/fuzz, those of a test elsewhere.
+fuzz() { # [--afl] --selftest WORD... | [--afl] SECONDS TARGET... | --merge | --edges
     need "$build_needs" "$python_needs" "$fuzz_needs"
+    build_fuzzers fuzz
     if [ "${1:-}" = --afl ]; then
-        shift
-        fuzz_afl "$@"
-        return
+        need "$afl_needs"
+        AFL_QUIET=1 build_fuzzers afl
     fi
-    build_fuzzers fuzz
-    if [ "${1:-}" = --selftest ]; then
-        shift
-        exec python3 fuzz/selftest.py --build "$build/fuzz" "$@"
-    fi
-    mkdir -p "$cache/fuzz"
-    exec python3 fuzz/run.py --build "$build/fuzz" --work "$cache/fuzz" "$@"
+    case "${1:-}${2:-}" in
+    --selftest*) python3 fuzz/selftest.py "$build" "${@:2}" ;;
+    --afl--selftest) python3 fuzz/selftest.py "$build" --afl "${@:3}" ;;
+    *) fuzz/run.sh "$build" "${fuzz_work:-$cache/fuzz}" "$@" ;;
+    esac
 }
 
-# AFL++ searches; what it finds is minimised and replayed with libFuzzer's build.
-fuzz_afl() { # --selftest WORD... | [SECONDS] TARGET...
-    need "$afl_needs"
-    export AFL_QUIET=1
-    build_fuzzers afl
-    if [ "${1:-}" = --selftest ]; then
-        shift
-        python3 fuzz/selftest.py --build "$build/afl" --afl "$@"
-        return
-    fi
-    build_fuzzers fuzz
-    python3 fuzz/afl.py --build "$build/afl" --libfuzzer "$build/fuzz" \
-        --work "${afl_work:-$cache/fuzz}" "$@"
-}
-
-# A person's corpora stay.
 run_afl() {
-    fuzz_afl --selftest
-    afl_work=$build/afl-work fuzz_afl 15
+    fuzz --afl --selftest
+    fuzz_work=$build/afl-work fuzz --afl 15
 }
 
 coverage() {

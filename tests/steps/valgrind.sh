@@ -16,7 +16,7 @@ valgrind_commands() { # FOLDER [all]
     for harness in fuzz/targets/*.c; do
         target=$(basename "$harness" .c)
         printf '"%s"' "$build/$1/fuzz/replay.$target"
-        for inputs in "fuzz/corpus/$target" "fuzz/regressions/$target"; do
+        for inputs in "$build/$1/fuzz/seeds/$target" "fuzz/corpus/$target" "fuzz/regressions/$target"; do
             if [ -d "$inputs" ]; then printf ' %s' "$inputs"; fi
         done
         echo

@@ -13,7 +13,7 @@ windows_tests='windows\.|fuzz\.filler|testing\.faults'
 windows_tests+='|behaviour\.(wire|model_(read|edit|announce)|proto_.*|blob_.*|mem_.*|context.*|filler_numbers.*)'
 windows_tests+='|threads\.(once|locks|mem)'
 # Scripts.
-windows_left_out='fuzz\.(seeds|mutations)|faults\.functions|abi\.|consumer\.|differences\.'
+windows_left_out='fuzz\.mutations|faults\.functions|abi\.|consumer\.|differences\.'
 
 windows_toolchain=$PWD/tests/project/cross/windows.cmake
 
@@ -113,8 +113,8 @@ compare_windows_results() {
     local -a folders
     model=$(fetch_member "${model_package[@]}" "$model_member")
     folders=("$(realpath "--relative-to=$PWD" "${model%/*}")")
-    for folder in fuzz/{corpus,regressions}/{blob_proto,differential,model_file}; do
-        if [ -d "$folder" ]; then folders+=("$folder"); fi
+    for folder in {fuzz/corpus,fuzz/regressions,"$build/windows/fuzz/seeds"}/{blob_proto,differential,model_file}; do
+        if [ -d "$folder" ]; then folders+=("$(realpath "--relative-to=$PWD" "$folder")"); fi
     done
     mkdir -p "$of"
     "$build/release/tests/survival/input/results" "${folders[@]}" >"$of/linux.txt"
