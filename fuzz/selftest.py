@@ -82,7 +82,8 @@ def plant_rust(builds, target, source, text, program):
     with CARGO:
         tree, made = builds / "mutated/tree", builds / "mutated"
         shutil.rmtree(tree, ignore_errors=True)
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("target", "build", ".git", "corpus"))
+        shutil.copytree(ROOT, tree, ignore=lambda folder, _: (
+            {"target", "build", ".git"} if folder == str(ROOT) else {"target", "corpus"}))
         (tree / source).write_text(text)
         must([tree / "bindings/sanitize.sh", "fuzzers", "syncblob-net", made],
              env={**os.environ, "CARGO_TARGET_DIR": str(made / "target"), "RUSTC_WORKSPACE_WRAPPER": ""})

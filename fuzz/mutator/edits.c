@@ -5,10 +5,14 @@
 /* libFuzzer's own mutation, which knows the dictionary. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
+/* An edit of one field. It writes what stands in the place of fields `at` to `end`. */
 struct edit {
     const struct message *message;
     struct dice *dice;
     struct buffer *out;
+    size_t at, end;
+    const struct field *field; /* NULL: behind the last one */
+    size_t payload;            /* of fit_payload */
 };
 
 static const uint32_t numbers[] = {
@@ -23,61 +27,41 @@ static uint32_t any_number(const struct edit *edit) {
 }
 
 static uint64_t any_value(const struct edit *edit, uint64_t old) {
-    static const uint64_t values[] = {0,
-                                      1,
-                                      2,
-                                      INT32_MAX,
-                                      (uint64_t)INT32_MAX + 1,
-                                      UINT32_MAX,
-                                      INT64_MAX,
-                                      (uint64_t)INT64_MAX + 1,
-                                      UINT64_MAX,
-                                      (uint64_t)1 << 60,
-                                      (uint64_t)1 << 61};
-    size_t choice = below(edit, sizeof values / sizeof *values + 3);
-    switch (choice) {
-    case 0:
-        return old + 1;
-    case 1:
-        return old - 1;
-    case 2:
-        return old * 2;
-    default:
-        return values[choice - 3];
-    }
+    const uint64_t values[] = {old + 1,
+                               old - 1,
+                               old * 2,
+                               0,
+                               1,
+                               2,
+                               INT32_MAX,
+                               (uint64_t)INT32_MAX + 1,
+                               UINT32_MAX,
+                               INT64_MAX,
+                               (uint64_t)INT64_MAX + 1,
+                               UINT64_MAX,
+                               (uint64_t)1 << 60,
+                               (uint64_t)1 << 61};
+    return values[below(edit, sizeof values / sizeof *values)];
 }
 
 /* --- writing parts ---------------------------------------------------------------- */
 
+static size_t begin_of(const struct message *message, size_t field) {
+    return field < message->count ? message->fields[field].begin : message->tail;
+}
+
 void put_before(const struct message *message, size_t field, struct buffer *out) {
-    size_t end = field < message->count ? message->fields[field].begin : message->tail;
-    put_bytes(out, message->bytes, end);
+    put_bytes(out, message->bytes, begin_of(message, field));
 }
 
 void put_from(const struct message *message, size_t field, struct buffer *out) {
-    size_t begin = field < message->count ? message->fields[field].begin : message->tail;
+    size_t begin = begin_of(message, field);
     put_bytes(out, message->bytes + begin, message->size - begin);
 }
 
-static const struct field *any_field(const struct edit *edit, size_t *index) {
-    if (edit->message->count == 0)
-        return NULL;
-    *index = below(edit, edit->message->count);
-    return &edit->message->fields[*index];
-}
-
-static const struct field *any_field_of(const struct edit *edit, unsigned type, size_t *index) {
-    size_t count = edit->message->count;
-    for (size_t tries = 0; tries < 8 && count > 0; tries++) {
-        const struct field *field = any_field(edit, index);
-        if (field->type == type)
-            return field;
-    }
-    return NULL;
-}
-
 static void put_field(const struct edit *edit, const struct field *field) {
-    put_bytes(edit->out, edit->message->bytes + field->begin, field->end - field->begin);
+    if (field)
+        put_bytes(edit->out, edit->message->bytes + field->begin, field->end - field->begin);
 }
 
 static const uint8_t *value_of(const struct edit *edit, const struct field *field) {
@@ -88,57 +72,40 @@ static size_t value_size(const struct field *field) {
     return field->end - field->value;
 }
 
+static void put_value(const struct edit *edit) {
+    put_bytes(edit->out, value_of(edit, edit->field), value_size(edit->field));
+}
+
 /* --- order and number ---------------------------------------------------------------- */
 
-static bool repeat(const struct edit *edit) {
-    size_t at, times = 1 + (below(edit, 4) ? 0 : below(edit, 40));
-    const struct field *field = any_field(edit, &at);
-    if (!field)
-        return false;
-    put_before(edit->message, at, edit->out);
+static bool repeat(struct edit *edit) {
+    size_t times = 2 + (below(edit, 4) ? 0 : below(edit, 40));
     for (size_t i = 0; i < times; i++)
-        put_field(edit, field);
-    put_from(edit->message, at, edit->out);
+        put_field(edit, edit->field);
     return true;
 }
 
-static bool delete (const struct edit *edit) {
-    size_t at;
-    if (!any_field(edit, &at))
-        return false;
-    put_before(edit->message, at, edit->out);
-    put_from(edit->message, at + 1, edit->out);
+static bool delete (struct edit *edit) {
+    (void)edit;
     return true;
 }
 
-static bool move(const struct edit *edit) {
-    size_t from, to = below(edit, edit->message->count + 1);
-    const struct field *field = any_field(edit, &from);
-    if (!field || to == from || to == from + 1)
-        return false;
-    for (size_t i = 0; i < edit->message->count; i++) {
-        if (i == to)
-            put_field(edit, field);
-        if (i != from)
-            put_field(edit, &edit->message->fields[i]);
-    }
-    if (to == edit->message->count)
-        put_field(edit, field);
-    put_from(edit->message, edit->message->count, edit->out);
-    return true;
+/* Behind some of the fields that follow. */
+static bool move(struct edit *edit) {
+    edit->end += below(edit, edit->message->count - edit->at);
+    for (size_t i = edit->at + 1; i < edit->end; i++)
+        put_field(edit, &edit->message->fields[i]);
+    put_field(edit, edit->field);
+    return edit->end > edit->at + 1;
 }
 
-static bool renumber(const struct edit *edit) {
-    size_t at;
-    const struct field *field = any_field(edit, &at);
-    if (!field || field->type == GROUP)
+static bool renumber(struct edit *edit) {
+    if (edit->field->type == GROUP)
         return false;
-    put_before(edit->message, at, edit->out);
-    put_tag(edit->out, any_number(edit), field->type);
-    if (field->type == BYTES)
-        put_varint(edit->out, value_size(field), 0);
-    put_bytes(edit->out, value_of(edit, field), value_size(field));
-    put_from(edit->message, at + 1, edit->out);
+    put_tag(edit->out, any_number(edit), edit->field->type);
+    if (edit->field->type == BYTES)
+        put_varint(edit->out, value_size(edit->field), 0);
+    put_value(edit);
     return true;
 }
 
@@ -153,73 +120,58 @@ static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     return size >= width ? width : 0;
 }
 
-static bool unpack(const struct edit *edit) {
+static bool unpack(struct edit *edit) {
     static const unsigned types[] = {VARINT, FIXED32, FIXED64};
-    size_t at, size;
-    const struct field *field = any_field_of(edit, BYTES, &at);
-    if (!field)
-        return false;
-    unsigned type = field->number == 5 || field->number == 6   ? FIXED32
-                    : field->number == 8 || field->number == 9 ? FIXED64
-                                                               : types[below(edit, 3)];
-    const uint8_t *next = value_of(edit, field), *end = next + value_size(field);
-    put_before(edit->message, at, edit->out);
-    for (; (size = element_size(next, (size_t)(end - next), type)) > 0; next += size) {
-        put_tag(edit->out, field->number, type);
+    const uint32_t number = edit->field->number;
+    unsigned type = number == 5 || number == 6   ? FIXED32
+                    : number == 8 || number == 9 ? FIXED64
+                                                 : types[below(edit, 3)];
+    const uint8_t *next = value_of(edit, edit->field), *end = next + value_size(edit->field);
+    for (size_t size; (size = element_size(next, (size_t)(end - next), type)) > 0; next += size) {
+        put_tag(edit->out, number, type);
         put_bytes(edit->out, next, size);
     }
-    put_from(edit->message, at + 1, edit->out);
     return true;
 }
 
 /* A run of fields of one number becomes one packed field. */
-static bool pack(const struct edit *edit) {
-    size_t at, end, size = 0;
-    const struct field *first = any_field(edit, &at);
-    if (!first || first->type == BYTES || first->type == GROUP)
+static bool pack(struct edit *edit) {
+    const struct field *first = edit->field, *fields = edit->message->fields;
+    size_t size = 0;
+    if (first->type == BYTES || first->type == GROUP)
         return false;
-    for (end = at; end < edit->message->count; end++) {
-        const struct field *field = &edit->message->fields[end];
+    for (edit->end = edit->at; edit->end < edit->message->count; edit->end++) {
+        const struct field *field = &fields[edit->end];
         if (field->number != first->number || field->type != first->type)
             break;
         size += value_size(field);
     }
-    put_before(edit->message, at, edit->out);
     put_tag(edit->out, first->number, BYTES);
     put_varint(edit->out, size, 0);
-    for (size_t i = at; i < end; i++)
-        put_bytes(edit->out, value_of(edit, &edit->message->fields[i]),
-                  value_size(&edit->message->fields[i]));
-    put_from(edit->message, end, edit->out);
+    for (size_t i = edit->at; i < edit->end; i++)
+        put_bytes(edit->out, value_of(edit, &fields[i]), value_size(&fields[i]));
     return true;
 }
 
-static bool split(const struct edit *edit) {
-    size_t at;
-    const struct field *field = any_field_of(edit, BYTES, &at);
-    if (!field)
-        return false;
-    size_t cut = below(edit, value_size(field) + 1);
+static bool split(struct edit *edit) {
+    const uint8_t *value = value_of(edit, edit->field);
+    size_t size = value_size(edit->field), cut = below(edit, size + 1);
     if (below(edit, 8))
         cut -= cut % 4;
-    put_before(edit->message, at, edit->out);
-    put_length_field(edit->out, field->number, value_of(edit, field), cut);
-    put_length_field(edit->out, field->number, value_of(edit, field) + cut,
-                     value_size(field) - cut);
-    put_from(edit->message, at + 1, edit->out);
+    put_length_field(edit->out, edit->field->number, value, cut);
+    put_length_field(edit->out, edit->field->number, value + cut, size - cut);
     return true;
 }
 
 /* --- varints and lengths ---------------------------------------------------------------------- */
 
-static bool overlong(const struct edit *edit) {
-    size_t at, length = 2 + below(edit, 10);
-    const struct field *field = any_field(edit, &at);
+static bool overlong(struct edit *edit) {
+    const struct field *field = edit->field;
+    size_t length = 2 + below(edit, 10);
     bool tag = below(edit, 2);
     uint64_t value = 0;
-    if (!field || field->type == GROUP)
+    if (field->type == GROUP)
         return false;
-    put_before(edit->message, at, edit->out);
     put_varint(edit->out, (uint64_t)field->number << 3 | field->type, tag ? length : 0);
     if (field->type == BYTES)
         put_varint(edit->out, value_size(field), tag ? 0 : length);
@@ -227,71 +179,42 @@ static bool overlong(const struct edit *edit) {
         (void)varint_read(value_of(edit, field), value_size(field), &value);
         put_varint(edit->out, value, length);
     } else {
-        put_bytes(edit->out, value_of(edit, field), value_size(field));
+        put_value(edit);
     }
-    put_from(edit->message, at + 1, edit->out);
     return true;
 }
 
-static bool lie_about_length(const struct edit *edit) {
-    size_t at;
-    const struct field *field = any_field_of(edit, BYTES, &at);
-    if (!field)
-        return false;
-    put_before(edit->message, at, edit->out);
-    put_tag(edit->out, field->number, BYTES);
-    put_varint(edit->out, any_value(edit, value_size(field)), 0);
-    put_bytes(edit->out, value_of(edit, field), value_size(field));
-    put_from(edit->message, at + 1, edit->out);
+static bool lie_about_length(struct edit *edit) {
+    put_tag(edit->out, edit->field->number, BYTES);
+    put_varint(edit->out, any_value(edit, value_size(edit->field)), 0);
+    put_value(edit);
     return true;
 }
 
-static bool cut_short(const struct edit *edit) {
-    if (edit->message->size == 0)
-        return false;
-    put_bytes(edit->out, edit->message->bytes, below(edit, edit->message->size));
-    return true;
-}
-
-static bool change_number(const struct edit *edit) {
-    size_t at;
+static bool change_number(struct edit *edit) {
     uint64_t value;
-    const struct field *field = any_field_of(edit, VARINT, &at);
-    if (!field)
-        return false;
-    (void)varint_read(value_of(edit, field), value_size(field), &value);
-    put_before(edit->message, at, edit->out);
-    put_tag(edit->out, field->number, VARINT);
+    (void)varint_read(value_of(edit, edit->field), value_size(edit->field), &value);
+    put_tag(edit->out, edit->field->number, VARINT);
     put_varint(edit->out, any_value(edit, value), 0);
-    put_from(edit->message, at + 1, edit->out);
     return true;
 }
 
 /* --- groups -------------------------------------------------------------------------------- */
 
-static bool wrap(const struct edit *edit) {
-    size_t at;
-    const struct field *field = any_field(edit, &at);
+static bool wrap(struct edit *edit) {
     uint32_t number = any_number(edit);
-    if (!field)
-        return false;
-    put_before(edit->message, at, edit->out);
     put_tag(edit->out, number, GROUP);
-    put_field(edit, field);
+    put_field(edit, edit->field);
     put_tag(edit->out, below(edit, 8) ? number : any_number(edit), END_GROUP);
-    put_from(edit->message, at + 1, edit->out);
     return true;
 }
 
-static bool nest(const struct edit *edit) {
-    size_t at = below(edit, edit->message->count + 1), depth = 99 + below(edit, 3);
+static bool nest(struct edit *edit) {
+    size_t depth = 99 + below(edit, 3);
     uint32_t number = any_number(edit);
-    put_before(edit->message, at, edit->out);
-    for (size_t i = 0; i < depth; i++)
-        put_tag(edit->out, number, GROUP);
-    for (size_t i = 0; i < depth; i++)
-        put_tag(edit->out, number, END_GROUP);
-    put_from(edit->message, at, edit->out);
+    for (size_t i = 0; i < 2 * depth; i++)
+        put_tag(edit->out, number, i < depth ? GROUP : END_GROUP);
+    put_field(edit, edit->field);
     return true;
 }
 
@@ -321,11 +244,9 @@ static void put_dims(const struct edit *edit, uint32_t number, const uint64_t *d
 }
 
 /* One dimension becomes another, or two trade a factor, so that the product stays. */
-static bool change_dims(const struct edit *edit) {
-    size_t at;
+static bool change_dims(struct edit *edit) {
     uint64_t dims[MAX_DIMS + 1];
-    const struct field *field = any_field_of(edit, BYTES, &at);
-    size_t count = field ? read_dims(value_of(edit, field), value_size(field), dims) : 0;
+    size_t count = read_dims(value_of(edit, edit->field), value_size(edit->field), dims);
     if (count == 0)
         return false;
     size_t a = below(edit, count), b = below(edit, count);
@@ -345,9 +266,7 @@ static bool change_dims(const struct edit *edit) {
     default:
         dims[a] = 1 + below(edit, 9);
     }
-    put_before(edit->message, at, edit->out);
-    put_dims(edit, field->number, dims, count);
-    put_from(edit->message, at + 1, edit->out);
+    put_dims(edit, edit->field->number, dims, count);
     return true;
 }
 
@@ -379,39 +298,43 @@ static uint64_t claimed_count(const struct edit *edit) {
     return is_legacy ? product(legacy, 4) : product(dims, axes);
 }
 
+static const struct {
+    uint32_t number;
+    size_t width;
+} payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
+
+/* The first field of a payload, or none behind the last one. */
+static bool choose_payload(struct edit *edit) {
+    edit->payload = below(edit, sizeof payloads / sizeof *payloads);
+    for (edit->at = 0; edit->at < edit->message->count; edit->at++) {
+        edit->field = &edit->message->fields[edit->at];
+        if (edit->field->number == payloads[edit->payload].number && edit->field->type == BYTES)
+            break;
+    }
+    edit->end = edit->at + (edit->at < edit->message->count);
+    edit->field = edit->end > edit->at ? edit->field : NULL;
+    return true;
+}
+
 /* A payload gets as many values as the shape claims. */
-static bool fit_payload(const struct edit *edit) {
-    static const struct {
-        uint32_t number;
-        size_t width;
-    } payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
+static bool fit_payload(struct edit *edit) {
     static const uint8_t more[4096] = {0x3f, 0x80, 0, 0x7f};
-    uint64_t count = claimed_count(edit);
-    size_t which = below(edit, sizeof payloads / sizeof *payloads), at = 0;
-    uint32_t number = payloads[which].number;
-    size_t width = payloads[which].width;
+    const uint64_t count = claimed_count(edit), width = payloads[edit->payload].width;
     if (count * width > sizeof more)
         return false;
-    size_t size = (size_t)count * width, kept = 0;
-    while (at < edit->message->count &&
-           (edit->message->fields[at].number != number || edit->message->fields[at].type != BYTES))
-        at++;
-    put_before(edit->message, at, edit->out);
-    put_tag(edit->out, number, BYTES);
+    size_t size = (size_t)(count * width), kept = edit->field ? value_size(edit->field) : 0;
+    kept = kept < size ? kept : size;
+    put_tag(edit->out, payloads[edit->payload].number, BYTES);
     put_varint(edit->out, size, 0);
-    if (at < edit->message->count) {
-        const struct field *old = &edit->message->fields[at];
-        kept = value_size(old) < size ? value_size(old) : size;
-        put_bytes(edit->out, value_of(edit, old), kept);
-    }
+    if (edit->field)
+        put_bytes(edit->out, value_of(edit, edit->field), kept);
     put_bytes(edit->out, more, size - kept);
-    put_from(edit->message, at + 1, edit->out);
     return true;
 }
 
 /* --- new fields ---------------------------------------------------------------------------- */
 
-static bool insert(const struct edit *edit) {
+static bool insert(struct edit *edit) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -451,40 +374,70 @@ static bool insert(const struct edit *edit) {
         KNOWN("\0"),                                                /* tag 0 */
 #undef KNOWN
     };
-    size_t at = below(edit, edit->message->count + 1);
     size_t which = below(edit, sizeof known / sizeof *known);
-    put_before(edit->message, at, edit->out);
     put_bytes(edit->out, known[which].bytes, known[which].size);
-    put_from(edit->message, at, edit->out);
+    put_field(edit, edit->field);
     return true;
 }
 
 /* The value of a field through libFuzzer's own mutation; a length follows its bytes. */
-static bool mutate_value(const struct edit *edit) {
+static bool mutate_value(struct edit *edit) {
     uint8_t bytes[4096];
-    size_t at;
-    const struct field *field = any_field(edit, &at);
-    if (!field || field->type == GROUP || value_size(field) > sizeof bytes / 2)
-        return false;
+    const struct field *field = edit->field;
     size_t size = value_size(field), most = field->type == BYTES ? sizeof bytes : size;
+    if (field->type == GROUP || size > sizeof bytes / 2)
+        return false;
     if (size > 0)
         memcpy(bytes, value_of(edit, field), size);
     size = LLVMFuzzerMutate(bytes, size, most);
-    put_before(edit->message, at, edit->out);
     put_tag(edit->out, field->number, field->type);
     if (field->type == BYTES)
         put_varint(edit->out, size, 0);
     put_bytes(edit->out, bytes, size);
-    put_from(edit->message, at + 1, edit->out);
     return true;
 }
 
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* beside the wire types */
+
+/* A field of a type, after a few tries. */
+static bool choose_field(struct edit *edit, unsigned type) {
+    size_t count = edit->message->count + (type == SOME_OR_NONE);
+    if (type == PAYLOAD)
+        return choose_payload(edit);
+    for (int tries = 0; tries < 8 && count > 0; tries++) {
+        edit->at = below(edit, count);
+        edit->field = edit->at < edit->message->count ? &edit->message->fields[edit->at] : NULL;
+        edit->end = edit->field ? edit->at + 1 : edit->at;
+        if (type >= SOME || edit->field->type == type)
+            return true;
+    }
+    return false;
+}
+
 bool edit_message(const struct message *message, struct dice *dice, struct buffer *out) {
-    static bool (*const edits[])(const struct edit *) = {
-        repeat,      delete,       move,        renumber,    unpack,        pack,
-        split,       overlong,     cut_short,   wrap,        nest,          lie_about_length,
-        insert,      insert,       change_dims, change_dims, change_number, fit_payload,
-        fit_payload, mutate_value, mutate_value};
-    const struct edit edit = {message, dice, out};
-    return edits[dice_below(dice, sizeof edits / sizeof *edits)](&edit);
+    static const struct {
+        bool (*call)(struct edit *);
+        unsigned type; /* of the field */
+        size_t share;
+    } edits[] = {
+        {repeat, SOME, 1},          {delete, SOME, 1},         {move, SOME, 1},
+        {renumber, SOME, 1},        {unpack, BYTES, 1},        {pack, SOME, 1},
+        {split, BYTES, 1},          {overlong, SOME, 1},       {wrap, SOME, 1},
+        {nest, SOME_OR_NONE, 1},    {change_dims, BYTES, 2},   {lie_about_length, BYTES, 1},
+        {change_number, VARINT, 1}, {insert, SOME_OR_NONE, 2}, {mutate_value, SOME, 2},
+        {fit_payload, PAYLOAD, 2}};
+    struct edit edit = {.message = message, .dice = dice, .out = out};
+    size_t left = dice_below(dice, 21), i = 0;
+    if (left == 20) { /* cut short */
+        put_bytes(out, message->bytes, message->size ? dice_below(dice, message->size) : 0);
+        return message->size > 0;
+    }
+    while (left >= edits[i].share)
+        left -= edits[i++].share;
+    if (!choose_field(&edit, edits[i].type))
+        return false;
+    put_before(message, edit.at, out);
+    bool done = edits[i].call(&edit);
+    put_from(message, edit.end, out);
+    return done;
 }

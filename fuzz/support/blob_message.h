@@ -4,8 +4,7 @@
 #define SB_FUZZ_BLOB_MESSAGE_H
 
 #include "blob_model.h"
-
-#define MESSAGE_MAX 20480
+#include "wire_builder.h"
 
 /* What a message says, and how. */
 struct blob_message {
@@ -19,15 +18,10 @@ struct blob_message {
     bool cut; /* the last byte is missing */
 };
 
-struct message_bytes {
-    size_t size;
-    unsigned char bytes[MESSAGE_MAX];
-};
-
-void message_encode(const struct blob_message *message, struct message_bytes *out);
+void message_encode(const struct blob_message *message, struct wire *out);
 /* A BlobShape of its own. */
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
-                          struct message_bytes *out);
+                          struct wire *out);
 
 /* What reading the shape gives, for elements of 4 bytes: the data's fault, not the caller's. */
 sb_status message_shape_status(struct plain_shape *shape);
@@ -42,7 +36,7 @@ void message_values(const struct blob_message *message, int which, int32_t dtype
                     unsigned char *out);
 
 /* What sb_blob_to_proto writes of an F32 or F64 blob whose bytes are known. */
-void message_of_blob(const struct plain_blob *blob, bool with_diff, struct message_bytes *out);
+void message_of_blob(const struct plain_blob *blob, bool with_diff, struct wire *out);
 size_t message_size_of_blob(const struct plain_blob *blob, bool with_diff);
 
 #endif

@@ -159,31 +159,34 @@ int32_t plain_side(const struct plain_memory *memory) {
 
 /* --- elements -------------------------------------------------------------------- */
 
-void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed) {
-    size_t size = sb_dtype_size(dtype);
-    memset(out, 0, bytes);
-    for (size_t i = 0; i < bytes / size; i++) {
-        int number = (int)((i * 7 + (size_t)seed * 13) % 251) - 125;
-        float f32 = (float)number;
-        double f64 = (double)number;
-        const void *element = &number;
-        if (dtype == SB_DTYPE_F32)
-            element = &f32;
-        if (dtype == SB_DTYPE_F64)
-            element = &f64;
-        memcpy(out + i * size, element, size);
-    }
+double plain_at(const unsigned char *bytes, size_t i, int32_t dtype) {
+    float narrow;
+    double wide;
+    if (dtype == SB_DTYPE_F64)
+        memcpy(&wide, bytes + i * sizeof wide, sizeof wide);
+    else
+        memcpy(&narrow, bytes + i * sizeof narrow, sizeof narrow);
+    return dtype == SB_DTYPE_F64 ? wide : (double)narrow;
 }
 
-static double number_at(const unsigned char *bytes, size_t i, int32_t dtype) {
-    float f32;
-    double f64;
-    if (dtype == SB_DTYPE_F64) {
-        memcpy(&f64, bytes + i * sizeof f64, sizeof f64);
-        return f64;
-    }
-    memcpy(&f32, bytes + i * sizeof f32, sizeof f32);
-    return (double)f32;
+void plain_put(unsigned char *bytes, size_t i, int32_t dtype, double value) {
+    const float narrow = (float)value;
+    const int32_t whole = (int32_t)value;
+    const int8_t small = (int8_t)(whole > INT8_MAX || whole < INT8_MIN ? 0 : whole);
+    const int16_t bits = (int16_t)(whole > INT16_MAX || whole < INT16_MIN ? 0 : whole);
+    const void *element = dtype == SB_DTYPE_F32   ? (const void *)&narrow
+                          : dtype == SB_DTYPE_F64 ? (const void *)&value
+                          : dtype == SB_DTYPE_I8  ? (const void *)&small
+                          : dtype == SB_DTYPE_F16 ? (const void *)&bits
+                                                  : (const void *)&whole;
+    memcpy(bytes + i * sb_dtype_size(dtype), element, sb_dtype_size(dtype));
+}
+
+void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed) {
+    size_t count = bytes / sb_dtype_size(dtype);
+    memset(out, 0, bytes);
+    for (size_t i = 0; i < count; i++)
+        plain_put(out, i, dtype, (double)((i * 7 + (size_t)seed * 13) % 251) - 125);
 }
 
 bool plain_equal(const void *seen, const unsigned char *value, size_t bytes, int32_t dtype) {
@@ -193,7 +196,7 @@ bool plain_equal(const void *seen, const unsigned char *value, size_t bytes, int
     if (dtype != SB_DTYPE_F32 && dtype != SB_DTYPE_F64)
         return false;
     for (size_t i = 0; i < bytes / size; i++) /* 0 and -0 are one number */
-        if (number_at(seen, i, dtype) != number_at(value, i, dtype))
+        if (plain_at(seen, i, dtype) != plain_at(value, i, dtype))
             return false;
     return memcmp((const unsigned char *)seen + whole, value + whole, bytes - whole) == 0;
 }

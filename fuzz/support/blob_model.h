@@ -11,7 +11,7 @@
 #define ABSURD_COUNT ((int64_t)1 << 24)
 #define MEMORY_CAP   ((size_t)16 << 20) /* of host and device: less than anything absurd */
 
-enum { DATA, DIFF };
+enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
 /* Where memories live. */
 struct plain_context {
@@ -73,6 +73,9 @@ bool plain_is_written(const struct plain_memory *memory); /* NULL: no */
 /* Where the head is; SYNCED counts as the device. */
 int32_t plain_side(const struct plain_memory *memory);
 
+/* Element i of an array; of F16 nothing is known. */
+double plain_at(const unsigned char *bytes, size_t i, int32_t dtype);
+void plain_put(unsigned char *bytes, size_t i, int32_t dtype, double value);
 /* Whole elements of small numbers that floats hold exactly. */
 void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed);
 /* Equal as bytes, or as numbers where there is arithmetic. */

@@ -23,6 +23,7 @@ void simulated_open(struct simulated *sim, struct simulated_options options) {
     *sim = (struct simulated){.counting = COUNTING_ALLOCATOR_INIT, .options = options};
     how.device = options.host_only ? "cpu" : "sim:0";
     how.flags = options.no_pinned ? SB_CONTEXT_NO_PINNED : 0;
+    how.max_host_bytes = options.max_host;
     how.max_pinned_bytes = options.max_pinned;
     how.max_device_bytes = options.max_device;
     how.allocator = counting_allocator_table(&sim->counting);

@@ -13,7 +13,7 @@
 struct simulated_options {
     bool host_only;
     bool no_pinned;
-    size_t max_pinned, max_device; /* caps; 0: none that a run would reach */
+    size_t max_host, max_pinned, max_device; /* caps; 0: none that a run would reach */
 };
 
 /* A fault that waits for its turn; `nth` 0: none. */

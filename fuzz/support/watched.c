@@ -52,55 +52,44 @@ sb_text name_of(const sb_model *model) {
 
 /* --- blobs ----------------------------------------------------------------------- */
 
-static const sb_mem *memory_of(const sb_blob *blob, bool diff) {
+static const sb_mem *memory_of(const sb_blob *blob, sb_part part) {
     const sb_mem *mem = NULL;
     sb_error err;
-    sb_status st =
-        diff ? sb_blob_mem(blob, SB_DIFF, &mem, &err) : sb_blob_mem(blob, SB_DATA, &mem, &err);
-    fuzz_check(st == SB_OK, "no handle: %s", err.message);
+    fuzz_check(sb_blob_mem(blob, part, &mem, &err) == SB_OK, "no handle: %s", err.message);
     return mem;
 }
 
-static const void *bytes_of(const sb_mem *mem) {
+bool blob_has(const sb_blob *blob, sb_part part) {
+    return sb_mem_head(memory_of(blob, part)) != SB_HEAD_UNINITIALIZED;
+}
+
+const void *blob_at(const sb_blob *blob, sb_part part) {
     const void *ptr = NULL;
     sb_error err;
-    sb_status st = sb_mem_cpu(mem, &ptr, &err);
-    fuzz_check(st == SB_OK, "no bytes: %s", err.message);
+    if (sb_blob_count(blob) > 0)
+        fuzz_check(sb_mem_cpu(memory_of(blob, part), &ptr, &err) == SB_OK, "no bytes: %s",
+                   err.message);
     return ptr;
 }
 
-bool blob_has_data(const sb_blob *blob) {
-    return sb_mem_head(memory_of(blob, false)) != SB_HEAD_UNINITIALIZED;
-}
-
-bool blob_has_diff(const sb_blob *blob) {
-    return sb_mem_head(memory_of(blob, true)) != SB_HEAD_UNINITIALIZED;
-}
-
-const void *blob_data(const sb_blob *blob) {
-    return sb_blob_count(blob) > 0 ? bytes_of(memory_of(blob, false)) : NULL;
-}
-
-const void *blob_diff(const sb_blob *blob) {
-    return sb_blob_count(blob) > 0 ? bytes_of(memory_of(blob, true)) : NULL;
+sb_blob *blob_new(sb_context *context, int32_t dtype) {
+    sb_blob *blob = NULL;
+    sb_error err;
+    fuzz_check(sb_blob_create(context, dtype, &blob, &err) == SB_OK, "no blob: %s", err.message);
+    return blob;
 }
 
 size_t blob_bytes(const sb_blob *blob) {
     return (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
 }
 
-static void check_same_side(const sb_blob *a, const sb_blob *b, bool diff, const char *story) {
-    const sb_mem *of_a = memory_of(a, diff), *of_b = memory_of(b, diff);
-    bool written = sb_mem_head(of_a) != SB_HEAD_UNINITIALIZED;
-    const char *side = diff ? "diff" : "data";
-    if (blob_bytes(a) == 0)
+static void check_same_side(const sb_blob *a, const sb_blob *b, sb_part part, const char *story) {
+    const size_t bytes = blob_bytes(a);
+    if (bytes == 0)
         return;
-    fuzz_check(written == (sb_mem_head(of_b) != SB_HEAD_UNINITIALIZED), "%s: heads of %s: %d, %d",
-               story, side, sb_mem_head(of_a), sb_mem_head(of_b));
-    if (!written)
-        return;
-    fuzz_check(memcmp(bytes_of(of_a), bytes_of(of_b), blob_bytes(a)) == 0,
-               "%s: the %zu bytes of %s differ", story, blob_bytes(a), side);
+    fuzz_check(blob_has(a, part) == blob_has(b, part), "%s: part %d is in one alone", story, part);
+    fuzz_check(!blob_has(a, part) || memcmp(blob_at(a, part), blob_at(b, part), bytes) == 0,
+               "%s: the %zu bytes of part %d differ", story, bytes, part);
 }
 
 void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story) {
@@ -112,18 +101,18 @@ void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story) {
         fuzz_check(false, "%s: shapes %s and %s", story, of_a, of_b);
     }
     fuzz_check(sb_blob_dtype(a) == sb_blob_dtype(b), "%s: element types differ", story);
-    check_same_side(a, b, false, story);
-    check_same_side(a, b, true, story);
+    check_same_side(a, b, SB_DATA, story);
+    check_same_side(a, b, SB_DIFF, story);
 }
 
 /* --- snapshots ----------------------------------------------------------------------- */
 
-static struct snapshot_side take_side(const sb_blob *blob, bool diff) {
-    const sb_mem *mem = memory_of(blob, diff);
+static struct snapshot_side take_side(const sb_blob *blob, sb_part part) {
+    const sb_mem *mem = memory_of(blob, part);
     struct snapshot_side side = {.head = sb_mem_head(mem), .size = sb_mem_size(mem)};
     if (side.head == SB_HEAD_UNINITIALIZED || side.size == 0)
         return side;
-    side.ptr = bytes_of(mem);
+    fuzz_check(sb_mem_cpu(mem, &side.ptr, NULL) == SB_OK, "no bytes");
     side.bytes = malloc(side.size);
     if (!side.bytes)
         abort();
@@ -138,36 +127,30 @@ struct snapshot snapshot_take(const sb_blob *blob) {
         memcpy(snapshot.dims, sb_blob_shape(blob),
                (size_t)snapshot.num_axes * sizeof *snapshot.dims);
     }
-    snapshot.data = take_side(blob, false);
-    snapshot.diff = take_side(blob, true);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
+        snapshot.part[part] = take_side(blob, part);
     return snapshot;
 }
 
 void snapshot_free(struct snapshot *snapshot) {
-    free(snapshot->data.bytes);
-    free(snapshot->diff.bytes);
-}
-
-static void check_side(const struct snapshot_side *side, const sb_blob *blob, bool diff,
-                       const char *story) {
-    const char *name = diff ? "diff" : "data";
-    struct snapshot_side now = take_side(blob, diff);
-    fuzz_check(now.head == side->head, "%s: head of %s was %d, is %d", story, name, side->head,
-               now.head);
-    fuzz_check(now.size == side->size && now.ptr == side->ptr, "%s: %s moved", story, name);
-    fuzz_check(!now.bytes || memcmp(now.bytes, side->bytes, now.size) == 0, "%s: %s was written",
-               story, name);
-    free(now.bytes);
+    free(snapshot->part[SB_DATA].bytes);
+    free(snapshot->part[SB_DIFF].bytes);
 }
 
 void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story) {
-    int32_t axes = sb_blob_is_shaped(blob) ? sb_blob_num_axes(blob) : -1;
-    fuzz_check(axes == snapshot->num_axes, "%s: %d axes were %d", story, axes, snapshot->num_axes);
-    for (int32_t i = 0; i < axes; i++)
-        fuzz_check(sb_blob_shape(blob)[i] == snapshot->dims[i], "%s: axis %d was %lld, is %lld",
-                   story, i, (long long)snapshot->dims[i], (long long)sb_blob_shape(blob)[i]);
-    check_side(&snapshot->data, blob, false, story);
-    check_side(&snapshot->diff, blob, true, story);
+    struct snapshot now = snapshot_take(blob);
+    fuzz_check(now.num_axes == snapshot->num_axes &&
+                   memcmp(now.dims, snapshot->dims, sizeof now.dims) == 0,
+               "%s: another shape of %d axes, not %d", story, now.num_axes, snapshot->num_axes);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        const struct snapshot_side *a = &snapshot->part[part], *b = &now.part[part];
+        fuzz_check(b->head == a->head, "%s: head of part %d was %d, is %d", story, part, a->head,
+                   b->head);
+        fuzz_check(b->size == a->size && b->ptr == a->ptr, "%s: part %d moved", story, part);
+        fuzz_check(!b->bytes || memcmp(b->bytes, a->bytes, b->size) == 0, "%s: part %d was written",
+                   story, part);
+    }
+    snapshot_free(&now);
 }
 
 /* --- errors ------------------------------------------------------------------------------ */

@@ -36,7 +36,7 @@ struct snapshot {
         const void *ptr; /* where the bytes lay */
         size_t size;
         unsigned char *bytes;
-    } data, diff;
+    } part[2]; /* SB_DATA, SB_DIFF */
 };
 
 /* Makes the handles of the blob's memories if they are not there. */
@@ -45,12 +45,11 @@ void snapshot_free(struct snapshot *snapshot);
 /* The blob is as it was, its bytes at the same place. */
 void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story);
 
-/* Whether the side was ever written. */
-bool blob_has_data(const sb_blob *blob);
-bool blob_has_diff(const sb_blob *blob);
-/* The bytes of a host blob's data or diff; NULL when its count is 0. */
-const void *blob_data(const sb_blob *blob);
-const void *blob_diff(const sb_blob *blob);
+sb_blob *blob_new(sb_context *context, int32_t dtype);
+/* Whether the part was ever written. */
+bool blob_has(const sb_blob *blob, sb_part part);
+/* The bytes of a host blob's part; NULL when its count is 0. */
+const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
 /* Both have the same shape and, bit for bit, the same data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story);

@@ -14,14 +14,6 @@ struct run {
     struct watched *watched;
 };
 
-static sb_blob *make_blob(const struct run *run, int32_t dtype) {
-    sb_blob *blob;
-    sb_error err;
-    sb_status st = sb_blob_create(run->watched->context, dtype, &blob, &err);
-    fuzz_check(st == SB_OK, "no blob: %s", err.message);
-    return blob;
-}
-
 static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
                            const sb_limits *limits) {
     sb_error err = fuzz_fresh_error();
@@ -37,7 +29,7 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
 
 /* `blob` has just taken the message. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
-    size_t peak = watched_peak(run->watched), sides = blob_has_diff(blob) ? 2 : 1;
+    size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
                peak, sides, blob_bytes(blob));
 }
@@ -50,7 +42,7 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
 
 /* The blob if the message is accepted, else NULL. */
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
-    sb_blob *blob = make_blob(run, dtype);
+    sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
     *out_status = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
     if (*out_status == SB_OK) {
@@ -74,7 +66,7 @@ struct encoded {
 static struct encoded encode(const sb_blob *blob) {
     struct encoded encoded;
     sb_error err = fuzz_fresh_error();
-    uint32_t flags = blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0;
+    uint32_t flags = blob_has(blob, SB_DIFF) ? SB_PROTO_WRITE_DIFF : 0;
     size_t measured, written;
     sb_status st = sb_blob_proto_size(blob, flags, &measured, &err);
     fuzz_check(st == SB_OK, "an accepted blob cannot be written: %s", err.message);
@@ -87,7 +79,7 @@ static struct encoded encode(const sb_blob *blob) {
 }
 
 static sb_status write_file(const void *blob, const char *path, sb_error *err) {
-    return sb_blob_save_file(blob, path, blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0, err);
+    return sb_blob_save_file(blob, path, blob_has(blob, SB_DIFF) ? SB_PROTO_WRITE_DIFF : 0, err);
 }
 
 static void check_round_trip(const struct run *run, const sb_blob *blob) {
@@ -95,7 +87,7 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     if (input_lot(run->bytes, run->size) % 16 == 0)
         check_saved_file(write_file, blob, first.bytes, first.size);
     const struct run again = {first.bytes, first.size, run->watched};
-    sb_blob *copy = make_blob(run, sb_blob_dtype(blob));
+    sb_blob *copy = blob_new(run->watched->context, sb_blob_dtype(blob));
     sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
     fuzz_check(st == SB_OK, "what was written is refused: %s", sb_status_name(st));
     check_same_blob(blob, copy, "written and read");
@@ -124,7 +116,7 @@ static void fill(sb_blob *blob, unsigned char byte) {
 
 static sb_blob *filled_blob(const struct run *run, int32_t dtype, const int64_t *shape,
                             int32_t axes) {
-    sb_blob *blob = make_blob(run, dtype);
+    sb_blob *blob = blob_new(run->watched->context, dtype);
     sb_error err;
     sb_status st = sb_blob_reshape(blob, shape, axes, NULL, &err);
     fuzz_check(st == SB_OK, "no shape: %s", err.message);
@@ -150,42 +142,65 @@ static void check_taken_side(const struct snapshot_side *old, const void *now, c
 
 static void check_taken(const struct snapshot *old, const sb_blob *blob, const sb_blob *fresh) {
     size_t size = blob_bytes(fresh);
-    check_taken_side(&old->data, blob_data(blob), blob_data(fresh), size, "data");
-    check_taken_side(&old->diff, blob_diff(blob), blob_has_diff(fresh) ? blob_diff(fresh) : NULL,
-                     size, "diff");
+    check_taken_side(&old->part[SB_DATA], blob_at(blob, SB_DATA), blob_at(fresh, SB_DATA), size,
+                     "data");
+    check_taken_side(&old->part[SB_DIFF], blob_at(blob, SB_DIFF),
+                     blob_has(fresh, SB_DIFF) ? blob_at(fresh, SB_DIFF) : NULL, size, "diff");
+}
+
+/* A blob with contents, as it was before a call. */
+struct trial {
+    sb_blob *blob;
+    struct snapshot old;
+};
+
+static struct trial trial_begin(const struct run *run, int32_t dtype, const int64_t *shape,
+                                int32_t axes) {
+    struct trial trial = {.blob = filled_blob(run, dtype, shape, axes)};
+    trial.old = snapshot_take(trial.blob);
+    watched_mark(run->watched);
+    return trial;
+}
+
+static struct trial trial_small(const struct run *run, int32_t dtype) {
+    static const int64_t small[] = {2, 3};
+    return trial_begin(run, dtype, small, 2);
+}
+
+/* The blob is as it was, or holds what a fresh blob does (NULL: it does not matter). */
+static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, const char *story) {
+    if (st != SB_OK)
+        snapshot_check(&trial->old, trial->blob, story);
+    else if (fresh)
+        check_taken(&trial->old, trial->blob, fresh);
+    snapshot_free(&trial->old);
+    sb_blob_destroy(trial->blob);
 }
 
 /* `fresh`: what the message gives, or NULL when `refusal` is why it gives nothing. */
-static void check_existing(const struct run *run, sb_blob *blob, uint32_t flags,
+static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
-    struct snapshot old = snapshot_take(blob);
-    bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(blob, fresh));
-    sb_status st = read_into(run, blob, flags, NULL);
+    bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
+    sb_status st = read_into(run, trial.blob, flags, NULL);
     if (st == SB_OK)
         fuzz_check(fresh != NULL, "taken by a blob with contents, refused by a fresh one");
     else
         fuzz_check(st == refusal || (mismatch_allowed && st == SB_ERR_SHAPE_MISMATCH),
                    "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));
-    if (st != SB_OK)
-        snapshot_check(&old, blob, "refused");
-    else
-        check_taken(&old, blob, fresh);
     if (st == SB_OK && (flags & SB_PROTO_RESHAPE))
-        fuzz_check(sb_blob_shape_equals(blob, fresh), "another shape than a fresh blob's");
-    snapshot_free(&old);
-    sb_blob_destroy(blob);
+        fuzz_check(sb_blob_shape_equals(trial.blob, fresh), "another shape than a fresh blob's");
+    trial_end(&trial, st, fresh, "refused");
 }
 
 static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_blob *fresh,
                                  sb_status refusal) {
-    static const int64_t small[] = {2, 3};
-    check_existing(run, filled_blob(run, dtype, small, 2), SB_PROTO_RESHAPE, fresh, refusal);
-    check_existing(run, filled_blob(run, dtype, small, 2), 0, fresh, refusal);
+    check_existing(run, trial_small(run, dtype), SB_PROTO_RESHAPE, fresh, refusal);
+    check_existing(run, trial_small(run, dtype), 0, fresh, refusal);
     if (!fresh || sb_blob_count(fresh) == 0)
         return;
     const int64_t one_less[] = {sb_blob_count(fresh) - 1}, *shape = sb_blob_shape(fresh);
-    check_existing(run, filled_blob(run, dtype, one_less, 1), SB_PROTO_RESHAPE, fresh, SB_OK);
-    check_existing(run, filled_blob(run, dtype, shape, sb_blob_num_axes(fresh)), 0, fresh, SB_OK);
+    check_existing(run, trial_begin(run, dtype, one_less, 1), SB_PROTO_RESHAPE, fresh, SB_OK);
+    check_existing(run, trial_begin(run, dtype, shape, sb_blob_num_axes(fresh)), 0, fresh, SB_OK);
 }
 
 /* --- other questions ------------------------------------------------------------------- */
@@ -201,42 +216,31 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
 
 /* Any message can be asked about; whether the answer is right, the target reshape says. */
 static void check_shape_question(const struct run *run, sb_status without) {
-    static const int64_t small[] = {2, 3};
-    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
+    struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();
     int32_t equal = 77;
-    watched_mark(run->watched);
-    sb_status st = sb_blob_shape_equals_proto(blob, run->bytes, run->size, &equal, &err);
+    sb_status st = sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &err);
     check_read_status(st, &err, run->size);
     fuzz_check(st == SB_OK || without != SB_OK, "an accepted message is no shape: %s",
                sb_status_name(st));
     fuzz_check(st == SB_OK ? equal == 0 || equal == 1 : equal == 77, "status %d, equal %d", st,
                equal);
     fuzz_check(watched_peak(run->watched) == 0, "a question takes memory");
-    sb_blob_destroy(blob);
+    trial_end(&trial, st, NULL, "a question");
 }
 
 static void check_reshape(const struct run *run) {
-    static const int64_t small[] = {2, 3};
-    sb_blob *blob = filled_blob(run, SB_DTYPE_F64, small, 2);
-    struct snapshot old = snapshot_take(blob);
+    struct trial trial = trial_small(run, SB_DTYPE_F64);
     sb_error err = fuzz_fresh_error();
     uint32_t reallocated = 77;
-    watched_mark(run->watched);
-    sb_status st = sb_blob_reshape_proto(blob, run->bytes, run->size, &reallocated, &err);
+    sb_status st = sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &err);
     check_read_status(st, &err, run->size);
     fuzz_check(watched_peak(run->watched) == 0, "a shape takes %zu bytes",
                watched_peak(run->watched));
-    if (st != SB_OK) {
-        fuzz_check(reallocated == 77, "a refused shape says %u", reallocated);
-        snapshot_check(&old, blob, "a refused shape");
-    } else {
-        uint32_t expected = sb_blob_count(blob) > 6 ? 3 : 0;
-        fuzz_check(reallocated == expected, "%lld elements where 6 were: %u",
-                   (long long)sb_blob_count(blob), reallocated);
-    }
-    snapshot_free(&old);
-    sb_blob_destroy(blob);
+    uint32_t expected = st != SB_OK ? 77 : sb_blob_count(trial.blob) > 6 ? 3 : 0;
+    fuzz_check(reallocated == expected, "%lld elements where 6 were: %u",
+               (long long)sb_blob_count(trial.blob), reallocated);
+    trial_end(&trial, st, NULL, "a refused shape");
 }
 
 /* Narrow limits only ever turn an answer into DATA_LIMIT, and hold. */
@@ -244,7 +248,7 @@ static void check_limits(const struct run *run, sb_status without) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_memory = 1000;
     limits.max_axes = 3;
-    sb_blob *blob = make_blob(run, SB_DTYPE_F32);
+    sb_blob *blob = blob_new(run->watched->context, SB_DTYPE_F32);
     watched_mark(run->watched);
     sb_status st = read_into(run, blob, SB_PROTO_RESHAPE, &limits);
     fuzz_check(st == without || st == SB_ERR_DATA_LIMIT, "%s, without limits %s",
@@ -263,7 +267,7 @@ static void check_limits(const struct run *run, sb_status without) {
 static void check_refusals(const struct run *run) {
     sb_status st = SB_ERR_OUT_OF_MEMORY;
     for (int64_t nth = 1; st != SB_OK; nth++) {
-        sb_blob *blob = make_blob(run, SB_DTYPE_F32);
+        sb_blob *blob = blob_new(run->watched->context, SB_DTYPE_F32);
         watched_mark(run->watched);
         run->watched->counting.fail_nth = nth;
         st = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
@@ -279,42 +283,27 @@ static void check_refusals(const struct run *run) {
 
 /* The same bytes in a file, read through a window, then put where those from memory go. */
 static void check_file(const struct run *run, const sb_blob *fresh, sb_status expected) {
-    static const int64_t small[] = {2, 3};
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
-    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
-    struct snapshot old = snapshot_take(blob);
+    struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_load_file(blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
+    sb_status st = sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
     check_read_status(st, &err, run->size);
     fuzz_check(st == expected, "%s from a file, %s from memory", sb_status_name(st),
                sb_status_name(expected));
-    if (st != SB_OK)
-        snapshot_check(&old, blob, "a refused file");
-    else
-        check_taken(&old, blob, fresh);
-    snapshot_free(&old);
-    sb_blob_destroy(blob);
+    trial_end(&trial, st, fresh, "a refused file");
     scratch_file_end(&file);
 }
 
 /* A source that is steady, that fails at one read, that changes between two. */
 static sb_status read_unsteady(const struct run *run, struct unsteady *source,
                                const sb_blob *fresh) {
-    static const int64_t small[] = {2, 3};
     const sb_source from = unsteady_source(source);
-    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
-    struct snapshot old = snapshot_take(blob);
+    struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_load_source(blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    sb_status st = sb_blob_load_source(trial.blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err);
     unsteady_check(source, st, &err);
-    if (st != SB_OK)
-        snapshot_check(&old, blob, "a refused source");
-    else if (source->trouble == TROUBLE_NONE && blob_bytes(fresh) > 0)
-        fuzz_check(memcmp(blob_data(blob), blob_data(fresh), blob_bytes(fresh)) == 0,
-                   "other data from a source");
+    trial_end(&trial, st, source->trouble == TROUBLE_NONE ? fresh : NULL, "a refused source");
     fuzz_check(source->closed == 0, "a borrowed source was closed");
-    snapshot_free(&old);
-    sb_blob_destroy(blob);
     return st;
 }
 
@@ -340,7 +329,6 @@ static void check_source(const struct run *run, const sb_blob *fresh, sb_status 
 
 /* The same bytes in three pieces. */
 static void check_spans(const struct run *run, const sb_blob *fresh, sb_status expected) {
-    static const int64_t small[] = {2, 3};
     const size_t a = input_lot(run->bytes, run->size) % (run->size + 1), b = (run->size - a) / 2;
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
     const sb_span spans[] = {{bytes, a}, {bytes + a, b}, {bytes + a + b, run->size - a - b}};
@@ -348,15 +336,12 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_source_of_spans(NULL, spans, 3, &source, &err);
     fuzz_check(st == SB_OK, "no source of pieces: %s", sb_status_name(st));
-    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
-    st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    struct trial trial = trial_small(run, SB_DTYPE_F32);
+    st = sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
     source.close(source.user);
     fuzz_check(st == expected, "%s from pieces, %s from memory", sb_status_name(st),
                sb_status_name(expected));
-    fuzz_check(st != SB_OK || blob_bytes(fresh) == 0 ||
-                   memcmp(blob_data(blob), blob_data(fresh), blob_bytes(fresh)) == 0,
-               "other data from pieces");
-    sb_blob_destroy(blob);
+    trial_end(&trial, st, fresh, "refused pieces");
 }
 
 /* What was read, written to a sink that takes all and to one that does not. */
@@ -399,7 +384,7 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
 /* Into integers: as into floats, but that one of them may not hold a value. Storage was taken then,
    and is given back. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
-    sb_blob *blob = make_blob(run, dtype);
+    sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
     sb_status st = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
     fuzz_check(st == single || (single == SB_OK && st == SB_ERR_DATA_OVERFLOW),

@@ -24,20 +24,23 @@ static void check_verdict(unsigned faults, sb_status status, const sb_error *err
 
 /* --- values ---------------------------------------------------------------------- */
 
-static double wire_double(const uint8_t *bytes) {
+static uint64_t wire_bits(const uint8_t *bytes, unsigned width) {
     uint64_t bits = 0;
-    double value;
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < width; i++)
         bits |= (uint64_t)bytes[i] << (8 * i);
+    return bits;
+}
+
+static double wire_double(const uint8_t *bytes) {
+    const uint64_t bits = wire_bits(bytes, 8);
+    double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
 static float wire_float(const uint8_t *bytes) {
-    uint32_t bits = 0;
+    const uint32_t bits = (uint32_t)wire_bits(bytes, 4);
     float value;
-    for (unsigned i = 0; i < 4; i++)
-        bits |= (uint32_t)bytes[i] << (8 * i);
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -50,13 +53,6 @@ static double wire_half(const uint8_t *bytes) {
     return bits >> 15 ? -size : size;
 }
 
-static uint32_t wire_unsigned(const uint8_t *bytes) {
-    uint32_t bits = 0;
-    for (unsigned i = 0; i < 4; i++)
-        bits |= (uint32_t)bytes[i] << (8 * i);
-    return bits;
-}
-
 static double wire_value(const struct decoded_values *values, const uint8_t *wire) {
     switch (values->type) {
     case DECODED_DOUBLE:
@@ -66,9 +62,9 @@ static double wire_value(const struct decoded_values *values, const uint8_t *wir
     case DECODED_HALF:
         return wire_half(wire);
     case DECODED_INT:
-        return (double)(int32_t)wire_unsigned(wire);
+        return (double)(int32_t)wire_bits(wire, 4);
     default:
-        return (double)wire_unsigned(wire);
+        return (double)wire_bits(wire, 4);
     }
 }
 
@@ -144,22 +140,14 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
     for (size_t i = 0; i < decoded->num_axes; i++)
         fuzz_check(sb_blob_shape(blob)[i] == decoded->dims[i], "axis %zu: %lld for %lld", i,
                    (long long)sb_blob_shape(blob)[i], (long long)decoded->dims[i]);
-    check_values(&decoded->data, blob_data(blob), dtype, "data");
-    fuzz_check(decoded->count == 0 || blob_has_diff(blob) == (decoded->diff.count > 0),
+    check_values(&decoded->data, blob_at(blob, SB_DATA), dtype, "data");
+    fuzz_check(decoded->count == 0 || blob_has(blob, SB_DIFF) == (decoded->diff.count > 0),
                "%zu values of diff", decoded->diff.count);
     if (decoded->diff.count > 0)
-        check_values(&decoded->diff, blob_diff(blob), dtype, "diff");
+        check_values(&decoded->diff, blob_at(blob, SB_DIFF), dtype, "diff");
 }
 
 /* --- one BlobProto ----------------------------------------------------------------- */
-
-static sb_blob *make_blob(const struct run *run, int32_t dtype) {
-    sb_blob *blob;
-    sb_error err;
-    sb_status st = sb_blob_create(run->context, dtype, &blob, &err);
-    fuzz_check(st == SB_OK, "no blob: %s", err.message);
-    return blob;
-}
 
 /* Whether nobody would take the bytes for this format, though they are a message of it. */
 static bool is_of_another(const struct run *run, int32_t format) {
@@ -177,7 +165,7 @@ static void check_blob_proto(const struct run *run, int32_t dtype) {
     if (faults == 0 && is_whole(dtype))
         faults =
             integer_faults(&file.blobs[0].data, dtype) | integer_faults(&file.blobs[0].diff, dtype);
-    sb_blob *blob = make_blob(run, dtype);
+    sb_blob *blob = blob_new(run->context, dtype);
     sb_error err = fuzz_fresh_error();
     sb_status st =
         sb_blob_from_proto(blob, run->bytes, run->size, SB_PROTO_RESHAPE, &run->limits, &err);
@@ -226,7 +214,7 @@ static void check_model_blob(const struct run *run, const sb_model *model, int64
     fuzz_check(st == SB_OK, "blob %lld: %s", (long long)index, err.message);
     check_info(run, decoded, &info);
     int32_t dtype = info.dtype == SB_DTYPE_F64 ? SB_DTYPE_F64 : SB_DTYPE_F32;
-    sb_blob *blob = make_blob(run, dtype);
+    sb_blob *blob = blob_new(run->context, dtype);
     unsigned faults = decoded_blob_load_faults(decoded, sb_dtype_size(dtype));
     st = sb_model_load_blob(model, layer, index, blob, &err);
     check_verdict(faults, st, &err, "loading");

@@ -367,10 +367,8 @@ static sb_status call(struct world *w, const struct verdict *v) {
 
 static sb_mem *memory_of(const struct world *w) {
     sb_mem *mem;
-    bool diff = w->into && w->diff;
-    sb_status st = diff ? sb_blob_mutable_mem(w->blob, SB_DIFF, &mem, NULL)
-                        : sb_blob_mutable_mem(w->blob, SB_DATA, &mem, NULL);
-    fuzz_check(st == SB_OK, "no memory");
+    sb_part part = w->into && w->diff ? SB_DIFF : SB_DATA;
+    fuzz_check(sb_blob_mutable_mem(w->blob, part, &mem, NULL) == SB_OK, "no memory");
     return mem;
 }
 

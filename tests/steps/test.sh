@@ -55,9 +55,11 @@ full_steps() {
     documents_full_steps
     prove_full_steps
     on coverage_needs step 'coverage' coverage
-    on fuzz_needs step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh libfuzzer
+    for sanitizer in address undefined memory; do
+        on fuzz_needs step "fuzzers as ClusterFuzzLite builds them: $sanitizer" .clusterfuzzlite/check.sh $sanitizer
+    done
     on 'fuzz_needs afl_needs' step 'fuzzers as OSS-Fuzz builds them for AFL++' \
-        fuzz/oss-fuzz/check.sh afl
+        .clusterfuzzlite/check.sh afl
     on 'fuzz_needs afl_needs' step 'AFL++ finds planted bugs, and none beside' run_afl
     peer_full_steps
     python_full_steps
