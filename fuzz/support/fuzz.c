@@ -15,6 +15,16 @@ void fuzz_fail(const char *file, int line, const char *condition, const char *fo
     abort();
 }
 
+void trace(const char *format, ...) {
+    va_list args;
+    if (!getenv("SYNCBLOB_FUZZ_TRACE"))
+        return;
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}
+
 uint8_t tape_byte(struct tape *tape) {
     if (tape->left == 0)
         return 0;

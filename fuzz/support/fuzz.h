@@ -23,6 +23,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
+/* With SYNCBLOB_FUZZ_TRACE in the environment a harness prints its steps, for a person who reads a
+   finding. */
+void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* The input as a row of choices; past its end every choice is 0. */
 struct tape {
     const uint8_t *next;

@@ -187,6 +187,11 @@ void check_read_status(sb_status status, const sb_error *err, size_t size) {
     fuzz_check(reason_ends(err->message, place), "\"%.239s\" does not say%s", err->message, place);
 }
 
+void check_status(sb_status status, sb_status from_memory, const char *where) {
+    fuzz_check(status == from_memory, "%s from %s, %s from memory", sb_status_name(status), where,
+               sb_status_name(from_memory));
+}
+
 /* --- saved files ------------------------------------------------------------------------- */
 
 /* In memory if possible. */

@@ -58,6 +58,9 @@ void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story);
    and its text says so. */
 void check_read_status(sb_status status, const sb_error *err, size_t size);
 
+/* What bytes from elsewhere gave is what they gave from memory. */
+void check_status(sb_status status, sb_status from_memory, const char *where);
+
 /* `bytes` as a file without a name; its path is for as long as the file descriptor is open. */
 struct scratch_file {
     int fd;

@@ -288,8 +288,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
     check_read_status(st, &err, run->size);
-    fuzz_check(st == expected, "%s from a file, %s from memory", sb_status_name(st),
-               sb_status_name(expected));
+    check_status(st, expected, "a file");
     trial_end(&trial, st, fresh, "a refused file");
     scratch_file_end(&file);
 }
@@ -311,8 +310,7 @@ static void check_source(const struct run *run, const sb_blob *fresh, sb_status 
     const uint32_t lot = input_lot(run->bytes, run->size);
     struct unsteady source = {.bytes = run->bytes, .size = run->size};
     sb_status st = read_unsteady(run, &source, fresh);
-    fuzz_check(st == expected, "%s from a source, %s from memory", sb_status_name(st),
-               sb_status_name(expected));
+    check_status(st, expected, "a source");
     for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
         bool struck = true;
         for (int n = 1; struck && n < 64; n++) {
@@ -339,8 +337,7 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     st = sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
     source.close(source.user);
-    fuzz_check(st == expected, "%s from pieces, %s from memory", sb_status_name(st),
-               sb_status_name(expected));
+    check_status(st, expected, "pieces");
     trial_end(&trial, st, fresh, "refused pieces");
 }
 

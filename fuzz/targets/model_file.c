@@ -453,8 +453,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     sb_status st =
         sb_model_open_file(run->watched->context, format, file.path, flags, NULL, &model, &err);
     check_read_status(st, &err, run->size);
-    fuzz_check(st == expected_status, "%s from a file, %s from memory", sb_status_name(st),
-               sb_status_name(expected_status));
+    check_status(st, expected_status, "a file");
     fuzz_check((st == SB_OK) == (model != NULL), "a failed opening wrote its result");
     check_index_memory(run, model);
     if (st != SB_OK)
@@ -583,9 +582,8 @@ static void check_source(const struct run *run, int32_t format, const sb_model *
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
     sb_status st;
     use_source(run, format, &steady, &st);
-    fuzz_check(st == expected_status && (st == SB_OK) == (expected != NULL),
-               "%s from a source, %s from memory", sb_status_name(st),
-               sb_status_name(expected_status));
+    check_status(st, expected_status, "a source");
+    fuzz_check((st == SB_OK) == (expected != NULL), "the model is missing");
     for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
         bool struck = true;
         for (int n = 1; struck && n < 64; n += 1 + (int)(run->lot / 5 % 4)) {

@@ -7,7 +7,6 @@
 #include "ignore.h"
 #include "loan.h"
 #include "simulated.h"
-#include "trace.h"
 
 #include <math.h>
 #include <stdio.h>

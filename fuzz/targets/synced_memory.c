@@ -11,7 +11,6 @@
 #include "loan.h"
 #include "simulated.h"
 #include "state_table.h"
-#include "trace.h"
 
 #include <string.h>
 
