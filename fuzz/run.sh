@@ -38,7 +38,7 @@ inputs() { # TARGET
     find "$builds/seeds/$1" "corpus/$1" "regressions/$1" -maxdepth 0 2>/dev/null
 }
 
-# Minimises what a run left in a folder, and says how to reproduce it.
+# Minimises and keeps a finding, and prints the command that reproduces it.
 keep() { # TARGET FOLDER LOG
     local found kept kind
     found=$(find "$2" -type f | sort | head -n 1)
@@ -69,8 +69,8 @@ fuzz() { # TARGET
     rm -rf "$out"
 }
 
-# What AFL++ reaches owes nothing to libFuzzer's corpora. afl-cmin leaves in WORK what has edges of its
-# own; libFuzzer's build runs it once more, as AFL++ looks for no leaks.
+# AFL++ begins with the seeds alone: its results do not depend on libFuzzer's corpora. afl-cmin keeps the
+# inputs with new edges in WORK; libFuzzer's build runs them again, because AFL++ does not look for leaks.
 afl() { # TARGET
     local out program=$afl_builds/fuzz.$1
     export AFL_BENCH_UNTIL_CRASH=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 AFL_NO_UI=1 \

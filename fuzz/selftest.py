@@ -3,7 +3,7 @@
 
     selftest.py BUILDS [WORD...]         only bugs with a word in their names
     selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
-    selftest.py --check                  only says whether each text occurs once
+    selftest.py --check                  checks that each text occurs once
 
 A source with a bug is compiled and linked before the library into its target's fuzzer; a crate is
 built from a copy. The fuzzer begins with seeds, corpus and regressions, AFL++ with the seeds. A bug
@@ -24,7 +24,7 @@ import time
 FUZZ = pathlib.Path(__file__).resolve().parent
 ROOT = FUZZ.parent
 CARGO = threading.Lock()
-TELLING = re.compile(r"broken promise|runtime error:|panicked at|^==\d+==ERROR|^SUMMARY|out-of-memory")
+REASONS = re.compile(r"broken promise|runtime error:|panicked at|^==\d+==ERROR|^SUMMARY|out-of-memory")
 
 
 class Broken(Exception):
@@ -57,10 +57,10 @@ def run(command, **options):
 
 
 def must(command, **options):
-    status, said = run(command, **options)
+    status, output = run(command, **options)
     if status:
-        raise Broken(said)
-    return said
+        raise Broken(output)
+    return output
 
 
 def plant_c(build, target, source, text, folder, program):
@@ -69,9 +69,9 @@ def plant_c(build, target, source, text, folder, program):
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"
 
-    def last_command(output):
-        said = must(["ninja", "-C", build, "-t", "commands", "-s", output])
-        return said.strip().splitlines()[-1]
+    def last_command(made_file):
+        output = must(["ninja", "-C", build, "-t", "commands", "-s", made_file])
+        return output.strip().splitlines()[-1]
     compiled = last_command(made_there).replace(f"-o {made_there}", f"-o {made} -w -iquote {(ROOT / source).parent}")
     must(["sh", "-c", compiled.replace(f"-c {ROOT / source}", f"-c {changed}")], cwd=build)
     linked = last_command(f"fuzz/fuzz.{target}").replace(f"-o fuzz/fuzz.{target}", f"-o {program}")
@@ -94,10 +94,10 @@ def hunt(made, target, folder, program):
     """The output of a fuzzer that has found something, or None."""
     inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
     (folder / "corpus").mkdir()
-    status, said = run([program, "-timeout=10", "-rss_limit_mb=2048", "-max_total_time=60",
+    status, output = run([program, "-timeout=10", "-rss_limit_mb=2048", "-max_total_time=60",
                         f"-dict={made / target}.dict", f"-artifact_prefix={folder}/",
                         folder / "corpus", *filter(pathlib.Path.is_dir, inputs)])
-    return said if status else None
+    return output if status else None
 
 
 def hunt_by_afl(made, target, folder, program):
@@ -123,14 +123,14 @@ def attempt(builds, by_afl, mutation):
                 plant_c(builds / engine, target, source, text, folder, folder / "fuzzer")
             search = hunt_by_afl if by_afl else hunt
             start = time.monotonic()
-            said = search(builds / engine / "fuzz", target, folder, folder / "fuzzer")
+            output = search(builds / engine / "fuzz", target, folder, folder / "fuzzer")
         except Broken as broken:
             print(f"BROKEN  {name}: {broken}", flush=True)
             return False
-    why = next((line for line in (said or "").splitlines() if TELLING.search(line)), said)
-    print(f"{'found  ' if said else 'MISSED '} {time.monotonic() - start:4.0f} s  {target}: {name}\n"
+    why = next((line for line in (output or "").splitlines() if REASONS.search(line)), output)
+    print(f"{'found  ' if output else 'MISSED '} {time.monotonic() - start:4.0f} s  {target}: {name}\n"
           f"         {(why or '')[:200]}", flush=True)
-    return bool(said)
+    return bool(output)
 
 
 def check():

@@ -1,7 +1,7 @@
 """Seeds and words for the targets that compare with a model: synced_memory and reshape.
 
-An input is a row of choices; the harnesses say how they are read. Made by hand:
-each call of each state, each fault, the stories that blobs are known for.
+An input is a row of choices, which the harnesses interpret. The seeds are each call in each state,
+each fault, and sequences of calls that once failed or are easy to get wrong.
 """
 
 
@@ -66,7 +66,7 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
 
 
 def cells():
-    """Every call of every state, on a memory of its own."""
+    """Every call in every state, on separate memories."""
     for head in HEADS:
         schedule = LAZY if head.startswith("pending") else EAGER
         for at in range(0, len(CALLS), 3):

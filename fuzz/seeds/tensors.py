@@ -1,6 +1,6 @@
 """Seeds for the target dlpack: a tensor of each kind, and one of each thing that is wrong with one.
 
-An input is a row of choices; the harness says how they are read, and where it ends all is right.
+An input is a row of choices, which the harness interprets; missing choices make a valid tensor.
 """
 
 LEGACY, INTO, RESHAPE, DIFF, READ_ONLY, ON_DEVICE, NO_STRIDES, NO_MEMORY = (1 << n for n in range(8))

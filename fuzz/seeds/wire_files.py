@@ -122,7 +122,7 @@ def files():
 
 
 def some_blobs():
-    """Blob messages that say something to a harness of files, too."""
+    """Blob messages that are seeds of the harness of files, too."""
     wanted = ("float-2x3", "double-2x3-diff", "legacy-mean-image", "legacy-wins", "packed", "scalar",
               "wrong-types", "window-edge-in-payload", "wire-type", "dims-overflow", "length-one",
               "fields-of-a-fork")

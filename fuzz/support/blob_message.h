@@ -6,7 +6,7 @@
 #include "blob_model.h"
 #include "wire_builder.h"
 
-/* What a message says, and how. */
+/* The contents of a message, and how they are encoded. */
 struct blob_message {
     uint32_t legacy; /* bit i: dimension i is there */
     int64_t legacy_dims[4];
@@ -19,7 +19,7 @@ struct blob_message {
 };
 
 void message_encode(const struct blob_message *message, struct wire *out);
-/* A BlobShape of its own. */
+/* A BlobShape message. */
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 

@@ -421,7 +421,7 @@ static void add_layer(const struct decoder *decoder, const struct item *item) {
 
 /* --- whole files ------------------------------------------------------------------------ */
 
-/* Each says whether the field is one of the format. */
+/* Each returns whether the field belongs to the format. */
 static bool read_net_field(const struct decoder *decoder, const struct item *item) {
     if (is(item, 1, BYTES))
         set_text(decoder, item, &decoder->file->name);

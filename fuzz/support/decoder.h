@@ -86,7 +86,7 @@ void decoded_file_free(struct decoded_file *file);
    bytes: data has to be there, the bytes have to fit the address space. */
 unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t element_size);
 
-/* Whether a reader that found `faults` may say `status`. */
+/* Whether a reader that found `faults` may return `status`. */
 bool decoder_explains(unsigned faults, sb_status status);
 
 #endif

@@ -39,7 +39,7 @@ uint32_t tape_u32(struct tape *tape);
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
 /* A status that bytes alone may cause: OK, the data's fault, out of memory or
-   cap reached; and the error that tells it is whole (untouched on success). */
+   cap reached. The error is complete, or untouched on success. */
 void fuzz_check_bytes_status(sb_status status, const sb_error *err);
 /* err as a caller leaves it before a call: filled with what no message holds. */
 sb_error fuzz_fresh_error(void);

@@ -14,7 +14,7 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has taken it */
-    bool due;   /* the reference says that it has ended */
+    bool due;   /* by the reference it has ended */
     bool ended;
     unsigned char *before;
 };

@@ -184,7 +184,8 @@ void check_read_status(sb_status status, const sb_error *err, size_t size) {
     (void)snprintf(place, sizeof place, " at offset %lld", (long long)err->offset);
     fuzz_check(err->offset >= 0 && (uint64_t)err->offset <= size, "offset %lld of %zu: %.239s",
                (long long)err->offset, size, err->message);
-    fuzz_check(reason_ends(err->message, place), "\"%.239s\" does not say%s", err->message, place);
+    fuzz_check(reason_ends(err->message, place), "\"%.239s\" does not contain%s", err->message,
+               place);
 }
 
 void check_status(sb_status status, sb_status from_memory, const char *where) {

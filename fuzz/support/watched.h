@@ -1,5 +1,5 @@
-/* What the harnesses of the wire formats watch calls with: a context whose memory
-   is counted, blobs held against an earlier state, errors that must say where. */
+/* Shared by the harnesses of the wire formats: a context whose memory is counted, snapshots of
+   blobs, checks of errors and of their offsets. */
 #ifndef SB_FUZZ_WATCHED_H
 #define SB_FUZZ_WATCHED_H
 
@@ -55,7 +55,7 @@ size_t blob_bytes(const sb_blob *blob);
 void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story);
 
 /* A status that bytes alone may cause; the data's fault lies at an offset within `size` bytes
-   and its text says so. */
+   which its text contains. */
 void check_read_status(sb_status status, const sb_error *err, size_t size);
 
 /* What bytes from elsewhere gave is what they gave from memory. */

@@ -214,7 +214,7 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
                equal);
 }
 
-/* Any message can be asked about; whether the answer is right, the target reshape says. */
+/* Every message has an answer. The target reshape checks that the answer is right. */
 static void check_shape_question(const struct run *run, sb_status without) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();

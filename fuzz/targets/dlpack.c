@@ -1,6 +1,6 @@
 /* Tensors of DLPack, right and wrong ones, as a blob's data or diff: what is accepted is used in
-   place, said again by an export and ended once; what is refused is left alone. A reference below
-   says which is which. */
+   place, exported again and ended once; a refused tensor is left unchanged. The reference below
+   decides which tensors are valid. */
 #include "aligned.h"
 #include "simulated.h"
 
@@ -32,7 +32,7 @@ struct world {
     sb_blob *blob;
 };
 
-/* --- a tensor from choices, all of them right where the input says nothing ------------------- */
+/* --- a tensor from choices; missing choices make a valid one ---------------------------------- */
 
 static const struct {
     sb_dl_data_type type;
@@ -378,13 +378,14 @@ static void check_export(const struct world *w, const struct verdict *v, const v
     sb_part part = w->into && w->diff ? SB_DIFF : SB_DATA;
     int32_t side = v->on_device ? SB_SIDE_GPU : SB_SIDE_CPU;
     fuzz_check(sb_blob_to_dlpack(w->blob, part, side, &again, NULL) == SB_OK, "no export");
-    const sb_dl_tensor *said = &again->dl_tensor;
-    fuzz_check(said->data == (v->count ? start : NULL), "another place");
-    fuzz_check(said->ndim == t->ndim && memcmp(&said->dtype, &t->dtype, sizeof t->dtype) == 0,
+    const sb_dl_tensor *exported = &again->dl_tensor;
+    fuzz_check(exported->data == (v->count ? start : NULL), "another place");
+    fuzz_check(exported->ndim == t->ndim &&
+                   memcmp(&exported->dtype, &t->dtype, sizeof t->dtype) == 0,
                "another kind of tensor");
     for (int32_t i = 0; i < t->ndim; i++)
-        fuzz_check(said->shape[i] == t->shape[i], "another shape");
-    fuzz_check(is_row_major(said, v->count), "not row-major");
+        fuzz_check(exported->shape[i] == t->shape[i], "another shape");
+    fuzz_check(is_row_major(exported, v->count), "not row-major");
     again->deleter(again);
 }
 

@@ -477,10 +477,10 @@ static void check_called_message(const struct run *run, int32_t format, const sb
     sb_error err = fuzz_fresh_error();
     ignore(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits, NULL,
                                NULL, &model, &err));
-    const char *said = strstr(err.message, "; this is ");
-    bool known = !said;
+    const char *guess = strstr(err.message, "; this is ");
+    bool known = !guess;
     for (size_t i = 0; !known && i < sizeof words / sizeof *words; i++)
-        known = strncmp(said + strlen("; this is "), words[i], strlen(words[i])) == 0;
+        known = strncmp(guess + strlen("; this is "), words[i], strlen(words[i])) == 0;
     fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
 }
 

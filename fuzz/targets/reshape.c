@@ -506,7 +506,7 @@ static sb_status check_lend(const struct step *step, uint32_t variant) {
     return faulty ? SB_ERR_INVALID_ARGUMENT : SB_OK;
 }
 
-/* A memory of its own for the blob, as large as what is lent. */
+/* A new memory for the blob, as large as the loan. */
 static void take_loan(struct step *step, enum call call, struct loan *loan) {
     struct plain_memory *memory = plain_memory_new(step->pair->plain.context, loan->bytes);
     plain_adopt(memory, call, loan);
@@ -1129,7 +1129,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* One input in eight has a device; the last blob may live in a context of its own. */
+/* One input in eight has a device; the last blob may have a separate context. */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};

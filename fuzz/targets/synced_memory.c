@@ -43,7 +43,7 @@ struct world {
     struct subject subjects[MEMORIES];
     bool lost;      /* the device, for good */
     bool may_lose;  /* it was made to */
-    bool unsettled; /* work fails later, or failed and nobody was told */
+    bool unsettled; /* work will fail, or has failed and no call has reported it */
     unsigned char stamp;
 };
 
@@ -70,8 +70,8 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* An order that is not going to be kept makes bytes wrong without a word, and what is freed too
-   early costs the device: nothing is said about either from then on. */
+/* Work that runs in the wrong order makes bytes wrong without an error, and memory that is freed
+   too early loses the device: neither is checked from then on. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
@@ -530,7 +530,7 @@ static void step_call(struct world *w, enum call which, uint8_t how) {
 static void step_arm(struct world *w, uint8_t how) {
     int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
     int32_t mode = (how / 16) % 3;
-    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* nobody could say what has failed */
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the failed call would be unknown */
         mode = SB_SIM_FAIL_NOW;
     if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
         lose_order(w);
@@ -543,7 +543,7 @@ static void check_context(const struct world *w, sb_status st, sb_status expecte
         allowed |= st == SB_OK || st == SB_ERR_DEVICE_FAILURE || st == SB_ERR_DEVICE_LOST;
     fuzz_check(allowed, "the context's call gave %s, not %s", sb_status_name(st),
                sb_status_name(expected));
-    fuzz_check(st != SB_ERR_DEVICE_LOST || w->lost, "the device is said to be lost");
+    fuzz_check(st != SB_ERR_DEVICE_LOST || w->lost, "the device is reported lost");
 }
 
 static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
@@ -577,7 +577,8 @@ static void settle_writer(struct world *w, struct subject *s) {
         run_call(w, &r);
 }
 
-/* No more faults; all that failed is told. The library may say it of anything that waits. */
+/* Ends all faults, and waits until every failure is reported. Any call that waits may report one.
+ */
 static void step_calm(struct world *w) {
     bool settled = true;
     simulated_disarm(&w->sim);

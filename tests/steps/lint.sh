@@ -130,7 +130,7 @@ lint() { # [NAME...]
     only=("$@")
     steps_of='./dev lint %s'
     need "$build_needs" "$python_needs" "$test_needs" "$lint_needs"
-    mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings; echo dev; echo .ci/run)
+    mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings .clusterfuzzlite; echo dev; echo .ci/run)
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
     step 'shellcheck' shellcheck -a -x "${scripts[@]}"
     step 'lists of steps' check_steps
