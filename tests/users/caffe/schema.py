@@ -16,7 +16,7 @@ FIELD = re.compile(r"(optional|repeated|required)\s+([\w.]+)\s+(\w+)\s*=\s*(\d+)
 SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
 # The schema's names for messages that this Caffe names otherwise.
 RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
-# Where this Caffe differs from the others: schema/README.md.
+# Where this Caffe differs from the others: the top of caffe.schema.
 OTHER_DEFAULTS = {
     "ConvolutionParameter.stride_h",
     "ConvolutionParameter.stride_w",
