@@ -98,7 +98,7 @@ void contest_run(struct contest *contest) {
         struct contestant *c = &contest->contestants[i];
         c->median = median(c->samples, round, &c->best);
         if (bench.times)
-            fprintf(bench.times, "%s\t%zu\t%d\t%s\t%.4g\t%.4g\n", contest->what, contest->bytes,
+            fprintf(bench.times, "\"%s\",%zu,%d,\"%s\",%.4g,%.4g\n", contest->what, contest->bytes,
                     contest->threads, c->name, c->best, c->median);
     }
 }
@@ -144,7 +144,7 @@ static void judge(const struct goal *g) {
            g->threads, met ? "met" : "MISSED", name);
     fflush(stdout);
     if (bench.goals)
-        fprintf(bench.goals, "%s\t%d\t%.3g\t%.3g\t%s\n", name, g->threads, g->best, g->limit,
+        fprintf(bench.goals, "\"%s\",%d,%.3g,%.3g,%s\n", name, g->threads, g->best, g->limit,
                 g->unit);
 }
 

@@ -37,7 +37,7 @@ struct bench {
     const struct caffe_peer *caffe; /* [nullable] */
     const char *caffe_path;
     const struct linked_peer *linked; /* [nullable] */
-    FILE *goals, *times;              /* [nullable] tab-separated results */
+    FILE *goals, *times;              /* [nullable] results as CSV */
     int met, missed, unmeasured;
 };
 

@@ -1,6 +1,6 @@
 /* bench [--quick | --full] [--caffe LIBRARY] [--linked LIBRARY] [--out FOLDER] [CASE...]
-   Times the library against others and judges the goals. Appends them to FOLDER/goals.tsv, all
-   times to FOLDER/times.tsv. */
+   Times the library against others and judges the goals. Appends them to FOLDER/goals.csv, all
+   times to FOLDER/times.csv. */
 #include "cases.h"
 #include "harness.h"
 
@@ -56,8 +56,8 @@ static FILE *open_results(const char *name) {
 
 static void set_folder(const char *folder) {
     bench.folder = folder;
-    bench.goals = open_results("goals.tsv");
-    bench.times = open_results("times.tsv");
+    bench.goals = open_results("goals.csv");
+    bench.times = open_results("times.csv");
 }
 
 static void add_case(const char *name, unsigned *wanted) {

@@ -98,21 +98,16 @@ bench_onnx() { # [--check]
         "$prototxt" "$cache/peers" "$@"
 }
 
-show_results() { # FILE
-    awk -F '\t' '/^#/ { print; next }
-        { printf "%-84s %7s %9s %7s %-6s%s\n", $1, $2, $3, $4, $5, ($3 + 0 > $4 + 0) ? " missed" : "" }' "$1"
-}
-
 record_results() { # NAME FILE
     local model caches
     model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     caches=$(lscpu | sed -n 's/^\(L1d\|L2\|L3\)[^:]*: */\1 /p' | paste -sd ,)
     {
         echo "# $(nproc) × $model; $caches; $(uname -sr); gcc $(gcc -dumpfullversion)${SYNCBLOB_VECTORS:+; $SYNCBLOB_VECTORS}"
-        printf 'case\tthreads\tbest\tgoal\tunit\n'
+        echo case,threads,best,goal,unit
         cat "$2"
-    } >"tests/bench/results/$1.tsv"
-    echo "recorded in tests/bench/results/$1.tsv"
+    } >"tests/bench/results/$1.csv"
+    echo "recorded in tests/bench/results/$1.csv"
 }
 
 bench() {
@@ -128,7 +123,7 @@ bench() {
         return
         ;;
     --show)
-        show_results "tests/bench/results/$2.tsv"
+        python3 tests/bench/show.py "$2"
         return
         ;;
     esac
@@ -159,15 +154,15 @@ bench() {
     fi
     local folder=$build/$bench_folder
     local program=$folder/tests/bench/bench
-    rm -f "$folder"/{goals,times}.tsv
+    rm -f "$folder"/{goals,times}.csv
     if [ "${cases[*]}" != threads ]; then
         as_narrow "$program" --out "$folder" "${arguments[@]}" "${cases[@]}"
     fi
     if [ -n "$peers" ] && [[ ${cases[*]} = '' || ${cases[*]} = threads ]]; then
         with_blas_threads "$program" --out "$folder" "${arguments[@]}" threads || [ $? = 77 ]
     fi
-    [ -e "$folder/goals.tsv" ] || die 'threads needs --peers, and a package of OpenBLAS with threads'
-    [ -z "$record" ] || record_results "$record" "$folder/goals.tsv"
+    [ -e "$folder/goals.csv" ] || die 'threads needs --peers, and a package of OpenBLAS with threads'
+    [ -z "$record" ] || record_results "$record" "$folder/goals.csv"
     [ -z "$peers" ] || [ ${#cases[@]} != 0 ] || bench_other_languages
-    echo "all times: $folder/times.tsv"
+    echo "all times: $folder/times.csv"
 }
