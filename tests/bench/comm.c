@@ -1,6 +1,7 @@
-/* mpirun -n 2 comm [ROUNDS]: the 161 diffs of ResNet-50, reduced by the reducer, by one MPI_Allreduce
-   over one buffer of the same bytes, and by one for each blob. They take turns. Rank 0 prints a
-   table with the goals, then the measurements behind two constants of the engine and the reducer. */
+/* mpirun -n 2 comm [ROUNDS]: the 161 diffs of ResNet-50, reduced by the reducer, by one
+   MPI_Allreduce over one buffer of the same bytes, and by one for each blob. They take turns. Rank
+   0 prints a table with the goals, then the measurements behind two constants of the engine and the
+   reducer. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>

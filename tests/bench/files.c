@@ -79,8 +79,8 @@ static void load_net(void *arg) {
     struct state *s = arg;
     sb_model *model;
     destroy_blobs(s);
-    must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, s->open_flags, NULL, &model,
-                            NULL));
+    must(
+        sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, s->open_flags, NULL, &model, NULL));
     for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++)
         load_layer(s, model, layer);
     sb_model_destroy(model);

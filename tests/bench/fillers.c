@@ -13,7 +13,7 @@
 #define HALF        (1 / 2.0) /* Caffe at least twice the time */
 #define TEAM_GOAL   (1 / 3.5) /* likewise, with two threads */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2   /* of constant: the call counts */
+#define SMALL_GOAL  1.2 /* of constant: the call counts */
 #define LEAST_TEAM  (8 * MIB)
 #define VALUE       0.25F /* of constant: not one repeated byte */
 

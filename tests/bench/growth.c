@@ -168,8 +168,7 @@ static void compare_time(const struct step *step, struct net *net, struct net *t
     contest_run(&c);
     goal_ratio(&c, "as many layers in nets of 1,000", step->most);
     if (step->most_ns > 0)
-        goal_value(what, 0, "ns", c.contestants[0].best / (double)layers_of_a_run(),
-                   step->most_ns);
+        goal_value(what, 0, "ns", c.contestants[0].best / (double)layers_of_a_run(), step->most_ns);
     contest_free(&c);
 }
 

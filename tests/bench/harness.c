@@ -157,8 +157,8 @@ static const struct contestant *find(const struct contest *contest, const char *
 
 void goal_ratio(const struct contest *contest, const char *against, double limit) {
     const struct contestant *us = &contest->contestants[0], *other = find(contest, against);
-    struct goal g = {contest->what, against, "times", contest->bytes, contest->threads, -1, -1,
-                     limit};
+    struct goal g = {contest->what,    against, "times", contest->bytes,
+                     contest->threads, -1,      -1,      limit};
     if (other) {
         double ratios[MAX_ROUNDS];
         for (int i = 0; i < contest->rounds; i++)

@@ -1,5 +1,5 @@
-/* A blob's message (BlobProto): bytes to blob and blob to bytes. All contestants have the same message
-   and payload, and keep their last result until the clock has stopped. */
+/* A blob's message (BlobProto): bytes to blob and blob to bytes. All contestants have the same
+   message and payload, and keep their last result until the clock has stopped. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
