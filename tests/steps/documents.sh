@@ -40,13 +40,6 @@ check_with_library() { # SCRIPT ARGUMENT...
         --cli "$CARGO_TARGET_DIR/debug/syncblob" --cc gcc --cxx g++ "$@"
 }
 
-# The C++ for Caffe once more, against Caffe's own headers.
-check_caffe_blocks() {
-    local caffe
-    caffe=$(build_caffe)
-    check_with_library check_blocks.py --caffe "${caffe%/*}" c/guide/caffe.md
-}
-
 # ./dev documents
 documents() {
     need "$build_needs" "$test_needs" "$documents_needs"
@@ -96,7 +89,6 @@ watch_errors() {
 
 documents_full_steps() {
     step 'lists of errors against what the tests see' watch_errors
-    on 'peer_needs release installed_library program' step "the guide's C++ against Caffe itself" check_caffe_blocks
     on 'release installed_library program' step 'checks of the documentation find what is wrong' \
         check_with_library selftest.py
 }

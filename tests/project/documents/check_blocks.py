@@ -2,7 +2,7 @@
 """Every code block of every page and at the top of every header is compiled or run; README.md here
 says how.
 
-    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [--caffe FOLDER] [PAGE...]
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [PAGE...]
     check_blocks.py --file NAME PAGE     prints what the page's blocks "c file=NAME" make
 """
 import argparse
@@ -42,10 +42,6 @@ def is_documentation_test(page):
                for target in re.findall(rf'include_str!\("([^"]*{name})"\)', source.read_text()))
 
 
-def is_for_caffe(block):
-    return block.info == ["cpp", "caffe"]
-
-
 class Checker:
     def __init__(self, programs, cli):
         self.programs, self.cli = programs, cli
@@ -61,8 +57,6 @@ class Checker:
             self.programs.run_fragment(block.text, folder)
         elif block.language == "cpp" and not rest:
             self.programs.run_program(block.text, ".cpp", folder, "example")
-        elif is_for_caffe(block):
-            pass  # all of a page at once
         elif block.language == "cmake" and not rest:
             self.programs.build_project(block.text, folder)
         elif block.language == "cmake" and rest == {"part"}:
@@ -100,15 +94,11 @@ class Checker:
     def page_problems(self, page, folder):
         """Those of blocks that are checked together."""
         files = page_files(page)
-        for_caffe = [block for block in blocks(page) if is_for_caffe(block)]
         try:
             if files:
                 self.programs.run_files(files, folder)
-            if for_caffe and self.programs.caffe:
-                self.programs.check_caffe(for_caffe, folder)
         except Failed as problem:
             yield f"{shown(page)}: {' '.join(files)}: {problem}"
-
 
     def header_problems(self, header, folder):
         block = header_block(header)
@@ -122,7 +112,7 @@ class Checker:
 
 
 def check(options, chosen, work):
-    checker = Checker(Programs(options.prefix, options.cc, options.cxx, work, options.caffe),
+    checker = Checker(Programs(options.prefix, options.cc, options.cxx, work),
                       pathlib.Path(options.cli).resolve())
     found = []
     for number, page in enumerate(chosen):
@@ -141,8 +131,6 @@ def main():
     parser.add_argument("--cli", help="the program syncblob")
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
-    parser.add_argument("--caffe", metavar="FOLDER", type=pathlib.Path,
-                        help="of tests/bench/peers/build_caffe.sh: the blocks for Caffe are compiled")
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()

@@ -7,8 +7,6 @@ import subprocess
 from pages import ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
-CAFFE_HEADERS = "".join(f"#include <caffe/{name}.hpp>\n" for name in (
-    "blob", "filler", "util/io", "util/upgrade_proto", "util/math_functions"))
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -25,20 +23,10 @@ def run(command, folder, environment):
     return done.stdout
 
 
-def caffe_flags(folder):
-    """Those of Caffe's own Makefile, as build_caffe.sh has them."""
-    cblas = sorted(pathlib.Path("/usr/include").glob("*/openblas-serial/cblas.h"))
-    include = sorted(folder.glob("*/include/caffe"))
-    if not cblas or not include:
-        raise SystemExit(f"{folder} has no headers of Caffe, or OpenBLAS's serial build is missing")
-    return ["-std=c++14", "-DCPU_ONLY", "-w", f"-I{folder / 'generated'}",
-            f"-I{include[0].parent}", f"-I{cblas[0].parent}"]
-
-
 class Programs:
-    """`prefix` is where the library is installed, `caffe` what tests/bench/peers/build_caffe.sh made."""
+    """`prefix` is where the library is installed."""
 
-    def __init__(self, prefix, cc, cxx, work, caffe=None):
+    def __init__(self, prefix, cc, cxx, work):
         found = sorted(pathlib.Path(prefix).rglob("syncblob.pc"))
         if not found:
             raise SystemExit(f"{prefix} has no syncblob.pc")
@@ -46,7 +34,7 @@ class Programs:
         self.prefix = pathlib.Path(prefix).resolve()
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(libraries)}
-        self.cc, self.cxx, self.work, self.caffe = cc, cxx, work, caffe
+        self.cc, self.cxx, self.work = cc, cxx, work
         asked = [*"pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net".split()]
         self.flags = run(asked, work, self.environment).split()
         self.compile(["prepare"], HERE / "prepare.c", work)
@@ -117,15 +105,6 @@ class Programs:
         (folder / "syncblob").unlink(missing_ok=True)
         (folder / "syncblob").symlink_to(ROOT)
         self.configure_project(text, folder)
-
-    def check_caffe(self, blocks, folder):
-        """Statements for Caffe, a function each: their syntax, against Caffe's headers."""
-        source = folder / "caffe.cpp"
-        functions = [f'static void example_{block.line}() {{\n#line {block.line} "{block.page}"\n'
-                     f'{block.text}}}\n' for block in blocks]
-        source.write_text(CAFFE_HEADERS + "using namespace caffe;\n" + "".join(functions))
-        run([self.cxx, *caffe_flags(self.caffe), "-Wno-unused-function", "-fsyntax-only", str(source)],
-            folder, self.environment)
 
 
 def file_name(info):
