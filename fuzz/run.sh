@@ -73,8 +73,8 @@ fuzz() { # TARGET
 # inputs with new edges in WORK; libFuzzer's build runs them again, because AFL++ does not look for leaks.
 afl() { # TARGET
     local out program=$afl_builds/fuzz.$1
-    export AFL_BENCH_UNTIL_CRASH=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 AFL_NO_UI=1 \
-        AFL_SKIP_CPUFREQ=1 AFL_QUIET=1
+    export AFL_ALLOW_TMP=1 AFL_BENCH_UNTIL_CRASH=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 \
+        AFL_NO_UI=1 AFL_SKIP_CPUFREQ=1 AFL_QUIET=1
     [ -x "$program" ] || return 0 # Rust's
     out=$(mktemp -d)
     mkdir -p "$work/$1" "$out/found"
