@@ -40,7 +40,7 @@ def counts(program, jobs):
 
 
 def built_with(program):
-    """The compiler's name and major version, as the program's own .comment says, and the machine."""
+    """The compiler's name and major version, from the program's .comment, and the machine."""
     comment = subprocess.run(["readelf", "--string-dump=.comment", program], check=True, text=True,
                              capture_output=True).stdout
     gcc, clang = re.search(r"GCC: .* (\d+)\.", comment), re.search(r"clang version (\d+)", comment)
@@ -90,7 +90,7 @@ def main():
         print(f"""
 {', '.join(failed)}: not within the budget. If the work is needed, and nothing cheaper does it,
 renew the budgets: {pathlib.Path(__file__).name} --write {options.program}
-and say in the commit why it costs more.""")
+and give the reason in the commit.""")
     return 1 if failed else 0
 
 

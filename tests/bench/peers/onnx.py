@@ -80,7 +80,7 @@ def given(model, prototxt):
 
 
 class Failed(Exception):
-    """What a contestant says."""
+    """The error message of a contestant."""
 
 
 def run(command, folder):
@@ -116,7 +116,7 @@ def commands_of(folder, options, peers):
 
 
 def contest(folder, options, peers):
-    """Of each contestant its samples, or what it says."""
+    """The samples of each contestant, or its error message."""
     commands, samples = commands_of(folder, options, peers), {}
     for turn in range(options.rounds):
         for name, command in commands.items():
