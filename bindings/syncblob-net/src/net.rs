@@ -68,6 +68,16 @@ impl Layer {
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
+
+    /// Refuses the layer if it works in place where Caffe reads what it has overwritten.
+    pub(crate) fn refuse_in_place(&self) -> Result<()> {
+        match (0..self.tops.len()).any(|top| self.is_in_place(top)) {
+            true => Err(Error::unsupported(
+                "it works in place: Caffe refuses that, or reads what it has overwritten",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Layer {

@@ -1,6 +1,6 @@
 //! Functions of each value that ONNX has a word for.
 
-use super::{Rule, PLAIN};
+use super::{Rule, IN_PLACE, PLAIN};
 use crate::onnx::Emit;
 use crate::Result;
 
@@ -8,29 +8,34 @@ use crate::Result;
 pub(super) static ABS_VAL: Rule = Rule { layer_type: "AbsVal", emit: |e| plain(e, "Abs"), ..PLAIN };
 
 /// log(1 + exp(x))
-pub(super) static BNLL: Rule = Rule { layer_type: "BNLL", emit: |e| plain(e, "Softplus"), ..PLAIN };
+pub(super) static BNLL: Rule =
+    Rule { layer_type: "BNLL", emit: |e| plain(e, "Softplus"), ..IN_PLACE };
 
 /// x, and below 0 alpha * (exp(x) - 1)
 pub(super) static ELU: Rule =
-    Rule { layer_type: "ELU", parameters: Some("elu_param"), emit: elu, ..PLAIN };
+    Rule { layer_type: "ELU", parameters: Some("elu_param"), emit: elu, ..IN_PLACE };
 
 pub(super) static SIGMOID: Rule = Rule {
     layer_type: "Sigmoid",
     parameters: Some("sigmoid_param"),
     emit: |e| with_engine(e, "Sigmoid"),
-    ..PLAIN
+    ..IN_PLACE
 };
 
 pub(super) static TANH: Rule = Rule {
     layer_type: "TanH",
     parameters: Some("tanh_param"),
     emit: |e| with_engine(e, "Tanh"),
-    ..PLAIN
+    ..IN_PLACE
 };
 
 /// 1 above the threshold, else 0
-pub(super) static THRESHOLD: Rule =
-    Rule { layer_type: "Threshold", parameters: Some("threshold_param"), emit: threshold, ..PLAIN };
+pub(super) static THRESHOLD: Rule = Rule {
+    layer_type: "Threshold",
+    parameters: Some("threshold_param"),
+    emit: threshold,
+    ..IN_PLACE
+};
 
 #[allow(clippy::unnecessary_wraps)] // a rule's
 fn plain(e: &mut Emit<'_>, op: &'static str) -> Result<()> {

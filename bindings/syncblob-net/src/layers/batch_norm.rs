@@ -1,13 +1,18 @@
 //! A blob without the mean of each channel, over the channel's deviation. NVIDIA's fork multiplies
 //! and adds in the same layer; what it does with an eps below 1e-5 is cuDNN's rule.
 
-use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
 use crate::onnx::{Emit, Node, Value};
 use crate::{Error, Result};
 
-pub(super) static BATCH_NORM: Rule =
-    Rule { layer_type: "BatchNorm", parameters: Some("batch_norm_param"), shapes, emit, ..PLAIN };
+pub(super) static BATCH_NORM: Rule = Rule {
+    layer_type: "BatchNorm",
+    parameters: Some("batch_norm_param"),
+    shapes,
+    emit,
+    ..IN_PLACE
+};
 
 /// How many deviations a mean may be from 0 so that `BatchNormalization`, which multiplies first
 /// and then adds, is as exact as Caffe, which subtracts first.

@@ -8,13 +8,13 @@
 //! Their fields' names distinguish them. The first has two blobs, the others four.
 
 use super::batch_norm::{by_channel, of_batch, Normal};
-use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::{Message, Place};
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
 
 pub(super) static BN: Rule =
-    Rule { layer_type: "BN", parameters: Some("bn_param"), shapes, emit, ..PLAIN };
+    Rule { layer_type: "BN", parameters: Some("bn_param"), shapes, emit, ..IN_PLACE };
 
 /// The first kind's.
 const EPS: f32 = 1e-9;

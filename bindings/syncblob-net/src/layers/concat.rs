@@ -1,6 +1,6 @@
 //! Blobs one after the other along an axis.
 
-use super::{size, Rule, Setup, Shapes, ANY, PLAIN};
+use super::{size, Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
@@ -10,7 +10,7 @@ pub(super) static CONCAT: Rule = Rule {
     bottoms: (1, ANY),
     shapes,
     emit,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 /// Given as `axis`, or by the old field, which counts from the start alone.

@@ -1,6 +1,6 @@
 //! Convolution of any number of axes, with groups and dilation.
 
-use super::{count, fixed, size, Rule, Setup, Shapes, ANY, PLAIN};
+use super::{count, fixed, size, Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::message::{Message, Place};
 use crate::net::Shape;
 use crate::onnx::{Emit, Node, Value};
@@ -13,7 +13,7 @@ pub(super) static CONVOLUTION: Rule = Rule {
     tops: (1, ANY),
     shapes,
     emit,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 /// The window over the spatial axes: those behind the axis of channels.
@@ -40,6 +40,11 @@ impl Window {
             }
         }
         Ok(Self { axis, kernel, stride, pad, dilation })
+    }
+
+    /// Whether each value is of the one at its place.
+    fn is_point(&self) -> bool {
+        self.kernel.iter().chain(&self.stride).all(|&n| n == 1) && self.pad.iter().all(|&n| n == 0)
     }
 
     /// How far the kernel reaches along a spatial axis.
@@ -197,6 +202,9 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
+    if window.is_point() {
+        e.layer.refuse_in_place()?; // others go through a buffer
+    }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();
     dims.resize(dims.len().max(3), 1);

@@ -1,7 +1,7 @@
 //! The transpose of a convolution, which makes blobs larger.
 
 use super::convolution::{channels, shapes_of, weights, Window};
-use super::{size, Rule, Setup, Shapes, ANY, PLAIN};
+use super::{size, Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
@@ -12,7 +12,7 @@ pub(super) static DECONVOLUTION: Rule = Rule {
     tops: (1, ANY),
     shapes,
     emit,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {

@@ -1,17 +1,17 @@
 //! In phase TEST nothing is dropped, nor are whole channels, which ENet's layer does.
 
-use super::{Rule, PLAIN};
+use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
 use crate::Result;
 
 pub(super) static DROPOUT: Rule =
-    Rule { layer_type: "Dropout", parameters: Some("dropout_param"), emit, ..PLAIN };
+    Rule { layer_type: "Dropout", parameters: Some("dropout_param"), emit, ..IN_PLACE };
 
 pub(super) static SPATIAL_DROPOUT: Rule = Rule {
     layer_type: "SpatialDropout",
     parameters: Some("spatial_dropout_param"),
     emit: pass,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 #[allow(clippy::unnecessary_wraps)] // a rule's

@@ -1,6 +1,6 @@
 //! Sum, product or maximum of blobs of one shape.
 
-use super::{Rule, Setup, Shapes, ANY, PLAIN};
+use super::{Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
 
@@ -10,7 +10,7 @@ pub(super) static ELTWISE: Rule = Rule {
     bottoms: (2, ANY),
     shapes,
     emit,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
@@ -31,9 +31,8 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["stable_prod_grad"]);
     let operation = e.parameters.enumeration("operation");
-    if operation != "PROD" && e.layer.is_in_place(0) {
-        let text = "it works in place, and Caffe clears the bottom before it reads it";
-        return Err(Error::unsupported(text));
+    if operation != "PROD" {
+        e.layer.refuse_in_place()?;
     }
     let coefficients = e.parameters.floats("coeff");
     let bottoms: Vec<Value> = (0..e.bottom_shapes.len()).map(|index| e.bottom(index)).collect();
@@ -73,24 +72,6 @@ fn fold(e: &mut Emit<'_>, op: &'static str, values: &[Value]) {
 #[cfg(test)]
 mod tests {
     use crate::layers::testing::check;
-    use crate::{Net, NetOptions, OnnxOptions};
-
-    #[test]
-    fn only_products_work_in_place() {
-        for (operation, top, is_converted) in
-            [("PROD", "a", true), ("SUM", "a", false), ("MAX", "a", false), ("SUM", "b", true)]
-        {
-            let text = format!(
-                "input: 'd' input_shape {{ dim: 1 dim: 3 }}
-                 layer {{ name: 'a' type: 'Power' bottom: 'd' top: 'a' }}
-                 layer {{ name: 'e' type: 'Eltwise' bottom: 'a' bottom: 'd' top: '{top}'
-                 eltwise_param {{ operation: {operation} }} }}"
-            );
-            let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
-            let onnx = net.to_onnx(&OnnxOptions::default());
-            assert_eq!(onnx.is_ok(), is_converted, "{operation} {top}");
-        }
-    }
 
     #[test]
     fn bottoms_have_one_shape() {

@@ -1,12 +1,12 @@
 //! Values over a power of the sum of squares around them, across channels or within one.
 
 use super::pooling::{plane, Pool, Windows};
-use super::{as_bottoms, fixed, size, Rule, Setup, Shapes, PLAIN};
+use super::{as_bottoms, fixed, size, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
 pub(super) static LRN: Rule =
-    Rule { layer_type: "LRN", parameters: Some("lrn_param"), shapes, emit, ..PLAIN };
+    Rule { layer_type: "LRN", parameters: Some("lrn_param"), shapes, emit, ..IN_PLACE };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     plane(&setup.bottoms[0])?;
@@ -27,6 +27,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
 }
 
 fn across(e: &mut Emit<'_>, k: f32) -> Result<()> {
+    e.layer.refuse_in_place()?;
     let p = e.parameters;
     let (alpha, beta) = (p.float("alpha"), p.float("beta"));
     if alpha <= 0.0 || beta <= 0.0 {

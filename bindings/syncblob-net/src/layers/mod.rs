@@ -73,6 +73,9 @@ pub(crate) struct Rule {
     /// Whether it computes with full precision in a file of halves: boxes, indices and sums of many
     /// squares, which need it, and operators that have no halves.
     pub full_precision: bool,
+    /// Whether a top may be the bottom of the same place, if it has its shape: what Caffe writes
+    /// there, it does not read again.
+    pub in_place: bool,
     /// The shapes of its tops and of its own blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
     /// Adds its nodes to the graph. Every parameter that is set must be read here or in `shapes`: a
@@ -88,9 +91,13 @@ const PLAIN: Rule = Rule {
     bottoms: (1, 1),
     tops: (1, 1),
     full_precision: false,
+    in_place: false,
     shapes: as_bottoms,
     emit: |_| Ok(()),
 };
+
+/// The same of a layer that works in place.
+const IN_PLACE: Rule = Rule { in_place: true, ..PLAIN };
 
 /// No upper limit on bottoms or tops.
 pub(crate) const ANY: usize = usize::MAX;

@@ -1,6 +1,6 @@
 //! A blob without its mean, over its deviation.
 
-use super::{Rule, Setup, Shapes, PLAIN};
+use super::{Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
 use crate::onnx::{Emit, Node};
 use crate::{Error, Result};
@@ -11,7 +11,7 @@ pub(super) static MVN: Rule = Rule {
     shapes,
     emit,
     full_precision: true,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 /// Always four axes.

@@ -1,21 +1,21 @@
 //! Power, Exp and Log: each value scaled, shifted, and then a function of it.
 
-use super::{Rule, PLAIN};
+use super::{Rule, IN_PLACE};
 use crate::message::Message;
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
 
 /// (shift + scale * x) ^ power
 pub(super) static POWER: Rule =
-    Rule { layer_type: "Power", parameters: Some("power_param"), emit: power, ..PLAIN };
+    Rule { layer_type: "Power", parameters: Some("power_param"), emit: power, ..IN_PLACE };
 
 /// base ^ (shift + scale * x)
 pub(super) static EXP: Rule =
-    Rule { layer_type: "Exp", parameters: Some("exp_param"), emit: exp, ..PLAIN };
+    Rule { layer_type: "Exp", parameters: Some("exp_param"), emit: exp, ..IN_PLACE };
 
 /// The logarithm of shift + scale * x
 pub(super) static LOG: Rule =
-    Rule { layer_type: "Log", parameters: Some("log_param"), emit: log, ..PLAIN };
+    Rule { layer_type: "Log", parameters: Some("log_param"), emit: log, ..IN_PLACE };
 
 fn power(e: &mut Emit<'_>) -> Result<()> {
     let power = e.parameters.float("power");

@@ -1,11 +1,11 @@
 //! max(x, 0), with a learned slope for what is below: one a channel, or one for all.
 
-use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
 pub(super) static PRELU: Rule =
-    Rule { layer_type: "PReLU", parameters: Some("prelu_param"), shapes, emit, ..PLAIN };
+    Rule { layer_type: "PReLU", parameters: Some("prelu_param"), shapes, emit, ..IN_PLACE };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];

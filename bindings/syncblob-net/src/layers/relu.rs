@@ -1,11 +1,11 @@
 //! max(x, 0), with a slope for what is below.
 
-use super::{Rule, PLAIN};
+use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
 use crate::Result;
 
 pub(super) static RELU: Rule =
-    Rule { layer_type: "ReLU", parameters: Some("relu_param"), emit, ..PLAIN };
+    Rule { layer_type: "ReLU", parameters: Some("relu_param"), emit, ..IN_PLACE };
 
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine"]);

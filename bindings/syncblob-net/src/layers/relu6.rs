@@ -1,15 +1,15 @@
 //! ReLU that ends at a limit, which is 6 if none is given, of MobileNet's and YOLO's forks; and what
 //! ends at two, which Caffe has since 2018.
 
-use super::{Rule, PLAIN};
+use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
 pub(super) static RELU6: Rule =
-    Rule { layer_type: "ReLU6", parameters: Some("relu6_param"), emit, ..PLAIN };
+    Rule { layer_type: "ReLU6", parameters: Some("relu6_param"), emit, ..IN_PLACE };
 
 pub(super) static CLIP: Rule =
-    Rule { layer_type: "Clip", parameters: Some("clip_param"), emit: clip, ..PLAIN };
+    Rule { layer_type: "Clip", parameters: Some("clip_param"), emit: clip, ..IN_PLACE };
 
 /// Caffe needs both limits. ONNX, as Caffe, takes the upper limit last.
 fn clip(e: &mut Emit<'_>) -> Result<()> {

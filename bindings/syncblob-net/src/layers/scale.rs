@@ -1,6 +1,6 @@
 //! Scale and Bias: a blob times, or plus, another or weights that cover some of its axes.
 
-use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
 use crate::onnx::{Emit, Value};
 use crate::{Error, Result};
@@ -11,7 +11,7 @@ pub(super) static SCALE: Rule = Rule {
     bottoms: (1, 2),
     shapes: scale_shapes,
     emit: scale,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 pub(super) static BIAS: Rule = Rule {
@@ -20,7 +20,7 @@ pub(super) static BIAS: Rule = Rule {
     bottoms: (1, 2),
     shapes: bias_shapes,
     emit: bias,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 /// The axes of the first bottom that the other blob covers: the first of them, and their sizes.

@@ -1,7 +1,7 @@
 //! Parts of a blob along an axis.
 
 use super::concat::axis;
-use super::{fixed, size, Rule, Setup, Shapes, ANY, PLAIN};
+use super::{fixed, size, Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
@@ -11,7 +11,7 @@ pub(super) static SLICE: Rule = Rule {
     tops: (1, ANY),
     shapes,
     emit,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {

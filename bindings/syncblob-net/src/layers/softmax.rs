@@ -1,11 +1,11 @@
 //! exp(x) over its sum along an axis.
 
-use super::{as_bottoms, Rule, Setup, Shapes, PLAIN};
+use super::{as_bottoms, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
 use crate::Result;
 
 pub(super) static SOFTMAX: Rule =
-    Rule { layer_type: "Softmax", parameters: Some("softmax_param"), shapes, emit, ..PLAIN };
+    Rule { layer_type: "Softmax", parameters: Some("softmax_param"), shapes, emit, ..IN_PLACE };
 
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     setup.own_axis()?;

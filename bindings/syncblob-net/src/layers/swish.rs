@@ -1,27 +1,27 @@
 //! Swish and its kin: a value times a gate that is made of it. The Swish is BVLC's, the others are
 //! forks'.
 
-use super::{Rule, PLAIN};
+use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
 use crate::Result;
 
 /// x * sigmoid(beta * x)
 pub(super) static SWISH: Rule =
-    Rule { layer_type: "Swish", parameters: Some("swish_param"), emit: swish, ..PLAIN };
+    Rule { layer_type: "Swish", parameters: Some("swish_param"), emit: swish, ..IN_PLACE };
 
 /// x * tanh(log(1 + exp(x)))
-pub(super) static MISH: Rule = Rule { layer_type: "Mish", emit: mish, ..PLAIN };
+pub(super) static MISH: Rule = Rule { layer_type: "Mish", emit: mish, ..IN_PLACE };
 
 /// max(0, min(1, alpha * x + beta))
 pub(super) static HARD_SIGMOID: Rule = Rule {
     layer_type: "HardSigmoid",
     parameters: Some("hardsigmoid_param"),
     emit: hard_sigmoid,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 /// x * max(0, min(1, x / 6 + 1 / 2))
-pub(super) static HARD_SWISH: Rule = Rule { layer_type: "HardSwish", emit: hard_swish, ..PLAIN };
+pub(super) static HARD_SWISH: Rule = Rule { layer_type: "HardSwish", emit: hard_swish, ..IN_PLACE };
 
 #[allow(clippy::float_cmp)]
 fn swish(e: &mut Emit<'_>) -> Result<()> {

@@ -1,11 +1,11 @@
 //! A blob several times along an axis.
 
-use super::{size, Rule, Setup, Shapes, PLAIN};
+use super::{size, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
 pub(super) static TILE: Rule =
-    Rule { layer_type: "Tile", parameters: Some("tile_param"), shapes, emit, ..PLAIN };
+    Rule { layer_type: "Tile", parameters: Some("tile_param"), shapes, emit, ..IN_PLACE };
 
 /// The axis, and how many times.
 fn tiles(setup: &Setup<'_>) -> Result<(usize, i64)> {

@@ -259,6 +259,10 @@ impl Build<'_, '_> {
                 if self.half {
                     places_fit(step.layer, shapes)?;
                 }
+                let mut tops = shapes.tops.iter().zip(&shapes.bottoms);
+                if !rule.in_place || tops.any(|(top, bottom)| top != bottom) {
+                    step.layer.refuse_in_place()?;
+                }
                 let mut around = shapes.bottoms.iter().chain(&shapes.tops);
                 if let Some(shape) = around.find(|shape| shape.contains(&0)) {
                     let text = format_args!("a blob without elements, {shape:?}");

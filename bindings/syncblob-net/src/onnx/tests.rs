@@ -293,6 +293,53 @@ fn blobs_keep_their_names() {
 }
 
 /// ONNX's operators take an axis of 0 for other things.
+/// Layers from a blob of 2 x 4 x 6 x 6 into itself. Those that Caffe refuses, or in which it reads
+/// what it has overwritten, are refused.
+const INTO_ITSELF: &[(&str, bool)] = &[
+    ("ReLU", true),
+    ("Dropout", true),
+    ("Softmax", true),
+    ("Threshold", true),
+    ("MVN", true),
+    ("AbsVal", false),
+    ("Flatten", false),
+    ("Reshape' reshape_param { shape { dim: [0, 0, 0, 0] } }", false),
+    ("Split", false),
+    ("Concat", true),
+    ("Concat' bottom: 'data", false),
+    ("Tile' tile_param { tiles: 1 }", true),
+    ("Tile' tile_param { tiles: 2 }", false),
+    ("Reduction", false),
+    ("Permute' permute_param { order: 0 order: 1 order: 3 order: 2 }", false),
+    ("Pooling' pooling_param { kernel_size: 3 pad: 1 }", false),
+    ("LRN' lrn_param { norm_region: WITHIN_CHANNEL }", true),
+    ("LRN", false),
+    ("Eltwise' bottom: 'data' eltwise_param { operation: PROD }", true),
+    ("Eltwise' bottom: 'data", false),
+    ("InnerProduct' inner_product_param { num_output: 36 axis: 3 }", false),
+    ("Convolution' convolution_param { num_output: 4 kernel_size: 3 pad: 1 }", true),
+    ("Convolution' convolution_param { num_output: 4 kernel_size: 3 }", false),
+    ("Convolution' convolution_param { num_output: 4 kernel_size: 1 }", false),
+    ("Deconvolution' convolution_param { num_output: 4 kernel_size: 3 pad: 1 }", true),
+    ("Deconvolution' convolution_param { num_output: 4 kernel_size: 1 }", false),
+];
+
+#[test]
+fn only_layers_that_work_in_place_do_so() {
+    for (layer, works) in INTO_ITSELF {
+        let end = if layer.contains('}') { "" } else { "'" };
+        let text = format!(
+            "input: 'data' input_shape {{ dim: 2 dim: 4 dim: 6 dim: 6 }}
+             layer {{ name: 'x' type: 'Power' bottom: 'data' top: 'x' }}
+             layer {{ name: 'in' bottom: 'x' top: 'x' type: '{layer}{end} }}"
+        );
+        let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
+        let refused = net.to_onnx(&OnnxOptions::default()).err();
+        let refused = refused.is_some_and(|error| error.to_string().contains("works in place"));
+        assert_ne!(refused, *works, "{text}");
+    }
+}
+
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
