@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use program::{fields, run, Files};
 use serde_json::{json, Value};
-use sha2::{Digest, Sha256};
 
 /// A net as a prototxt: its input `data` of 1 x 3, and layers.
 fn prototxt(layers: &str) -> String {
@@ -80,8 +79,9 @@ fn ends(onnx: &[u8], number: u64) -> Vec<String> {
 #[test]
 fn nets_are_converted() {
     let folder = Folder::new();
-    let mean = folder.files.mean("mean.binaryproto", &[1, 3, 1, 1], &[1.0, 2.0, 3.0]);
-    assert!(mean.exists());
+    folder.files.mean("mean.binaryproto", &[1, 3, 1, 1], &[1.0, 2.0, 3.0]);
+    let bare = prototxt("layer { name: 'out' type: 'ReLU' bottom: 'data' top: 'out' }");
+    folder.files.write("bare.prototxt", bare.as_bytes());
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
@@ -94,6 +94,7 @@ fn nets_are_converted() {
         ("convert deploy.prototxt net.caffemodel -o net.onnx", "data 1x3", "prob 1x2"),
         ("convert -o net.onnx deploy.prototxt net.caffemodel", "data 1x3", "prob 1x2"),
         ("convert net.caffemodel net.onnx", "data 1x3", "fc 1x2"),
+        ("convert bare.prototxt net.onnx", "data 1x3", "out 1x3"),
         ("convert net.caffemodel -o net.onnx", "data 1x3", "fc 1x2"),
         ("convert net.caffemodel -o net.onnx --batch 4", "data 4x3", "fc 4x2"),
         ("convert net.caffemodel -o net.onnx --batch N", "data Nx3", "fc Nx2"),
@@ -145,10 +146,10 @@ fn metadata_names_the_sources() {
     let folder = Folder::new();
     let text = prototxt(FC);
     folder.files.write("deploy.prototxt", text.as_bytes());
-    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
-    let size = fs::metadata(&folder.model).unwrap().len().to_string();
-    let of_model = [("caffe.model", "net.caffemodel"), ("caffe.model.bytes", &size)];
-    let of_text = [("caffe.prototxt", "deploy.prototxt"), ("caffe.prototxt.sha256", &digest)];
+    let digest = blake3::hash(text.as_bytes()).to_string();
+    let of_text = [("caffe.prototxt", "deploy.prototxt"), ("caffe.prototxt.blake3", &digest)];
+    let digest = blake3::hash(&fs::read(&folder.model).unwrap()).to_string();
+    let of_model = [("caffe.model", "net.caffemodel"), ("caffe.model.blake3", &digest)];
     let rows = [
         ("deploy.prototxt net.caffemodel", [&of_text[..], &of_model].concat()),
         ("net.caffemodel", of_model.to_vec()),
@@ -232,6 +233,9 @@ fn what_is_refused_is_refused_in_words_and_leaves_nothing() {
     files.write("lost.prototxt", FC.as_bytes());
     files.write("zero.caffemodel", b"");
     files.write("there.onnx", b"old");
+    for name in ["same.onnx", "x.onnx.data"] {
+        fs::copy(&folder.model, files.path(name)).unwrap();
+    }
     files.mean("mean.binaryproto", &[1, 3, 1, 1], &[1.0, 2.0, 3.0]);
     files.net("other.caffemodel", &[("fc", "InnerProduct", &[3, 3], &[0.0_f32; 9])]);
     files.net("none.caffemodel", &[("else", "InnerProduct", &[2, 3], &[0.0_f32; 6])]);
@@ -242,7 +246,7 @@ fn what_is_refused_is_refused_in_words_and_leaves_nothing() {
             "",
             &["deploy.prototxt: this is a prototxt: it comes first"],
         ),
-        ("deploy.prototxt x.onnx", "", &["this is a prototxt, without weights"]),
+        ("deploy.prototxt x.onnx", "", &["layer 'fc' (InnerProduct): the layer needs weights"]),
         ("deploy.prototxt deploy.prototxt x.onnx", "", &["without weights"]),
         (
             "net.caffemodel net.caffemodel x.onnx",
@@ -270,6 +274,8 @@ fn what_is_refused_is_refused_in_words_and_leaves_nothing() {
             &["there.onnx: it is there already: --force"],
         ),
         ("deploy.prototxt net.caffemodel absent.d/x.onnx", "", &["x.onnx"]),
+        ("deploy.prototxt same.onnx same.onnx", "--force", &["same.onnx: it is", "which is read"]),
+        ("deploy.prototxt x.onnx.data x.onnx", "", &["x.onnx.data: it is", "which is read"]),
         (both, "--input odd=1x3", &["no input 'odd'", "'data'"]),
         (both, "--input fc=1x3", &["'fc' is not an input"]),
         (both, "--outputs odd", &["no blob 'odd'"]),
@@ -510,5 +516,11 @@ fn a_symbolic_link_is_followed_and_stays() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
+        // But not to what is read.
+        let model = fs::read(&folder.model).unwrap();
+        std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
+        let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");
+        assert!(status == 1 && err.contains("which is read"), "{err}");
+        assert_eq!(fs::read(&folder.model).unwrap(), model);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use syncblob::Model;
@@ -128,6 +130,8 @@ pub struct Net {
     pub(crate) stored: Vec<Stored>,
     transforms: Vec<(String, Message)>,
     warnings: Vec<String>,
+    /// The files that it is of, by what they are.
+    sources: Vec<(&'static str, PathBuf)>,
 }
 
 impl Net {
@@ -194,7 +198,32 @@ impl Net {
             model: None,
             transforms,
             warnings,
+            sources: Vec::new(),
         })
+    }
+
+    /// The net with the files that it is of. The metadata of its ONNX has their names, and their
+    /// BLAKE3 digests if they can be read then.
+    #[must_use]
+    pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
+        let sources = [("prototxt", prototxt), ("model", model)];
+        let given = sources.into_iter().filter_map(|(what, path)| Some((what, path?.to_owned())));
+        self.sources = given.collect();
+        self
+    }
+
+    /// Pairs of key and value.
+    pub(crate) fn sources(&self) -> Vec<(String, String)> {
+        let mut pairs = Vec::new();
+        for (what, path) in &self.sources {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            pairs.push((format!("caffe.{what}"), name.into_owned()));
+            let mut hasher = blake3::Hasher::new();
+            if File::open(path).and_then(|file| hasher.update_reader(file).map(drop)).is_ok() {
+                pairs.push((format!("caffe.{what}.blake3"), hasher.finalize().to_string()));
+            }
+        }
+        pairs
     }
 
     /// Its name.
@@ -290,6 +319,7 @@ impl Net {
             model: self.model.clone(),
             transforms: self.transforms.clone(),
             warnings: self.warnings.clone(),
+            sources: self.sources.clone(),
         })
     }
 }

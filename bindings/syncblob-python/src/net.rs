@@ -68,13 +68,18 @@ impl Net {
         let level = level.map(|level| arguments::number("a level", level));
         (options.level, options.stages) = (level.transpose()?.unwrap_or(0), stages);
         let prototxt = prototxt.map(source).transpose()?;
+        let weights_path = weights.map(path_of).transpose()?.flatten();
         let model = weights.map(model_of).transpose()?;
         if prototxt.is_none() && model.is_none() {
             let text = "a net is read from a prototxt, or from the weights that carry it";
             return Err(refused(py, "ArgumentError", text));
         }
+        let path = match &prototxt {
+            Some(Source::Path(path)) => Some(path.clone()),
+            _ => None,
+        };
         let net = detached(py, || open(prototxt, model, &options))?;
-        Ok(Self { net: Arc::new(net) })
+        Ok(Self { net: Arc::new(net.with_sources(path.as_deref(), weights_path.as_deref())) })
     }
 
     /// The net's name.
@@ -272,6 +277,12 @@ fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
         Ok(model) => model.get().share(weights.py()),
         Err(_) => arguments::open(weights, None, Limits::new()).map(Arc::new),
     }
+}
+
+/// The path, if weights are given by one.
+fn path_of(weights: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let is_path = weights.is_instance_of::<PyString>() || weights.hasattr("__fspath__")?;
+    is_path.then(|| arguments::path(weights)).transpose()
 }
 
 fn shapes_by_name(shapes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<i64>)>> {

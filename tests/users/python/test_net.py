@@ -45,7 +45,11 @@ class Reading(unittest.TestCase):
             wanted = Net(TEXT, content).to_onnx()
             for prototxt in (text, str(text), bytearray(TEXT), np.frombuffer(TEXT, "uint8")):
                 for model in (weights, str(weights), bytearray(content), syncblob.load(content)):
-                    self.assertEqual(Net(prototxt, model).to_onnx(), wanted)
+                    found, paths = Net(prototxt, model).to_onnx(), (text, str(text), weights, str(weights))
+                    self.assertTrue(found.endswith(wanted[64:]))  # the graph, behind the metadata
+                    for key, source in ((b"caffe.prototxt", prototxt), (b"caffe.model", model)):
+                        known = any(source is path for path in paths)
+                        self.assertEqual((key in found, key + b".blake3" in found), (known, known))
         alone = Net(None, content, inputs={"x": (2, 3, 4, 4)})
         self.assertEqual((alone.to_onnx(), alone.shapes), (wanted, Net(TEXT).shapes))
 

@@ -5,7 +5,6 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use syncblob::{Format, Model};
 use syncblob_net::{ErrorKind, Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
 
@@ -110,14 +109,13 @@ pub struct NetTask<'a> {
 /// Converts, and writes the file as a whole or not at all. Gives what would be written where that
 /// is only to be listed.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
-    let Opened { net, metadata, model } = open(task.inputs, task.arguments)?;
+    refuse_source(task)?;
+    let Opened { net, model } = open(task.inputs, task.arguments)?;
     for warning in net.warnings() {
         (task.note)(warning);
     }
     let writing = |failure| about_output(task.output, failure);
-    let mut options = options(task.arguments)?;
-    options.metadata = metadata;
-    let onnx = net.to_onnx(&options).map_err(not_converted);
+    let onnx = net.to_onnx(&options(task.arguments)?).map_err(not_converted);
     let onnx = onnx.map_err(|failure| about_output(&task.inputs[0], failure))?;
     for warning in onnx.warnings() {
         (task.note)(warning);
@@ -140,6 +138,30 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
     Ok(None)
 }
 
+/// Refuses to replace a file that is read, whatever its name.
+fn refuse_source(task: &NetTask) -> Result<()> {
+    let data = beside(task.output);
+    for output in [task.output, &data] {
+        let place = fs::canonicalize(output);
+        let is_place = |input: &&PathBuf| {
+            matches!((&place, fs::canonicalize(input)),
+            (Ok(place), Ok(input)) if *place == input)
+        };
+        if let Some(input) = task.inputs.iter().find(is_place) {
+            let text = format!("it is {}, which is read", input.display());
+            return Err(about_output(output, Failure::Unsupported(text)));
+        }
+    }
+    Ok(())
+}
+
+/// The file that has the weights, if OUT is too small for them.
+fn beside(output: &Path) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".data");
+    output.with_file_name(name)
+}
+
 /// A line for each layer that cannot be converted, then what can be done.
 fn not_converted(error: syncblob_net::Error) -> Failure {
     let problems = error.problems();
@@ -159,59 +181,43 @@ const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob befor
 /// A net, and what it is made of.
 struct Opened {
     net: Net,
-    metadata: Metadata,
     /// The model's file, to copy weights from, where that is possible.
     model: Option<File>,
 }
 
-/// The net of the files, of which the last one has the weights.
+/// The net of the files: of a prototxt, of a model, or of both in this order.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
+    let is_prototxt = |path: &PathBuf| matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error));
     let (prototxt, model) = match inputs {
-        [prototxt, model] => (Some(prototxt), model),
-        [model] => (None, model),
-        _ => return Err(Failure::Unsupported("a prototxt and a model, or a model alone".into())),
+        [prototxt, model] => (Some(prototxt), Some(model)),
+        [only] if is_prototxt(only) => (Some(only), None),
+        _ => (None, inputs.first()),
     };
     let text = prototxt.map(|path| {
         Limits::default().read_prototxt(path).map_err(|error| about_input(path, error.into()))
     });
     let text = text.transpose()?;
-    let before = fs::metadata(model).ok();
-    let opened = open_model(model, prototxt.map(|path| &**path))?;
-    let file = before.and_then(|before| same_file(model, &before));
-    let metadata = sources(inputs, text.as_deref())?;
+    let before = model.and_then(|path| fs::metadata(path).ok());
+    let opened = model.map(|path| open_model(path, prototxt)).transpose()?;
+    let file = model.zip(before).and_then(|(path, before)| same_file(path, &before));
     let mut options = NetOptions::default();
     options.inputs.clone_from(&arguments.inputs);
     options.batch = match arguments.batch {
         Some(Batch::Size(size)) => Some(size),
         _ => None,
     };
-    let model = Arc::new(opened);
-    let net = match text {
-        Some(text) => Net::from_prototxt(&text, &options)
+    let net = match (text, opened.map(Arc::new)) {
+        (Some(text), model) => Net::from_prototxt(&text, &options)
             .map_err(|error| of_text(&inputs[0], error))
-            .and_then(|net| net.with_weights(model).map_err(failure)),
-        None => Net::from_model(model, &options).map_err(failure),
+            .and_then(|net| match model {
+                Some(model) => net.with_weights(model).map_err(failure),
+                None => Ok(net),
+            }),
+        (None, model) => Net::open(None, model, &options).map_err(failure),
     };
     let net = net.map_err(|failure| about_output(&inputs[0], failure))?;
-    Ok(Opened { net, metadata, model: file })
-}
-
-/// Pairs of key and value.
-type Metadata = Vec<(String, String)>;
-
-/// The names of the files, and what identifies them. A digest of the model would take longer than
-/// its conversion: its size stands there instead.
-fn sources(inputs: &[PathBuf], prototxt: Option<&[u8]>) -> Result<Metadata> {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let model = &inputs[inputs.len() - 1];
-    let size = fs::metadata(model).map_err(|error| about_input(model, error.into()))?.len();
-    let mut pairs = Vec::new();
-    if let Some(text) = prototxt {
-        let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
-        pairs.extend([("caffe.prototxt", name(&inputs[0])), ("caffe.prototxt.sha256", digest)]);
-    }
-    pairs.extend([("caffe.model", name(model)), ("caffe.model.bytes", size.to_string())]);
-    Ok(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    let [prototxt, model] = [prototxt, model].map(|path| path.map(PathBuf::as_path));
+    Ok(Opened { net: net.with_sources(prototxt, model), model: file })
 }
 
 /// What is wrong with a prototxt.
@@ -223,7 +229,7 @@ fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
 }
 
 /// The model, whose weights and layers are wanted.
-fn open_model(path: &Path, prototxt: Option<&Path>) -> Result<Model> {
+fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
     let refuse = |text: &str| Err(about_output(path, Failure::Unsupported(text.into())));
     match Model::open(path) {
         Ok(model) if model.format() == Format::Caffemodel => Ok(model),
@@ -297,11 +303,9 @@ fn write(onnx: &Onnx, model: Option<&File>, file: &File, interrupt: &Interrupt) 
 
 /// The weights go beside the file, which comes last: it names them.
 fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt) -> Result<()> {
-    let mut name = task.output.file_name().unwrap_or_default().to_owned();
-    name.push(".data");
-    let path = task.output.with_file_name(&name);
+    let path = beside(task.output);
     let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;
-    let name = name.to_string_lossy();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     target.write_with(&values, interrupt, task.note, |message, values| {
         let mut message = BufWriter::new(message);
         let progress = Progress::new(onnx.size_of_values());

@@ -1,7 +1,7 @@
 //! A blob over the root of its sum of squares, times weights: SSD's layer, which some of its
 //! descendants call another name.
 
-use super::{fixed, Rule, Setup, Shapes, PLAIN};
+use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
 use crate::{Error, Result};
 
@@ -12,7 +12,7 @@ pub(super) static NORMALIZE: Rule = Rule {
     emit,
     fork_parameters: Some("normalize_bbox_param"),
     full_precision: true,
-    ..PLAIN
+    ..IN_PLACE
 };
 
 pub(super) static NORMALIZE_BBOX: Rule = Rule { layer_type: "NormalizeBBox", ..NORMALIZE };

@@ -67,8 +67,9 @@ pub struct OnnxOptions {
     /// Shapes of blobs that such layers make. Without one a blob's shape stays open: then it is not
     /// an output, and no layer may read it that must know the shape.
     pub shapes: Vec<(String, Shape)>,
-    /// Pairs of key and value for the file's metadata. The net's own
-    /// [transformations](Net::transforms) follow, as `caffe.transform_param.BLOB`.
+    /// Pairs of key and value for the file's metadata. The net's own [sources](Net::with_sources)
+    /// follow, as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
+    /// and its [transformations](Net::transforms), as `caffe.transform_param.BLOB`.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -276,7 +277,7 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
         .transforms()
         .iter()
         .map(|(blob, transform)| (format!("caffe.transform_param.{blob}"), transform.to_string()));
-    let metadata = options.metadata.iter().cloned().chain(transforms);
+    let metadata = options.metadata.iter().cloned().chain(net.sources()).chain(transforms);
     let domain = |domain: &str, version| OperatorSetIdProto { domain: domain.into(), version };
     let mut domains = vec![domain("", OPSET)];
     if !custom.is_empty() {

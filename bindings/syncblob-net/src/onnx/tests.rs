@@ -301,6 +301,7 @@ const INTO_ITSELF: &[(&str, bool)] = &[
     ("Softmax", true),
     ("Threshold", true),
     ("MVN", true),
+    ("Normalize", true),
     ("AbsVal", false),
     ("Flatten", false),
     ("Reshape' reshape_param { shape { dim: [0, 0, 0, 0] } }", false),
