@@ -41,7 +41,7 @@ pub unsafe extern "C" fn sb_net_save_onnx(
             return Err(Failure::null("buffer"));
         }
         // SAFETY: the header's contract.
-        let onnx = unsafe { convert(net, options)? };
+        let (onnx, given) = unsafe { convert(net, options)? };
         let size = size_of_one_file(&onnx)?;
         if size > capacity {
             // SAFETY: the header's contract.
@@ -51,7 +51,10 @@ pub unsafe extern "C" fn sb_net_save_onnx(
         }
         onnx.write(Buffer { at: buffer.cast(), left: size })?;
         // SAFETY: the header's contract.
-        unsafe { put(out_size, size) };
+        unsafe {
+            put(out_size, size);
+            warn(&given, &onnx);
+        }
         Ok(())
     };
     // SAFETY: the header's contract.
@@ -73,13 +76,17 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
 ) -> sb_status {
     let save = || {
         // SAFETY: the header's contract.
-        let (mut sink, onnx) = unsafe { (Sink::new(sink)?, convert(net, options)?) };
+        let (mut sink, (onnx, given)) = unsafe { (Sink::new(sink)?, convert(net, options)?) };
         size_of_one_file(&onnx)?;
         let mut out = BufWriter::with_capacity(4096, &mut sink);
         let written = onnx.write(&mut out).and_then(|()| Ok(out.flush()?));
         drop(out.into_parts()); // without writing again
         match written {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                // SAFETY: the header's contract.
+                unsafe { warn(&given, &onnx) };
+                Ok(())
+            }
             Err(error) => Err(sink.failure().unwrap_or_else(|| error.into())),
         }
     };
@@ -104,8 +111,11 @@ pub unsafe extern "C" fn sb_net_save_onnx_file(
 ) -> sb_status {
     let save = || {
         // SAFETY: the header's contract.
-        let (path, onnx) = unsafe { (self::path(path, "path")?, convert(net, options)?) };
-        Ok(onnx.save(path)?)
+        let (path, (onnx, given)) = unsafe { (self::path(path, "path")?, convert(net, options)?) };
+        onnx.save(path)?;
+        // SAFETY: the header's contract.
+        unsafe { warn(&given, &onnx) };
+        Ok(())
     };
     // SAFETY: the header's contract.
     unsafe { guard(err, save) }
@@ -113,7 +123,10 @@ pub unsafe extern "C" fn sb_net_save_onnx_file(
 
 /// # Safety
 /// The header's contract.
-unsafe fn convert(net: *const sb_net, options: *const sb_onnx_options) -> Result<Onnx> {
+unsafe fn convert(
+    net: *const sb_net,
+    options: *const sb_onnx_options,
+) -> Result<(Onnx, sb_onnx_options)> {
     // SAFETY: as promised.
     let (net, given) =
         unsafe { (object(net, "net")?, adopt(options, sb_onnx_options::default())?) };
@@ -124,7 +137,18 @@ unsafe fn convert(net: *const sb_net, options: *const sb_onnx_options) -> Result
         // SAFETY: as promised.
         error.problems().iter().for_each(|problem| unsafe { report(&given, problem) });
     }
-    Ok(converted?)
+    Ok((converted?, given))
+}
+
+/// # Safety
+/// The header's contract.
+unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
+    let Some(warn) = options.warn else { return };
+    let overflow = onnx.overflow().map(|overflow| overflow.to_string());
+    let texts =
+        crate::names::Texts::new(onnx.warnings().iter().chain(&overflow).map(String::as_str));
+    // SAFETY: as promised; the texts live until the call returns.
+    texts.all().iter().for_each(|text| unsafe { warn(options.user, *text) });
 }
 
 /// # Safety

@@ -43,7 +43,7 @@ unsafe impl Grows for sb_net_layer {
 // SAFETY: numbers, pointers and a function that may be NULL.
 unsafe impl Grows for sb_onnx_options {
     const NAME: &'static str = "sb_onnx_options";
-    const FIRST: usize = 136;
+    const FIRST: usize = 144;
 }
 
 // SAFETY: pointers and a function that may be NULL.

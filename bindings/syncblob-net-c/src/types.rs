@@ -113,6 +113,10 @@ pub struct sb_net_problem {
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
+/// Is passed a sentence, on the thread of the call, [borrowed] for its time. It must not throw or
+/// longjmp.
+pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
+
 /// An entry of a file's metadata.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -167,8 +171,11 @@ pub struct sb_onnx_options {
     /// [nullable] is passed all layers that cannot be converted, before the call returns
     /// UNSUPPORTED; the error's message has only the first
     pub report: sb_net_reporter,
-    /// passed to `report`
+    /// passed to `report` and to `warn`
     pub user: *mut c_void,
+    /// [nullable] is passed what differs in a file that was written from the net, before the call
+    /// returns OK: outputs with other names, weights that became infinite as halves
+    pub warn: sb_net_warner,
 }
 
 /// What SB_NET_OPTIONS_INIT gives.
@@ -212,6 +219,7 @@ impl Default for sb_onnx_options {
             num_metadata: 0,
             report: None,
             user: ptr::null_mut(),
+            warn: None,
         }
     }
 }

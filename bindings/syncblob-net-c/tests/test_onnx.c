@@ -218,6 +218,37 @@ TEST(every_layer_that_cannot_be_converted_is_reported) {
     sb_net_destroy(net);
 }
 
+static void hear_warning(void *user, sb_text text) {
+    struct heard *heard = user;
+    const size_t used = strlen(heard->words);
+    heard->problems++;
+    snprintf(heard->words + used, sizeof heard->words - used, "%s\n", text.bytes);
+}
+
+TEST(what_differs_in_the_file_is_reported) {
+    static const char prototxt[] =
+        "input: \"data\" input_shape { dim: 1 }"
+        " layer { name: \"in\" type: \"Bias\" bottom: \"data\" top: \"data\""
+        "         bias_param { axis: 0 filler { type: \"constant\" value: 1e6 } } }";
+    struct heard heard = {0, ""};
+    sb_onnx_options options = SB_ONNX_OPTIONS_INIT;
+    options.half = 1;
+    options.warn = hear_warning;
+    options.user = &heard;
+    sb_net *net;
+    sb_model *model;
+    sb_error err;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+    assert_ok(sb_net_open(prototxt, sizeof prototxt - 1, model, NULL, &net, &err));
+    struct wire file = onnx_of(net, &options);
+    assert_int_equal(heard.problems, 2);
+    assert_non_null(strstr(heard.words, "the output 'data' is called"));
+    assert_non_null(strstr(heard.words, "are beyond the range of halves"));
+    wire_free(&file);
+    sb_net_destroy(net);
+    sb_model_destroy(model);
+}
+
 TEST(a_custom_layer_is_a_node_of_caffes) {
     static const char prototxt[] =
         "input: \"data\" input_shape { dim: 1 }"

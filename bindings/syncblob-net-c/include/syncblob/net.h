@@ -134,6 +134,10 @@ typedef struct sb_net_problem {
  *  longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
+/** Is passed a sentence, on the thread of the call, [borrowed] for its time. It must not throw or
+ * longjmp. */
+typedef void (*sb_net_warner)(void *user, sb_text text);
+
 /** How a net is converted into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
  *  pixels; they become the first nodes after every input of four axes. */
 typedef struct sb_onnx_options {
@@ -176,8 +180,11 @@ typedef struct sb_onnx_options {
     /** [nullable] is passed all layers that cannot be converted, before the call returns
      * UNSUPPORTED; the error's message has only the first */
     sb_net_reporter report;
-    /** passed to `report` */
+    /** passed to `report` and to `warn` */
     void *user;
+    /** [nullable] is passed what differs in a file that was written from the net, before the call
+     * returns OK: outputs with other names, weights that became infinite as halves */
+    sb_net_warner warn;
 } sb_onnx_options;
 
 /** Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
@@ -308,7 +315,7 @@ sb_status sb_net_save_onnx_file(const sb_net *net,
 /** The defaults, as an initialiser. */
 #define SB_ONNX_OPTIONS_INIT                                                                       \
     {sizeof(sb_onnx_options), NULL, 0, {NULL, 0}, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0,     \
-     NULL, NULL}
+     NULL, NULL, NULL}
 
 SB_END_DECLS
 
