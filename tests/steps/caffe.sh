@@ -50,15 +50,15 @@ run_caffe() { # [FOLDER]
 # Caffe's answers, of layers and of whole nets: those that tests/users/onnx keeps, within rounding.
 run_answers() { # FOLDER [--write]
     build_onnx
-    "$cache/python-onnx/bin/python" -B tests/users/onnx/record.py "$1/own_forward" "${@:2}"
-    "$cache/python-onnx/bin/python" -B tests/users/onnx/record_nets.py "$1" "${@:2}"
+    run_onnx record layers "$@"
+    run_onnx record nets "$@"
 }
 
 # They are kept anew: the two programs alone are built for that.
 write_answers() {
     local sources
     sources=$(find_caffe)
-    make_caffe whole "$sources" answers -- -DCMAKE_BUILD_TYPE=Release
+    make_caffe whole "$sources" own_answers -- -DCMAKE_BUILD_TYPE=Release
     run_answers "$build/caffe/whole" --write
 }
 

@@ -2,8 +2,8 @@
 # Layers of forks: the answers of OpenCV's last importer of Caffe's nets.
 
 run_forks_answers() { # OPTION...
-    make_environment "$cache/python-opencv4" tests/users/onnx/requirements-opencv4.txt
-    "$cache/python-opencv4/bin/python" -B tests/users/onnx/record_forks.py "$@"
+    make_environment "$cache/python-opencv-4" tests/users/opencv/opencv-4.txt
+    "$cache/python-opencv-4/bin/python" -B tests/users/onnx/record.py forks - "$@"
 }
 
 forks_full_steps() {

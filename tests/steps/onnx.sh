@@ -7,24 +7,21 @@ run_onnx() { # SCRIPT [ARGUMENT...]
     told "$cache/python-onnx/bin/python" -B "tests/users/onnx/$1.py" "${@:2}"
 }
 
-# As the scripts take it: words of the shell, with names of files to fill in.
-onnx_command() { # PROFILE FILE...
-    printf '%q convert %s -o {onnx}' "$CARGO_TARGET_DIR/$1/syncblob" "${*:2}"
-}
+# As the scripts take it: words of the shell.
+onnx_command() { printf '%q convert' "$CARGO_TARGET_DIR/$1/syncblob"; } # PROFILE
 
-run_onnx_layers() { run_onnx check_layers --convert "$(onnx_command debug '{prototxt}' '{caffemodel}')"; }
+run_onnx_layers() { run_onnx check layers --command "$(onnx_command debug)"; }
 
 run_onnx_nets() { # PROFILE [OPTION...]
     local proto
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
-    run_onnx check_nets --proto "$proto" --convert "$(onnx_command "$1" '{prototxt}' '{caffemodel}')" \
-        --convert-model "$(onnx_command "$1" '{caffemodel}')" "${@:2}"
+    run_onnx check nets --proto "$proto" --command "$(onnx_command "$1")" "${@:2}"
 }
 
 # All of them, gigabytes of weights: by the optimised program.
 run_large_onnx_nets() {
     build_released_program
-    run_onnx check_options "$CARGO_TARGET_DIR/release" huge
+    run_onnx options "$CARGO_TARGET_DIR/release/syncblob" huge
     run_onnx_nets release
 }
 
@@ -75,27 +72,23 @@ build_onnx_peers() {
     tail -n +1 "$cache"/peers/*.why 2>/dev/null || true
 }
 
-run_onnx_peers() {
+run_onnx_peers() { # ARGUMENT...
     build_released_program
-    run_onnx check_peers "$cache/peers" "$CARGO_TARGET_DIR/release/syncblob"
-}
-
-run_onnx_opencv() {
-    build_released_program
-    run_onnx check_opencv "$cache/peers/opencv5/bin/python" "$CARGO_TARGET_DIR/release/syncblob"
+    run_onnx peers "$cache/peers" "$CARGO_TARGET_DIR/release/syncblob" "$@"
 }
 
 # Half an hour on two idle cores: before a release.
 onnx_peer_steps() {
     on 'onnx onnx_peers' step 'ONNX: no net is right by other converters and wrong here' run_onnx_peers
-    on 'onnx onnx_peers' step 'ONNX: what OpenCV 5 runs' run_onnx_opencv
+    on 'onnx onnx_peers' step 'ONNX: what OpenCV 5 runs' \
+        run_onnx_peers --cases 20 --peer 'CV 5 new' --peer 'CV 5 classic'
 }
 
 onnx_steps() {
     on 'program onnx' step "ONNX: every layer's outputs are Caffe's" run_onnx_layers
     on 'program onnx peers' aside "ONNX: small nets' outputs are Caffe's" run_onnx_nets debug --small
     on 'program onnx' aside 'ONNX: nets that were changed at random' run_mutated_onnx_nets
-    on 'program onnx' aside 'ONNX: options of the command' run_onnx check_options "$CARGO_TARGET_DIR/debug"
+    on 'program onnx' aside 'ONNX: options of the command' run_onnx options "$CARGO_TARGET_DIR/debug/syncblob"
     on onnx aside 'ONNX: the comparison finds planted errors' run_onnx selftest
 }
 

@@ -131,15 +131,14 @@ run_python_opencv() {
         return 77
     fi
     rm -rf "$folder"
-    mkdir -p "$folder/nets"
+    mkdir -p "$folder"
     for version in 4 5; do
         make_environment "$cache/python-opencv-$version" "tests/users/opencv/opencv-$version.txt"
     done
     "$cache/python-opencv-5/bin/python" -m pip install --quiet --no-deps --force-reinstall \
         "$build/python"/*.whl
-    "$cache/python-opencv-5/bin/python" -B $boxes make "$folder/nets"
     for version in 4 5; do
-        "$cache/python-opencv-$version/bin/python" -B $boxes run "$folder/nets" "$folder/$version.npz"
+        "$cache/python-opencv-$version/bin/python" -B $boxes run "$folder/$version.npz"
     done
     "$cache/python-opencv-5/bin/python" -B $boxes compare "$folder/4.npz" "$folder/5.npz"
 }

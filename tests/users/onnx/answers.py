@@ -43,18 +43,3 @@ class Answers:
                 at += size
             cases.append((digest, outputs))
         return cls(row, cases)
-
-
-def write_or_compare(answers, problems, write):
-    """Keeps answers, or compares them with those that are kept; returns the exit status."""
-    failed = passed = 0
-    for found in answers:
-        if write:
-            found.write()
-            continue
-        why = list(problems(found, Answers.read(found.row)))
-        print("".join(f"{line}\n" for line in why), end="")
-        failed += len(why)
-        passed += len(found.cases) - len(why)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0

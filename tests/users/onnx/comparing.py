@@ -1,10 +1,57 @@
 """Whether a net's outputs are Caffe's."""
 
+import math
+
 import numpy
 
 LAYER_TOLERANCE = 1e-5  # of an output's largest value
 UNREAL = 1e30  # from here on, and NaN: what Caffe gives where a window is empty; not compared
+SAMPLE = 2000  # values that are kept of a larger output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
+
+
+def sampled(array):
+    """The values that are kept of an output: all of them, or some that are as far from one another,
+    a distance that shares no factor with the sizes: they meet every row and column."""
+    flat = array.reshape(-1)
+    step = -(-flat.size // SAMPLE)
+    while math.gcd(step, flat.size) > 1:
+        step += 1
+    return flat[::step]
+
+
+class Wanted:
+    """An output of Caffe's: its shape, all of its values or those that are kept, and how far others may
+    be from them."""
+
+    def __init__(self, shape, values, tolerance, detections):
+        self.shape, self.values = list(shape), values
+        self.tolerance, self.detections = tolerance, detections
+
+    def problem(self, found, tolerance=None):
+        """Why an output is another, or None."""
+        tolerance = tolerance or self.tolerance
+        if self.detections:
+            return detections_problem(found, self.values.reshape(self.shape), tolerance)
+        if list(found.shape) != self.shape:
+            return f"shape {list(found.shape)}, Caffe's is {self.shape}"
+        return array_problem(self._kept(found), self.values.reshape(-1), tolerance)
+
+    def difference(self, found):
+        """The least tolerance that accepts an output of this shape; None where none that is small does."""
+        if self.detections:
+            wanted, ladder = self.values.reshape(self.shape), numpy.geomspace(1e-8, 1e-3, 51)
+            return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)
+        wanted = self.values.reshape(-1)
+        return float(distances(self._kept(found), wanted).max(initial=0)) / (largest(wanted) or 1)
+
+    def _kept(self, found):
+        return found.reshape(-1) if found.size == self.values.size else sampled(found)
+
+    def promise_problem(self, sizes):
+        """Why the sizes that a graph declares are wrong: only how many detections there are may be open."""
+        open_sizes = [1, 1, None, 7] if self.detections else self.shape
+        return None if sizes in (self.shape, open_sizes) else f"the graph promises {sizes}, Caffe's shape is {self.shape}"
 
 
 def largest(array):
@@ -32,16 +79,6 @@ def array_problem(found, wanted, tolerance=LAYER_TOLERANCE):
     count = numpy.count_nonzero(~(apart <= bound))
     return (f"{count} of {apart.size} values differ by more than {bound:.2g}; at {list(at)} "
             f"{found[at]:.7g}, Caffe's is {wanted[at]:.7g}")
-
-
-def difference(found, wanted, detections=False):
-    """The least tolerance that accepts an output; None where none that is small does."""
-    if detections:
-        ladder = numpy.geomspace(1e-8, 1e-3, 51)
-        return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)
-    if found.shape != wanted.shape:
-        return None
-    return float(distances(found, wanted).max(initial=0)) / (largest(wanted) or 1)
 
 
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):

@@ -117,7 +117,7 @@ def write_inputs(arrays):
 
 
 def read_answers(data):
-    """Of each net its outputs by name, as forward.cpp writes them."""
+    """Of each net its outputs by name, as answers.cpp writes them."""
     at, nets = 0, []
     while at < len(data):
         count, at = struct.unpack_from("<i", data, at)[0], at + 4

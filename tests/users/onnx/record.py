@@ -1,84 +1,178 @@
 #!/usr/bin/env python3
-"""Runs every case on Caffe and compares its answers with those that are kept.
+"""Compares answers to the nets with those that are kept, or keeps them anew.
 
-    record.py FORWARD [--write] [ROW...]
+    record.py layers BUILD [--write] [ROW...]
+    record.py nets BUILD [--write] [NET...]
+    record.py forks - [--write] [ROW...]
 
-FORWARD is the program of forward.cpp. With --write the answers are kept instead.
+BUILD is the folder where own_answers was built, which runs Caffe. The layers of forks are answered by
+OpenCV, whose wheels below 5 read Caffe's nets, or by references.py.
 """
 
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+import numpy
+
 import cases
-from answers import Answers, write_or_compare
-from comparing import array_problem, detections_problem
-from nets import read_answers, write_inputs
+import nets
+import references
+import whole
+from answers import Answers
+from cases import forks
+from comparing import Wanted
 
 ROUNDING = 2e-6  # of an output's largest value: what other kernels of a BLAS change
+LEAST = 1e-4     # tolerance of a whole net
+OTHER_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}  # those of the oldest processors
 
 
-def run_caffe(forward, nets, folder):
+def run(command, **variables):
+    done = subprocess.run(command, text=True, capture_output=True, check=False, env={**os.environ, **variables})
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}:\n{done.stderr}")
+    return done.stdout
+
+
+def run_caffe(build, files, folder, **variables):
     """The outputs of nets in files; none may be refused by Caffe."""
-    (folder / "list").write_text("".join(f"{prototxt} {model} {inputs}\n"
-                                         for prototxt, model, inputs in nets))
-    run = subprocess.run([forward, folder / "list", folder / "out"], text=True, capture_output=True,
-                         check=False)
-    outputs = read_answers((folder / "out").read_bytes())
-    if run.returncode != 0:
-        refused = nets[len(outputs)][0]
-        sys.exit(f"Caffe refuses {refused}:\n{refused.read_text()}\n{run.stderr}")
-    return outputs
+    (folder / "list").write_text("".join(f"{' '.join(map(str, each))}\n" for each in files))
+    run([build / "own_answers", "forward", folder / "list", folder / "out"], **variables)
+    return nets.read_answers((folder / "out").read_bytes())
 
 
-def write_files(case, folder):
+# --- cases ------------------------------------------------------------------------------------------
+
+
+def files_of(case, folder):
     stem = folder / case.name.replace("/", "-")
     files = [stem.with_suffix(suffix) for suffix in (".prototxt", ".caffemodel", ".inputs")]
     net = case.net.for_caffe()
     files[0].write_text(net.text())
     files[1].write_bytes(case.net.model())
-    files[2].write_bytes(write_inputs(net.inputs.values()))
+    files[2].write_bytes(nets.write_inputs(net.inputs.values()))
     return files
 
 
-def answer(forward, row):
-    """Caffe's answers to the cases of a row."""
+def opencv_outputs(net):
+    """Of nets with one output. OpenCV reads no blobs without axes."""
+    import cv2  # which not every environment has
+    weights = nets.Net()
+    weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
+                       for name, kind, arrays in net.weights]
+    files = (numpy.frombuffer(data, numpy.uint8) for data in (net.text().encode(), weights.model()))
+    loaded = cv2.dnn.readNetFromCaffe(*files)
+    for name, values in net.inputs.items():
+        loaded.setInput(values, name)
+    (name,) = references.output_names(net)
+    return {name: loaded.forward()}
+
+
+def answers_of(row, build):
     of_row = cases.cases_of(row)
+    if row in forks.TABLE:
+        outputs = opencv_outputs if row in forks.OF_OPENCV else references.run
+        return Answers(row, [(case.digest(), outputs(case.net)) for case in of_row])
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        outputs = run_caffe(forward, [write_files(case, folder) for case in of_row], folder)
+        outputs = run_caffe(build, [files_of(case, folder) for case in of_row], folder)
     return Answers(row, [(case.digest(), output) for case, output in zip(of_row, outputs)])
 
 
-def problems(found, kept):
-    """Why the answers that are kept are not those of this Caffe."""
-    row = found.row
-    if [digest for digest, _ in found.cases] != [digest for digest, _ in kept.cases]:
-        yield f"{row}: the answers that are kept are those of other cases"
+def case_problems(row, build, write):
+    found = answers_of(row, build)
+    if write:
+        found.write()
         return
-    rows_of = [case.net.detections for case in cases.cases_of(row)]
-    for index, ((_, ours), (_, theirs)) in enumerate(zip(found.cases, kept.cases)):
-        if list(ours) != list(theirs):
-            yield f"{row}/{index:03}: outputs {list(ours)}, those that are kept are {list(theirs)}"
+    for case, (_, outputs) in zip(cases.answered(row), found.cases):
+        if list(outputs) != list(case.wanted):
+            yield f"{case.name}: outputs {list(outputs)}, those that are kept are {list(case.wanted)}"
             continue
-        for name, array in ours.items():
-            problem = detections_problem if name in rows_of[index] else array_problem
-            why = problem(array, theirs[name], ROUNDING)
-            if why:
-                yield f"{row}/{index:03}: {name}: {why}"
+        problems = {name: case.wanted[name].problem(array, ROUNDING) for name, array in outputs.items()}
+        yield from (f"{case.name}: {name}: {why}" for name, why in problems.items() if why)
+
+
+# --- whole nets -------------------------------------------------------------------------------------
+
+
+class Caffe:
+    """Its program, on one net whose files are in a folder."""
+
+    def __init__(self, build, name, folder):
+        self.build, self.name, self.folder = build, name, folder
+        self.net, self.model, self.inputs = (folder / each for each in ("net", "model", "inputs"))
+        self.net.write_text(whole.text_for_caffe(name))
+        self.shapes = whole.Shapes.from_survey(run([build / "own_answers", "shapes", self.net]))
+        self.inputs.write_bytes(nets.write_inputs(whole.input_arrays(name, self.shapes).values()))
+
+    def write_model(self, factors):
+        self.model.write_bytes(whole.model_of(self.name, self.shapes, factors))
+
+    def factors(self):
+        if self.name in whole.TRAINED:
+            return {}
+        self.write_model({})
+        lines = run([self.build / "own_answers", "factors", self.net, self.model, self.inputs]).splitlines()
+        return {layer: float(factor) for layer, factor in (line.split("\t") for line in lines)}
+
+    def outputs(self, **variables):
+        return run_caffe(self.build, [(self.net, self.model, self.inputs)], self.folder, **variables)[0]
+
+
+def tolerance(name, one, other):
+    """Of an output's largest value: four times what separates two of Caffe's own answers."""
+    apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
+    if apart is None:
+        sys.exit(f"{name}: two answers of Caffe's are too far apart: this net is no measure")
+    return max(LEAST, float(f"{4 * apart:.2g}"))
+
+
+def net_problems(name, build, write, kept):
+    with tempfile.TemporaryDirectory() as folder:
+        caffe = Caffe(build, name, pathlib.Path(folder))
+        factors = caffe.factors() if write else kept.factors(name)
+        caffe.write_model(factors)
+        outputs = caffe.outputs()
+        if write:
+            others = caffe.outputs(**OTHER_KERNELS)
+            tolerances = {each: tolerance(name, array, others[each]) for each, array in outputs.items()}
+            kept.put(name, caffe.shapes, factors, outputs, tolerances)
+            return
+    wanted = kept.wanted(name)
+    if list(outputs) != list(wanted):
+        yield f"{name}: its outputs are {list(outputs)}, those that are kept are {list(wanted)}"
+        return
+    problems = {output: wanted[output].problem(array) for output, array in outputs.items()}
+    yield from (f"{name}: {output}: {why}" for output, why in problems.items() if why)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("forward", type=pathlib.Path)
+    parser.add_argument("what", choices=("layers", "nets", "forks"))
+    parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("rows", nargs="*", metavar="ROW")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_intermixed_args()
-    forward = arguments.forward.resolve()
-    found = (answer(forward, row) for row in arguments.rows or cases.OF_CAFFE)
-    sys.exit(write_or_compare(found, problems, arguments.write))
+    build, write, kept = arguments.build.resolve(), arguments.write, whole.Kept.read()
+    failed = tried = 0
+    if arguments.what == "nets":
+        names = arguments.names or [name for name in whole.names() if name not in whole.NO_ANSWER]
+        results = (net_problems(name, build, write, kept) for name in names)
+    else:
+        names = arguments.names or (cases.OF_CAFFE if arguments.what == "layers" else forks.TABLE)
+        results = (case_problems(name, build, write) for name in names)
+    for problems in results:
+        problems = list(problems)
+        print("".join(f"{line}\n" for line in problems), end="", flush=True)
+        failed, tried = failed + bool(problems), tried + 1
+    if write and arguments.what == "nets":
+        kept.write()
+    print(f"{tried - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,60 @@
-"""A converted net in onnxruntime, beside Caffe's answers."""
+"""Nets converted into ONNX, and in onnxruntime."""
+
+import contextlib
+import pathlib
+import shlex
+import subprocess
+import tempfile
 
 import numpy
 import onnx
 import onnxruntime
 
-from comparing import array_problem, detections_problem
-
 OPSET = 17
-SILENT = 4  # a failure is an exception, too
+SILENT = 4     # a failure is an exception, too
+SECONDS = 600  # of one net, where every core is busy
+LINES = 20     # of what a program says
+FILES = "{prototxt} {caffemodel} -o {onnx}"
+
+
+class Refused(Exception):
+    """Why a converter does not convert a net, in its words."""
 
 
 class Wrong(Exception):
     """Why a converted net is not Caffe's."""
+
+
+@contextlib.contextmanager
+def temporary_folder():
+    with tempfile.TemporaryDirectory() as name:
+        yield pathlib.Path(name)
+
+
+def by_command(command):
+    """A program for each net; the words of its command that name files."""
+    def convert(prototxt, model):
+        with temporary_folder() as folder:
+            files = {suffix: folder / f"net.{suffix}" for suffix in ("prototxt", "caffemodel", "onnx")}
+            files["prototxt"].write_text(prototxt)
+            files["caffemodel"].write_bytes(model)
+            words = [word.format(**files) for word in shlex.split(command)]
+            run = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False,
+                                 timeout=SECONDS)
+            if run.returncode != 0 or not files["onnx"].exists():
+                raise Refused(reason(run))
+            return files["onnx"].read_bytes()
+    return convert
+
+
+def reason(run):
+    """What a program said in one line, or an exception of Python's."""
+    said = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
+    if "Traceback" in run.stderr:
+        said = [line for line in run.stderr.splitlines() if line.strip()]
+        last = max(number for number, line in enumerate(said) if line.startswith("  "))
+        said = said[last + 1:]
+    return "; ".join(line.strip() for line in said[:LINES]) or f"status {run.returncode}"
 
 
 def check_model(model):
@@ -29,62 +72,42 @@ def check_model(model):
                           for size in output.type.tensor_type.shape.dim] for output in loaded.graph.output}
 
 
-def run_model(model, inputs, by_place=False):
-    """The outputs by name."""
+def run_model(model, inputs):
+    """The outputs by name. Inputs of which the model knows no name are passed in their order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = SILENT
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         wanted = [each.name for each in session.get_inputs()]
-        if by_place and len(wanted) == len(inputs):
+        if set(inputs).isdisjoint(wanted) and len(wanted) == len(inputs):
             inputs = dict(zip(wanted, inputs.values()))
-        unknown = sorted(set(wanted) - set(inputs))
-        if unknown:
-            raise Wrong(f"inputs {unknown} are none of Caffe's {sorted(inputs)}")
         arrays = session.run(None, {name: inputs[name] for name in wanted})
-    except Wrong:
-        raise
-    except Exception as error:  # onnxruntime's own, of several classes
+    except Exception as error:  # onnxruntime's own, of several classes; an input that Caffe has not
         raise Wrong(f"onnxruntime: {first_line(error)}") from error
     return {output.name: array for output, array in zip(session.get_outputs(), arrays)}
 
 
-def input_names(model):
-    return [each.name for each in onnx.load_from_string(model).graph.input]
-
-
-def check_outputs(found, promised, wanted, detections, names_differ):
-    """All outputs, by name, against Caffe's."""
-    if names_differ and len(found) == len(wanted):
+def check_outputs(subject, found, promised=None):
+    """Raises Wrong unless all outputs are those of a case or of a whole net. The outputs by Caffe's names."""
+    wanted = subject.wanted
+    if subject.names_differ and len(found) == len(wanted):
         promised = promised and dict(zip(wanted, promised.values()))
         found = dict(zip(wanted, found.values()))
     if set(found) != set(wanted):
         raise Wrong(f"outputs {sorted(found)}, Caffe's are {sorted(wanted)}")
-    for name, array in wanted.items():
+    for name, output in wanted.items():
+        problem = output.problem(found[name]) or (promised and output.promise_problem(promised[name]))
         if found[name].dtype != numpy.float32:
-            raise Wrong(f"{name}: {found[name].dtype}, not float32")
-        problem = (detections_problem if name in detections else array_problem)(found[name], array)
+            problem = f"{found[name].dtype}, not float32"
         if problem:
             raise Wrong(f"{name}: {problem}")
-        if promised is None:
-            continue
-        sizes = promised[name]
-        if name in detections:  # how many there are, no graph can know
-            sizes = [real if size is None else size for size, real in zip(sizes, array.shape)]
-        if sizes != list(array.shape):
-            raise Wrong(f"{name}: the graph promises {promised[name]}, Caffe's shape is {list(array.shape)}")
+    return found
 
 
-def check(net, model, wanted, peer=False):
-    """Raises Wrong unless the converted net gives Caffe's outputs. A peer's net may be of another
-    opset, and its inputs and outputs may have other names, in Caffe's order, and no shapes."""
-    if not peer:
-        check_outputs(run_model(model, net.inputs), check_model(model), wanted, net.detections,
-                      net.names_differ)
-        return
-    found = run_model(model, net.inputs, set(net.inputs).isdisjoint(input_names(model)))
-    check_outputs(found, None, wanted, net.detections, set(found) != set(wanted))
+def check(subject, model):
+    """Raises Wrong unless a converted net gives Caffe's outputs, with the shapes that it declares."""
+    return check_outputs(subject, run_model(model, subject.inputs), check_model(model))
 
 
 def first_line(error):

@@ -8,17 +8,15 @@ import re
 import sys
 
 import numpy
-from google.protobuf import text_format
 
 import nets
 import textbox
-from comparing import array_problem, detections_problem, difference
+from comparing import Wanted, sampled
 from drawing import Draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 KEPT = pathlib.Path(__file__).resolve().parent / "answers" / "nets.npz"
-SAMPLE = 2000  # values that are kept of a larger output
 
 # What the Caffe that answers calls otherwise, or reads files for.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
@@ -115,7 +113,7 @@ def first_weights(kind, shapes, draw):
 
 
 def weights_of(name, shapes, factors):
-    """Name, type and arrays of each layer; factors are those of survey.cpp, or empty."""
+    """Name, type and arrays of each layer; factors are those of answers.cpp, or empty."""
     layers = []
     for number, (layer, kind, blobs) in enumerate(shapes.layers):
         arrays = first_weights(kind, blobs, Draw(name, number))
@@ -145,20 +143,20 @@ def messages_of(proto):
     return Messages(read_descriptor("protoc", proto))
 
 
-def model_with_net(messages, name, kept):
+def model_with_net(messages, net):
     """A caffemodel whose layers have their parameters, as Caffe writes them. A message that follows
     another in the bytes is merged into it: so the weights need not go through protobuf."""
-    net = text_format.Parse(text_for_caffe(name), messages.NetParameter())
-    weights = {layer: arrays for layer, _, arrays in
-               weights_of(name, kept.shapes(name), kept.factors(name))}
+    from google.protobuf import text_format  # which not every environment has
+    message = text_format.Parse(text_for_caffe(net.name), messages.NetParameter())
+    weights = {layer: arrays for layer, _, arrays in net.weights()}
     parts = []
-    for number, layers, blobs in ((100, net.layer, 7), (2, net.layers, 6)):
+    for number, layers, blobs in ((100, message.layer, 7), (2, message.layers, 6)):
         parts += [nets.field(number, layer.SerializeToString() + b"".join(
             nets.field(blobs, nets.blob_message(array)) for array in weights.get(layer.name, ())))
             for layer in layers]
-    net.ClearField("layer")
-    net.ClearField("layers")
-    return net.SerializeToString() + b"".join(parts)
+    message.ClearField("layer")
+    message.ClearField("layers")
+    return message.SerializeToString() + b"".join(parts)
 
 
 def is_detections(name, shape):
@@ -166,16 +164,6 @@ def is_detections(name, shape):
 
 
 # --- what is kept ---------------------------------------------------------------------------------
-
-
-def sampled(array):
-    """The values that are kept of an output: all of them, or some that are as far from one another,
-    a distance that shares no factor with the sizes: they meet every row and column."""
-    flat = array.reshape(-1)
-    step = -(-flat.size // SAMPLE)
-    while math.gcd(step, flat.size) > 1:
-        step += 1
-    return flat[::step]
 
 
 class Kept:
@@ -205,21 +193,11 @@ class Kept:
         net = self.index[name]
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 
-    def model(self, name):
-        return model_of(name, self.shapes(name), self.factors(name))
-
-    def compare(self, name, output, found):
-        """Why an output is not Caffe's, or None; else how far it is from Caffe's."""
-        _, shape, tolerance = self.index[name]["outputs"][output]
-        wanted, detections = self.values[name, output], is_detections(name, shape)
-        if detections:
-            wanted = wanted.reshape(shape)
-        elif list(found.shape) != shape:
-            return f"shape {list(found.shape)}, Caffe's is {shape}", None
-        else:
-            found = sampled(found)
-        problem = detections_problem if detections else array_problem
-        return problem(found, wanted, tolerance), difference(found, wanted, detections)
+    def wanted(self, name):
+        """Caffe's outputs; none of a net that no Caffe answers for."""
+        outputs = self.index[name]["outputs"] if name in self.index else {}
+        return {output: Wanted(shape, self.values[name, output], tolerance, is_detections(name, shape))
+                for output, (_, shape, tolerance) in outputs.items()}
 
     def put(self, name, shapes, factors, outputs, tolerances):
         self.index[name] = {
@@ -237,3 +215,25 @@ class Kept:
         planes = numpy.ascontiguousarray(flat.view(numpy.uint8).reshape(-1, 4).T)
         text = json.dumps(index, separators=(",", ":")).encode()
         numpy.savez_compressed(KEPT, index=numpy.frombuffer(text, numpy.uint8), values=planes)
+
+
+class WholeNet:
+    """A net with weights and with Caffe's outputs, as a case is."""
+
+    names_differ = False
+    detections = ("detection_out",)
+
+    def __init__(self, name, kept):
+        self.name, self.kept, self.wanted = name, kept, kept.wanted(name)
+        self.inputs = input_arrays(name, kept.shapes(name)) if self.wanted else {}
+
+    def text(self):
+        return text_of(self.name)
+
+    def weights(self):
+        return weights_of(self.name, self.kept.shapes(self.name), self.kept.factors(self.name))
+
+    def model(self):
+        if not self.wanted:
+            return NO_WEIGHTS
+        return model_of(self.name, self.kept.shapes(self.name), self.kept.factors(self.name))

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use syncblob::{Blob, Format, Model, Payload};
 
 use super::proto::{AttributeProto, AttributeType, NodeProto};
-use super::{Dim, Onnx, OnnxOptions, Preprocessing};
+use super::{Dim, Mean, Onnx, OnnxOptions, Preprocessing};
 use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
 
 /// A net with an input `data` of 2 x 3.
@@ -238,21 +238,30 @@ fn only_the_batch_itself_has_its_name() {
     }
 }
 
-/// A net of one input, preprocessing, and part of the refusal.
-const PIXELS: &[(&str, f32, Option<&str>)] = &[
-    ("[1, 3, 2, 2]", 2.0, None),
-    ("[1, 3, 2, 2]", f32::NAN, Some("a scale that is not finite")),
-    ("[3, 2, 2]", 2.0, Some("no image: images have 4 axes, and 'd' has [3, 2, 2]")),
-];
-
 #[test]
-fn preprocessing_of_no_image_is_refused() {
-    for (shape, scale, refusal) in PIXELS {
+fn preprocessing_that_fits_no_image_is_refused() {
+    let scale = |scale| Preprocessing { scale: Some(scale), ..Preprocessing::default() };
+    let mean = |mean: &[f32]| Preprocessing {
+        mean: Some(Mean::Channels(mean.to_vec())),
+        ..Preprocessing::default()
+    };
+    let swap = Preprocessing { swap_rb: true, ..Preprocessing::default() };
+    let no_image = "no image: images have 4 axes, and 'd' has [3, 2, 2]";
+    let rows = [
+        ("[1, 3, 2, 2]", scale(2.0), None),
+        ("[1, 3, 2, 2]", scale(f32::INFINITY), Some("a scale that is not finite")),
+        ("[1, 3, 2, 2]", mean(&[1.0, f32::NAN, 3.0]), Some("not finite")),
+        ("[1, 3, 2, 2]", mean(&[1.0, 2.0]), Some("[2, 1, 1]")),
+        ("[1, 2, 2, 2]", swap.clone(), Some("2 channels")),
+        ("[3, 2, 2]", scale(2.0), Some(no_image)),
+        ("[3, 2, 2]", mean(&[1.0, 2.0, 3.0]), Some(no_image)),
+        ("[3, 2, 2]", swap, Some(no_image)),
+    ];
+    for (shape, preprocessing, refusal) in rows {
         let text = format!(
             "layer {{ type: 'Input' top: 'd' input_param {{ shape {{ dim: {shape} }} }} }}
              layer {{ type: 'AbsVal' bottom: 'd' top: 'a' }}"
         );
-        let preprocessing = Preprocessing { scale: Some(*scale), ..Preprocessing::default() };
         let options = OnnxOptions { preprocessing, ..OnnxOptions::default() };
         let net = Net::from_prototxt(text.as_bytes(), &NetOptions::default()).unwrap();
         match (net.to_onnx(&options), refusal) {

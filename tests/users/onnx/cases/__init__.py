@@ -1,7 +1,10 @@
 """The cases, by the name of their table's row: how many there are, and what draws one."""
 
+import sys
 import zlib
 
+from answers import Answers
+from comparing import LAYER_TOLERANCE, Wanted
 from drawing import Draw
 from nets import Net
 
@@ -15,12 +18,16 @@ TABLES.update(forks.TABLE)
 
 
 class Case:
-    """One net of a row of the tables."""
+    """One net of a row of the tables; with Caffe's outputs, if they are given."""
 
-    def __init__(self, row, index):
+    def __init__(self, row, index, outputs=None):
         self.name = f"{row}/{index:03}"
         self.net = Net()
         TABLES[row][1](Draw(row, index), self.net)
+        self.text, self.model, self.inputs = self.net.text, self.net.model, self.net.inputs
+        self.names_differ, self.detections = self.net.names_differ, self.net.detections
+        self.wanted = {name: Wanted(array.shape, array, LAYER_TOLERANCE, name in self.net.detections)
+                       for name, array in (outputs or {}).items()}
 
     def digest(self):
         """Of all that decides Caffe's answers."""
@@ -33,3 +40,12 @@ class Case:
 
 def cases_of(row):
     return [Case(row, index) for index in range(TABLES[row][0])]
+
+
+def answered(row, most=None):
+    """The cases with the answers that are kept, at most so many of them."""
+    kept = Answers.read(row).cases
+    of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
+    if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:
+        sys.exit(f"{row}: the answers are those of other cases; ./dev caffe --answers renews them")
+    return of_row

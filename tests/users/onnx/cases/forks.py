@@ -1,4 +1,4 @@
-"""Layers of forks, which the Caffe of the other answers has not: record_forks.py has theirs."""
+"""Layers of forks, which the Caffe of the other answers lacks."""
 
 import numpy
 

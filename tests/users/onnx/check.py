@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Converts nets, runs them in onnxruntime and compares their outputs with Caffe's.
+
+    check.py layers [--command WORDS] [--keep FOLDER] [ROW | ROW/CASE]...
+    check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
+
+The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets with weights at random, and the
+trained ones beside them. WORDS convert, as "syncblob convert" does, to which names of files are added. --keep
+leaves each net's prototxt, caffemodel and ONNX in a folder. With Caffe's caffe.proto each whole net is also converted without its prototxt, from a caffemodel that
+has the layers' parameters; --small leaves out those that take long. A status of 0 means that nothing is
+wrong, and that nothing is refused that should not be.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import functools
+import pathlib
+import sys
+import time
+
+import cases
+import running
+import whole
+
+# Rows that ONNX has no words for, or that Caffe itself makes no sense of.
+MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta")
+
+Result = collections.namedtuple("Result", "name status message found")
+
+
+def result(subject, convert, model=None):
+    """What becomes of a net: it is right, wrong or refused."""
+    try:
+        converted = convert(subject.text(), model or subject.model())
+        if not subject.wanted:
+            return Result(subject.name, "no answer", "", {})
+        return Result(subject.name, "right", "", running.check(subject, converted))
+    except running.Refused as error:
+        return Result(subject.name, "refused", str(error), {})
+    except running.Wrong as error:
+        return Result(subject.name, "wrong", str(error), {})
+
+
+def converter(arguments, files=running.FILES):
+    convert = running.by_command(f"{arguments.command} {files}")
+    return functools.partial(kept, convert, arguments.keep) if arguments.keep else convert
+
+
+def kept(convert, folder, text, model):
+    """Converted with its files in a folder, numbered."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / str(len(list(folder.glob("*.prototxt"))))
+    stem.with_suffix(".prototxt").write_text(text)
+    stem.with_suffix(".caffemodel").write_bytes(model)
+    converted = convert(text, model)
+    stem.with_suffix(".onnx").write_bytes(converted)
+    return converted
+
+
+# --- cases of layers --------------------------------------------------------------------------------
+
+
+def check_row(name, arguments):
+    """What becomes of the cases of a row, or of one of them; in a process of its own."""
+    convert = converter(arguments)
+    return [result(case, convert)._replace(found=None) for case in cases.answered(name.split("/")[0])
+            if name in (case.name, case.name.split("/")[0])]
+
+
+def print_row(name, results, every):
+    """The counts, and the first message of each kind, or every one. How many cases are bad."""
+    counts = collections.Counter(each.status for each in results)
+    print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
+    bad = 0
+    for status in ("wrong", "refused"):
+        told = [each for each in results if each.status == status]
+        fails = status == "wrong" or name.split("/")[0] not in MAY_BE_REFUSED
+        bad += len(told) if fails else 0
+        for each in told if every else told[:1]:
+            print(f"{'FAILED ' if fails else '    '}{status} {each.name}: {each.message}", flush=True)
+    return counts, bad
+
+
+def check_layers(arguments):
+    names = arguments.names or list(cases.TABLES)
+    print(f"{'':26}{'right':>7}{'wrong':>7}{'refused':>9}")
+    sums, bad = collections.Counter(), 0
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        jobs = [pool.submit(check_row, name, arguments) for name in names]
+        for name, job in zip(names, jobs):
+            counts, failed = print_row(name, job.result(), bool(arguments.names))
+            sums, bad = sums + counts, bad + failed
+    print(f"{'all':26}{sums['right']:7}{sums['wrong']:7}{sums['refused']:9}")
+    return sums.total() - bad, bad
+
+
+# --- whole nets ---------------------------------------------------------------------------------------
+
+
+def is_expected(told):
+    """A refusal is right where nothing can convert the net, and says what cannot be converted."""
+    words = whole.MUST_BE_REFUSED.get(told.name)
+    if words is None:
+        return told.status in ("right", "no answer")
+    return told.status == "refused" and all(word in told.message for word in words)
+
+
+def check_net(net, messages, arguments):
+    """Whether it is right, with its prototxt and, where Caffe has words for it, without."""
+    ways = [("", converter(arguments), None)]
+    if messages and net.wanted and net.name not in (*whole.TRAINED, whole.TEXTBOX):
+        ways.append((", without its prototxt", converter(arguments, "{caffemodel} -o {onnx}"),
+                     whole.model_with_net(messages, net)))
+    for what, convert, model in ways:
+        began = time.monotonic()
+        told = result(net, convert, model)
+        apart = ", ".join(f"{net.wanted[name].difference(array):.1e} of {net.wanted[name].tolerance:.1e}"
+                          for name, array in told.found.items())
+        yield is_expected(told)
+        print(f"{'' if is_expected(told) else 'FAILED '}{told.status:9} {time.monotonic() - began:6.1f} s  "
+              f"{net.name}{what}: {told.message or apart or whole.NO_ANSWER[net.name]}", flush=True)
+
+
+def check_nets(arguments):
+    names = arguments.names or [name for name in whole.names() if not (arguments.small and name in whole.LARGE)]
+    if not names:
+        sys.exit(77)
+    messages, kept_nets = arguments.proto and whole.messages_of(arguments.proto), whole.Kept.read()
+    counts = collections.Counter(right for name in names
+                                 for right in check_net(whole.WholeNet(name, kept_nets), messages, arguments))
+    return counts[True], counts[False]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("layers", "nets"))
+    parser.add_argument("--command", default="syncblob convert", metavar="WORDS")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--proto", type=pathlib.Path, help="Caffe's caffe.proto")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_intermixed_args()
+    passed, failed = {"layers": check_layers, "nets": check_nets}[arguments.what](arguments)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Converts nets by syncblob and by other programs, runs them and compares their outputs with Caffe's.
+
+    peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
+    peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
+
+ENVIRONMENTS is a folder that has a Python environment for each of the programs (tests/steps/onnx.sh makes
+them), or a file NAME.why, which says why there is none; SYNCBLOB is our command. An output is right within
+its tolerance, near within 2e-3 of its largest value. The names and the shapes of a peer's outputs may be
+any: its values count. The run fails if a net is right in a peer, and neither right nor near in syncblob.
+Of the tables of layers N cases of each row are run; of a layer that a peer does not run, the first reasons
+are printed.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import onnx
+
+import cases
+import whole
+from running import Refused, Wrong, reason, run_model, temporary_folder
+
+NEAR = 2e-3  # of an output's largest value
+OF_LAYERS = 1e-4  # other algorithms sum otherwise
+OLDEST, NEWEST = 7, 17  # opsets: onnxruntime runs none before; what has an older one is made a newer one
+SECONDS = 900
+STATUSES = ("right", "near", "wrong", "refused")
+SCRIPTS = pathlib.Path(__file__).resolve().parent / "peers"
+
+Answer = collections.namedtuple("Answer", "status message")
+
+# The environment of each peer, and its commands, each a program of the environment or a script here. They
+# leave net.onnx or outputs.npz in the folder.
+CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.onnx", "--force")
+OURS = "syncblob"
+PEERS = {
+    OURS: (None, [CONVERT]),
+    "CV 5 classic": ("opencv5", [CONVERT, ("run_opencv.py", ".", "classic")]),
+    "CV 5 new": ("opencv5", [CONVERT, ("run_opencv.py", ".", "new")]),
+    "OpenCV 4": ("opencv4", [("run_opencv.py", ".", "caffe")]),
+    "caffe2onnx": ("caffe2onnx", [("-m", "caffe2onnx.convert", "--prototxt", "net.prototxt", "--caffemodel",
+                                   "net.caffemodel", "--onnx", "net.onnx")]),
+    "caffe-onnx": ("caffe-onnx", [("-m", "src.cli", "net.prototxt", "net.caffemodel", "net", ".")]),
+    "X2Paddle": ("x2paddle", [("run_paddle.py", ".")]),
+    "MNN": ("mnn", [("run_mnn.py", ".")]),
+    "mmdnn": ("mmdnn", [("run_mmdnn.py", ".")]),
+}
+
+
+def run(command, folder, python, syncblob):
+    first, *rest = command
+    words = [syncblob, *rest] if first == "@syncblob" else [
+        python, "-B", SCRIPTS / first if first.endswith(".py") else first, *rest]
+    limited = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(words, cwd=folder, text=True, errors="replace", capture_output=True,
+                              check=False, timeout=SECONDS, env=limited)
+    except subprocess.TimeoutExpired as error:
+        raise Refused(f"nothing in {SECONDS} s") from error
+    if done.returncode != 0:
+        raise Refused(reason(done))
+
+
+def outputs_of(peer, folder, arguments):
+    """The outputs by name, as far as the peer has any."""
+    environment, commands = PEERS[peer]
+    python = environment and arguments.environments / environment / "bin/python"
+    for name in ("net.onnx", "outputs.npz"):
+        (folder / name).unlink(missing_ok=True)
+    for command in commands:
+        run(command, folder, python, arguments.syncblob)
+    with numpy.load(folder / "inputs.npz") as file:
+        inputs = dict(file)
+    if (folder / "outputs.npz").exists():
+        with numpy.load(folder / "outputs.npz") as file:
+            return dict(file)
+    if not (folder / "net.onnx").exists():
+        raise Refused("it ends without an error, and without a model")
+    model = onnx.load(folder / "net.onnx")
+    if all(opset.version < OLDEST for opset in model.opset_import):
+        try:
+            model = onnx.version_converter.convert_version(model, NEWEST)
+        except Exception as error:  # of several classes
+            raise Refused(f"onnx.version_converter: {error}") from error
+    return run_model(model.SerializeToString(), as_declared(model, inputs))
+
+
+def as_declared(model, inputs):
+    """The inputs, channels last where the model has them so."""
+    sizes = [[size.dim_value for size in each.type.tensor_type.shape.dim] for each in model.graph.input]
+    def declared(array):
+        moved = numpy.moveaxis(array, 1, -1) if array.ndim == 4 else array
+        return moved if list(array.shape) not in sizes and list(moved.shape) in sizes else array
+    return {name: declared(array) for name, array in inputs.items()}
+
+
+def problem(wanted, found, tolerance):
+    """Why the values are not Caffe's, or None; the shape may be another."""
+    if wanted.detections:
+        return wanted.problem(by_label(found), tolerance)
+    if found.size != numpy.prod(wanted.shape):
+        return f"shape {list(found.shape)}, Caffe's is {wanted.shape}"
+    if found.ndim == len(wanted.shape) == 4 and list(numpy.moveaxis(found, -1, 1).shape) == wanted.shape:
+        found = numpy.moveaxis(found, -1, 1)
+    return wanted.problem(found.reshape(wanted.shape), tolerance)
+
+
+def by_label(rows):
+    """Rows of detections in Caffe's order: OpenCV 4 has the best of all first."""
+    if rows.shape[-1] != 7:
+        return rows
+    rows = rows.reshape(-1, 7)
+    return rows[numpy.lexsort((-rows[:, 2], rows[:, 1], rows[:, 0]))][None, None]
+
+
+def best_problem(name, wanted, found, tolerance):
+    """Of the output of this name, or of the one that is most like it."""
+    if name in found:
+        return problem(wanted, found[name], tolerance)
+    problems = [problem(wanted, each, tolerance) for each in found.values()]
+    return "no outputs" if not problems else None if None in problems else problems[0]
+
+
+def judge(subject, found):
+    for status, least in (("right", OF_LAYERS), ("near", NEAR)):
+        bad = {name: best_problem(name, wanted, found, max(least, wanted.tolerance))
+               for name, wanted in subject.wanted.items()}
+        bad = {name: each for name, each in bad.items() if each}
+        if not bad:
+            return Answer(status, "")
+    return Answer("wrong", "; ".join(f"{name}: {each}" for name, each in bad.items()))
+
+
+def answer(peer, subject, folder, arguments):
+    why = arguments.environments / f"{PEERS[peer][0]}.why"
+    if why.exists():
+        return Answer("absent", why.read_text().strip())
+    try:
+        return judge(subject, outputs_of(peer, folder, arguments))
+    except (Refused, Wrong) as error:  # Wrong: a model that onnxruntime does not run
+        return Answer("refused", str(error))
+
+
+def answers_of(subject, peers, arguments):
+    with temporary_folder() as folder:
+        (folder / "net.prototxt").write_text(subject.text())
+        (folder / "net.caffemodel").write_bytes(subject.model())
+        inputs = subject.inputs
+        if subject.name == whole.TEXTBOX:  # Caffe gets the prior boxes as inputs
+            inputs = {"data": inputs["data"]}
+        numpy.savez(folder / "inputs.npz", **inputs)
+        (folder / "outputs.txt").write_text("\n".join(subject.wanted))
+        return {peer: answer(peer, subject, folder, arguments) for peer in peers}
+
+
+def print_messages(answers):
+    for peer, each in answers:
+        if each.message:
+            print(f"    {peer}: {each.status}: {' '.join(each.message.split())[:200]}", flush=True)
+
+
+def check_nets(peers, arguments):
+    """The answers of all peers to each net."""
+    kept = whole.Kept.read()
+    for name in arguments.names or whole.names():
+        if name in whole.NO_ANSWER:
+            print(f"{name:<60} not compared: {whole.NO_ANSWER[name]}")
+            continue
+        answers = answers_of(whole.WholeNet(name, kept), peers, arguments)
+        print(f"{name:<60}" + "".join(f" {each.status:>12}" for each in answers.values()), flush=True)
+        print_messages(answers.items())
+        yield name, answers
+
+
+def check_layers(peers, arguments):
+    for row in arguments.names or cases.TABLES:
+        of_row = cases.answered(row)
+        chosen = of_row[::max(1, len(of_row) // arguments.cases)][:arguments.cases]
+        results = {case.name: answers_of(case, peers, arguments) for case in chosen}
+        results = {name: each for name, each in results.items() if each[OURS].status != "refused"}
+        right = [sum(each[peer].status == "right" for each in results.values()) for peer in peers]
+        print(f"{row:<60}" + "".join(f" {f'{count} of {len(results)}':>12}" for count in right), flush=True)
+        reasons = {(peer, each[peer].status): (peer, each[peer]) for each in results.values() for peer in peers}
+        print_messages(reasons.values())
+        yield from results.items()
+
+
+def is_behind(answers):
+    """Whether a peer gets a net right that is wrong here."""
+    others = (each.status for peer, each in answers.items() if PEERS[peer][0] and CONVERT not in PEERS[peer][1])
+    return "right" in others and answers[OURS].status not in ("right", "near")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("environments", type=lambda name: pathlib.Path(name).resolve())
+    parser.add_argument("syncblob", type=lambda name: pathlib.Path(name).resolve())
+    parser.add_argument("--peer", action="append", choices=PEERS)
+    parser.add_argument("--cases", type=int, metavar="N")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_intermixed_args()
+    peers = [peer for peer in PEERS if peer == OURS or not arguments.peer or peer in arguments.peer]
+    print(f"{'':<60}" + "".join(f" {peer:>12}" for peer in peers))
+    results = dict((check_layers if arguments.cases else check_nets)(peers, arguments))
+    print(f"\n{'':<20}" + "".join(f" {status:>8}" for status in STATUSES))
+    for peer in peers:
+        counts = collections.Counter(answers[peer].status for answers in results.values())
+        print(f"{peer:<20}" + "".join(f" {counts[status]:>8}" for status in STATUSES))
+    behind = [name for name, answers in results.items() if is_behind(answers)]
+    print("".join(f"a peer is right: {name}\n" for name in behind), end="")
+    print(f"{len(results) - len(behind)} passed, {len(behind)} failed")
+    sys.exit(1 if behind else 0)
+
+
+if __name__ == "__main__":
+    main()
