@@ -4,11 +4,11 @@
     check.py layers [--command WORDS] [--keep FOLDER] [ROW | ROW/CASE]...
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
-The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets with weights at random, and the
-trained ones beside them. WORDS convert, as "syncblob convert" does, to which names of files are added. --keep
-leaves each net's prototxt, caffemodel and ONNX in a folder. With Caffe's caffe.proto each whole net is also converted without its prototxt, from a caffemodel that
-has the layers' parameters; --small leaves out those that take long. A status of 0 means that nothing is
-wrong, and that nothing is refused that should not be.
+The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets with weights at random, and
+the trained ones beside them. WORDS convert, as "syncblob convert" does, to which names of files are added.
+--keep leaves each net's prototxt, caffemodel and ONNX in a folder. With Caffe's caffe.proto each whole net is
+also converted without its prototxt, from a caffemodel that has the layers' parameters; --small leaves out those
+that take long. A status of 0 means that nothing is wrong, and that nothing is refused that should not be.
 """
 
 import argparse

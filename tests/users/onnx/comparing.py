@@ -50,8 +50,9 @@ class Wanted:
 
     def promise_problem(self, sizes):
         """Why the sizes that a graph declares are wrong: only how many detections there are may be open."""
-        open_sizes = [1, 1, None, 7] if self.detections else self.shape
-        return None if sizes in (self.shape, open_sizes) else f"the graph promises {sizes}, Caffe's shape is {self.shape}"
+        if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
+            return None
+        return f"the graph promises {sizes}, Caffe's shape is {self.shape}"
 
 
 def largest(array):

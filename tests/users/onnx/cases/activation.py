@@ -26,10 +26,13 @@ def some(draw, **options):
     return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
 
 
-def relu(draw, net):
-    parameters = some(draw, negative_slope=(0.1, 0.25, 0, 1.5, -0.5))
-    in_place_or_not(draw, net, "ReLU", draw.numbers(any_shape(draw)), "relu",
-                    **maybe("relu_param", parameters))
+def function(kind, deviation=1.0, **options):
+    """A layer whose parameters are these options."""
+    def draw_case(draw, net):
+        parameters = some(draw, **options)
+        in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower(),
+                        **maybe(f"{kind.lower()}_param", parameters))
+    return draw_case
 
 
 def prelu(draw, net):
@@ -53,12 +56,6 @@ def absval(draw, net):
     net.layer("AbsVal", "data", "absval")
 
 
-def plain(kind, deviation=1.0):
-    def draw_case(draw, net):
-        in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower())
-    return draw_case
-
-
 def power(draw, net):
     parameters = some(draw, power=(1, 2, 3, 0, 0.5, -1, -0.75, 1.5), scale=(1, 0.5, -2, 0, 3),
                       shift=(0, 1, -0.5, 2.5))
@@ -72,40 +69,23 @@ def power(draw, net):
     in_place_or_not(draw, net, "Power", values, "power", **maybe("power_param", parameters))
 
 
-def exp(draw, net):
-    parameters = some(draw, base=(2, 10, 0.5, -1), scale=(0.5, -1, 0), shift=(1, -0.5))
-    in_place_or_not(draw, net, "Exp", draw.numbers(any_shape(draw)), "exp", **maybe("exp_param", parameters))
-
-
 def log(draw, net):
     parameters = some(draw, base=(2, 10, 0.5, -1), scale=(0.5, 3), shift=(1, 0.25))
     in_place_or_not(draw, net, "Log", draw.uniform(any_shape(draw), 0.25, 8), "log",
                     **maybe("log_param", parameters))
 
 
-def threshold(draw, net):
-    parameters = some(draw, threshold=(0.5, -0.5, 0, 1))
-    in_place_or_not(draw, net, "Threshold", draw.numbers(any_shape(draw)), "threshold",
-                    **maybe("threshold_param", parameters))
-
-
-def dropout(draw, net):
-    parameters = some(draw, dropout_ratio=(0.2, 0.5, 0.9))
-    in_place_or_not(draw, net, "Dropout", draw.numbers(any_shape(draw)), "dropout",
-                    **maybe("dropout_param", parameters))
-
-
 TABLE = {
-    "ReLU": (40, relu),
+    "ReLU": (40, function("ReLU", negative_slope=(0.1, 0.25, 0, 1.5, -0.5))),
     "PReLU": (40, prelu),
     "ELU": (40, elu),
-    "Sigmoid": (40, plain("Sigmoid", 2.0)),
-    "TanH": (40, plain("TanH", 1.5)),
+    "Sigmoid": (40, function("Sigmoid", 2.0)),
+    "TanH": (40, function("TanH", 1.5)),
     "AbsVal": (40, absval),
-    "BNLL": (40, plain("BNLL", 3.0)),
+    "BNLL": (40, function("BNLL", 3.0)),
     "Power": (60, power),
-    "Exp": (40, exp),
+    "Exp": (40, function("Exp", base=(2, 10, 0.5, -1), scale=(0.5, -1, 0), shift=(1, -0.5))),
     "Log": (40, log),
-    "Threshold": (40, threshold),
-    "Dropout": (40, dropout),
+    "Threshold": (40, function("Threshold", threshold=(0.5, -0.5, 0, 1))),
+    "Dropout": (40, function("Dropout", dropout_ratio=(0.2, 0.5, 0.9))),
 }
