@@ -1,4 +1,4 @@
-//! What goes wrong, as a status and an error of the C library.
+//! Failures as a status and an error of the C library.
 
 use std::any::Any;
 use std::ffi::CString;
@@ -41,7 +41,7 @@ impl Failure {
         Self { device_code, ..Self::new(sys::SB_ERR_IO, message) }
     }
 
-    /// What a callback returned.
+    /// The status of a callback.
     pub fn of_callback(status: sys::sb_status, device_code: i32, message: &str) -> Self {
         Self { device_code, ..Self::new(status, message) }
     }
@@ -114,7 +114,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
     }
 }
 
-/// Of several problems the first, and how many there are beside.
+/// The first of several problems, and the number of others.
 fn message_of(error: &syncblob_net::Error) -> String {
     match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {

@@ -8,7 +8,7 @@ use syncblob_sys::sb_text;
 /// Texts in a row, each with a NUL behind it.
 pub struct Texts {
     texts: Box<[sb_text]>,
-    /// What the texts point into.
+    /// The buffer of the texts.
     _bytes: Box<[u8]>,
 }
 

@@ -57,19 +57,17 @@ impl sb_net {
 }
 
 /// Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
-/// model, or the layers that the model itself carries.
-///  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net that `model` carries,
-///      in which the shapes of inputs are rarely: options give them
-///  @param model [borrowed, nullable] a caffemodel, which must not be changed or end before the net
-///      does; one in memory is opened by sb_model_open_bytes. NULL: a net without weights
-///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
-///  @param out [owned] sb_net_destroy
-///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
-///  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with
-///  an unknown tail; a layer of an old generation that had no such type; a model that is not a net),
-///  MALFORMED (a text that is not a net's, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT
-///  (a layer's message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (these three where the
-///  model's file is not what it was), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+/// model, or the layers that the model itself carries. @param prototxt [borrowed, nullable]
+/// `prototxt_size` bytes; NULL: the net in `model`, which rarely contains the shapes of inputs: set
+/// them by options @param model [borrowed, nullable] a caffemodel, which must outlive the net
+/// unchanged; open one in memory by sb_model_open_bytes. NULL: a net without weights @param options
+/// [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT @param out [owned] sb_net_destroy Errors:
+/// INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options that do
+/// not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with an
+/// unknown tail, a layer type that its old generation lacks, a model that is not a net), MALFORMED
+/// (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a layer's
+/// message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the model's file
+/// has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_open(
@@ -89,7 +87,7 @@ pub unsafe extern "C" fn sb_net_open(
             unsafe { (net_options(options)?, bytes(prototxt.cast(), prototxt_size, "prototxt")?) };
         let text = (!prototxt.is_null()).then_some(text);
         let model = NonNull::new(model.cast_mut()).map(|model| {
-            // SAFETY: the header's contract; what is made of it is only read.
+            // SAFETY: the header's contract; the memory is only read.
             unsafe { Model::borrow_raw(model, &Context::host()) }
         });
         let net = Net::open(text, model.map(Arc::new), &options)?;
@@ -213,14 +211,13 @@ pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
             drop(unsafe { Box::from_raw(net) });
             Ok(())
         };
-        // SAFETY: there is no error to fill.
+        // SAFETY: a NULL error is not filled.
         unsafe { guard(std::ptr::null_mut(), end) };
     }
 }
 
-/// What the net has.
-///  @param out `struct_size` set by the caller; that many bytes are written at most
-///  Errors: ABI_MISMATCH (struct_size is no version's), INTERNAL.
+/// Describes the net. @param out `struct_size` set by the caller; that many bytes are written at
+///  most Errors: ABI_MISMATCH (struct_size is no version's), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_info(
@@ -256,10 +253,9 @@ pub unsafe extern "C" fn sb_net_info(
     unsafe { guard(err, look) }
 }
 
-/// What a layer is.
-///  @param layer 0..num_layers-1
-///  @param out `struct_size` set by the caller; that many bytes are written at most
-///  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), INTERNAL.
+/// Describes a layer. @param layer 0..num_layers-1 @param out `struct_size` set by the caller; that
+///  many bytes are written at most Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no
+///  version's), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_layer_info(
@@ -297,12 +293,10 @@ pub unsafe extern "C" fn sb_net_layer_info(
     unsafe { guard(err, look) }
 }
 
-/// The shape of a blob by Caffe's rules: what it is when all layers have run.
-///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
-///  @param out_shape [borrowed] as long as the net: `out_num_axes` dimensions
-///  @param out_num_axes 0 to SB_MAX_AXES
-///  Errors: NOT_FOUND, UNSUPPORTED (the layer that makes the blob is not known, or cannot be; or one
-///  before it), INTERNAL.
+/// The shape of a blob by Caffe's rules, after all layers have run. @param name [borrowed, nullable
+///  when name_size is 0] `name_size` bytes @param out_shape [borrowed] as long as the net:
+///  `out_num_axes` dimensions @param out_num_axes 0 to SB_MAX_AXES Errors: NOT_FOUND, UNSUPPORTED
+///  (the layer that writes the blob, or one before it, is unknown or invalid), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_blob_shape(

@@ -14,18 +14,17 @@ use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
 
-/// The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights.
-///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
-///  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
-///      failure other than BUFFER_TOO_SMALL
-///  @param capacity bytes of `buffer`
-///  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
-///  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
-///  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
-///  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
-///  DTYPE_MISMATCH (weights that are no floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, which no
-///  ONNX file holds itself), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (these four
-///  where the model's file is not what it was), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+/// The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights. @param
+///  options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT @param buffer [borrowed, nullable when
+///  capacity is 0] receives the file; unspecified after a failure other than BUFFER_TOO_SMALL
+///  @param capacity bytes of `buffer` @param out_size [nullable] bytes written; with
+///  BUFFER_TOO_SMALL those needed Errors: INVALID_ARGUMENT (a count below 0, options that do not
+///  fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with an unknown
+///  tail; layers that cannot be converted; an announced blob), MALFORMED (a net or weights that
+///  contradict themselves), DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL,
+///  OVER_LIMIT (above 2 GiB, the limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH,
+///  BAD_SHAPE, DATA_OVERFLOW (the last four if the model's file has changed), OUT_OF_MEMORY,
+///  CANCELLED (both a source's), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_save_onnx(
@@ -61,11 +60,10 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// The same into a sink; io.h says what a failure leaves there.
-///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
-///  @param sink [borrowed]
-///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
-///  another version), OUT_OF_MEMORY, CANCELLED (both the sink's).
+/// The same into a sink; see sb_sink for the sink's contents after a failure. @param options
+///  [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT @param sink [borrowed] Errors: as
+///  sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of another
+///  version), OUT_OF_MEMORY, CANCELLED (both the sink's).
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_save_onnx_sink(
@@ -241,7 +239,7 @@ struct Buffer {
 impl Write for Buffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let size = bytes.len().min(self.left);
-        // SAFETY: the caller's buffer has room for what is left, and is nobody else's meanwhile.
+        // SAFETY: the caller's buffer has room for the rest, and is not aliased.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, size);
             self.at = self.at.add(size);

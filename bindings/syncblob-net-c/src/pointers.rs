@@ -1,4 +1,5 @@
-//! What C passes: pointers that may be NULL, counts that may be wrong, structs of other versions.
+//! Checks of C arguments: pointers that may be NULL, counts that may be wrong, structs of other
+//! versions.
 
 use std::ffi::{c_char, CStr};
 use std::path::Path;
@@ -60,7 +61,7 @@ const _: () = {
     assert!(size_of::<sb_onnx_options>() == sb_onnx_options::FIRST);
 };
 
-/// The size that a struct says it has.
+/// A struct's struct_size.
 ///
 /// # Safety
 /// `given` begins with a `usize`.
@@ -78,8 +79,7 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     Ok(size)
 }
 
-/// A struct of the caller's, of this version or another: members that it lacks are those of
-/// `defaults`.
+/// The caller's struct, of any version: missing members are those of `defaults`.
 ///
 /// # Safety
 /// `given` is NULL or begins with a size, and has as many bytes.
@@ -167,8 +167,7 @@ pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&
     unsafe { list(pointer, size, what) }
 }
 
-/// A name or another text. The crates want UTF-8, and escape other bytes of a net's names; so do
-/// these.
+/// A name or another text. Bytes that are not UTF-8 are escaped, as in the crates.
 ///
 /// # Safety
 /// The text's pointer is NULL or points to its bytes.

@@ -33,7 +33,7 @@ impl Sink {
         }
     }
 
-    /// What the sink returned, if it failed.
+    /// The sink's failure.
     pub fn failure(self) -> Option<Failure> {
         self.failure
     }

@@ -66,7 +66,7 @@ pub struct sb_net_summary {
     pub outputs: *const sb_text,
     /// how many
     pub num_outputs: i64,
-    /// [borrowed] what was left out or changed, a sentence each
+    /// [borrowed] sentences about omitted or changed parts
     pub warnings: *const sb_text,
     /// how many
     pub num_warnings: i64,
@@ -104,7 +104,7 @@ pub struct sb_net_problem {
     pub layer: sb_text,
     /// [borrowed] its type
     pub r#type: sb_text,
-    /// [borrowed] what is wrong, in UTF-8
+    /// [borrowed] the error, in UTF-8
     pub reason: sb_text,
 }
 
@@ -141,8 +141,8 @@ pub struct sb_onnx_options {
     pub num_outputs: i64,
     /// [borrowed] the name of the batch's axis, which then has no fixed size; empty: it has
     pub batch: sb_text,
-    /// [borrowed, nullable when num_mean is 0] what is subtracted, in the net's order of
-    /// channels: a number for each channel or, with mean_height and mean_width, for each pixel
+    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
+    /// for each channel or, with mean_height and mean_width, for each pixel
     pub mean: *const f32,
     /// numbers there: channels * mean_height * mean_width; 0: no mean
     pub num_mean: i64,
@@ -150,9 +150,9 @@ pub struct sb_onnx_options {
     pub mean_height: i64,
     /// columns of a mean image; 0 with mean_height
     pub mean_width: i64,
-    /// what the difference is multiplied by; 0: nothing
+    /// the factor of the difference; 0: none
     pub scale: f32,
-    /// 1: channels come in the order RGB, and the net wants BGR
+    /// 1: images have the channel order RGB, and the net needs BGR
     pub swap_rb: i32,
     /// 1: weights are halves, and the net computes with them; inputs and outputs stay floats
     pub half: i32,
@@ -178,7 +178,7 @@ pub struct sb_onnx_options {
     pub warn: sb_net_warner,
 }
 
-/// What SB_NET_OPTIONS_INIT gives.
+/// The values of SB_NET_OPTIONS_INIT.
 impl Default for sb_net_options {
     fn default() -> Self {
         Self {
@@ -197,7 +197,7 @@ impl Default for sb_net_options {
     }
 }
 
-/// What SB_ONNX_OPTIONS_INIT gives.
+/// The values of SB_ONNX_OPTIONS_INIT.
 impl Default for sb_onnx_options {
     fn default() -> Self {
         Self {

@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::net::Layer;
 
-/// What [`Error`] is about.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -12,11 +12,11 @@ pub enum ErrorKind {
     Limit,
     /// The net contradicts itself, its rules or its weights.
     Invalid,
-    /// An option does not fit the net, such as a name that the net lacks.
+    /// An option does not fit the net, such as an unknown name.
     Argument,
     /// Right for Caffe, or for a fork of it, but not converted here.
     Unsupported,
-    /// The weights cannot be read; [`Error::source`](std::error::Error::source) says why.
+    /// The weights cannot be read; [`Error::source`](std::error::Error::source) has the reason.
     Weights,
     /// A file cannot be read or written.
     Io,
@@ -30,7 +30,7 @@ pub struct Problem {
     pub layer: String,
     /// Its type.
     pub layer_type: String,
-    /// The kind of what is wrong.
+    /// The kind of the error.
     pub kind: ErrorKind,
     /// What is wrong.
     pub reason: String,
@@ -53,7 +53,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a net cannot be read or converted: what is wrong, and where.
+/// The reason why a net cannot be read or converted, and the position.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -96,7 +96,7 @@ impl Error {
         self.kind
     }
 
-    /// The same, with what it happened in before it: `layer 'conv1' (Convolution): …`.
+    /// The error with its context before it: `layer 'conv1' (Convolution): …`.
     pub(crate) fn within(self, place: impl fmt::Display) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
     }

@@ -6,7 +6,7 @@ use crate::message::Message;
 use crate::net::NetOptions;
 use crate::{Error, Result};
 
-/// What a net is run for: testing, at a level, in stages.
+/// The state of a net: phase TEST, a level, stages.
 pub(crate) struct State<'a> {
     level: i64,
     stages: HashSet<&'a [u8]>,

@@ -63,7 +63,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Gives inputs the shapes that the caller wants.
+    /// Sets the shapes of inputs that the caller requests.
     fn replace(&mut self, layers: &[Layer], shapes: &[(String, Shape)]) -> Result<()> {
         let made: HashSet<&String> = layers.iter().flat_map(|layer| &layer.tops).collect();
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();

@@ -1,5 +1,5 @@
-//! Caffe's nets: what a `deploy.prototxt` and a `.caffemodel` describe, layer by layer, with the
-//! shapes of all blobs, and the same net as an ONNX file.
+//! Caffe's nets: the layers of a `deploy.prototxt` and a `.caffemodel`, with the shapes of all
+//! blobs, and their conversion to ONNX.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,7 +30,7 @@
 //! [`OnnxOptions::custom`] writes them as nodes of the domain `caffe` instead.
 //! [`Net::state_dict`] has the weights under the names that PyTorch's modules use.
 //!
-//! A prototxt and a model may come from anybody: [`Limits`] bound what is read.
+//! A prototxt and a model may be untrusted: [`Limits`] bound reads.
 #![deny(missing_docs)]
 
 mod error;

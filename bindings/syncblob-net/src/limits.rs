@@ -6,7 +6,7 @@ use crate::message::Place;
 use crate::schema::MessageInfo;
 use crate::{Error, ErrorKind, Result};
 
-/// Limits of what is read from a prototxt or a model, which may come from anybody.
+/// Limits of reads from an untrusted prototxt or model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// What reading one text, or the messages of one model, has used of its [`Limits`].
+/// The part of [`Limits`] that reading one text, or the messages of one model, has used.
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,

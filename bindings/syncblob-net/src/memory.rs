@@ -8,7 +8,7 @@ use crate::{Error, Problem, Result};
 /// Types whose tops are their first bottom under another name.
 const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 
-/// Types that have no values of their own to write in phase TEST.
+/// Types that write no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
 /// The layers that read, or that make as an output, what another layer overwrites.
@@ -28,10 +28,10 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// What layers before one have done to the memory of blobs.
+/// The effect of earlier layers on the memory of blobs.
 #[derive(Default)]
 struct Memory<'n> {
-    /// The memory of each blob; inputs that nobody has written have none.
+    /// The memory of each blob; inputs that were not written have none.
     places: HashMap<&'n str, usize>,
     /// Blobs whose memory a layer overwrote through another name, and that layer.
     overwritten: HashMap<&'n str, &'n Layer>,
@@ -52,7 +52,7 @@ impl<'n> Memory<'n> {
         read
     }
 
-    /// Checks that a blob is what the layer that made it wrote.
+    /// Checks that a blob still has the values that its layer wrote.
     fn check(&self, blob: &str) -> Result<()> {
         match self.overwritten.get(blob) {
             None => Ok(()),
@@ -118,7 +118,7 @@ mod tests {
         ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
         // It is an output.
         ("Split a f g|ReLU f f", &["Split"]),
-        // It is read before, not at all, or is no other memory.
+        // It is read before, not read at all, or does not share memory.
         ("Flatten a f|Power a z|ReLU f f", &[]),
         ("Flatten a f|ReLU f f", &[]),
         ("Power a f|ReLU f f|Power a z", &[]),

@@ -159,7 +159,7 @@ impl Message {
         &self.fields
     }
 
-    /// The fields of a name. Panics if the schema lacks the name.
+    /// The fields with a name. Panics for a name that is not in the schema.
     pub(crate) fn all<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a Field> {
         let info = self.declared(name);
         self.fields.iter().filter(move |field| match field.label {

@@ -126,7 +126,7 @@ pub struct Net {
     pub(crate) layers: Vec<Layer>,
     pub(crate) outputs: Vec<String>,
     pub(crate) model: Option<Arc<Model>>,
-    /// Of each layer, what the model has for it.
+    /// The model's blobs of each layer.
     pub(crate) stored: Vec<Stored>,
     transforms: Vec<(String, Message)>,
     warnings: Vec<String>,
@@ -159,9 +159,9 @@ impl Net {
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
     /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as one with
-    /// a bottom that no layer makes; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of
-    /// an old generation that had no such type; [`Argument`](crate::ErrorKind::Argument) for the
-    /// shape of an input that the net lacks.
+    /// an unknown bottom; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an old
+    /// generation that had no such type; [`Argument`](crate::ErrorKind::Argument) for the shape of
+    /// an unknown input.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
         Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)
     }
@@ -231,8 +231,8 @@ impl Net {
         &self.name
     }
 
-    /// What images go through before they are inputs: blobs, and the `transform_param` of the
-    /// layers that bring them. Those of phase TRAIN are here if there are no others.
+    /// The preprocessing of images: blobs, and the `transform_param` of their data layers. Those of
+    /// phase TRAIN are included if there are no others.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }
@@ -263,7 +263,7 @@ impl Net {
         self.model.as_deref()
     }
 
-    /// What was left out or changed, a sentence each.
+    /// Sentences about omitted or changed parts.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -272,8 +272,8 @@ impl Net {
         self.warnings.push(warning);
     }
 
-    /// The part of the net that computes some of its blobs, which are its outputs. Each is what
-    /// the blob is when all layers have run.
+    /// The part of the net that computes some of its blobs, which become the outputs, with the
+    /// values after all layers have run.
     ///
     /// # Errors
     /// [`Argument`](crate::ErrorKind::Argument) for a name that is not of a layer's top.
@@ -324,7 +324,7 @@ impl Net {
     }
 }
 
-/// What images go through before they are blobs of these names.
+/// The preprocessing of images before blobs of these names.
 type Transforms = Vec<(String, Message)>;
 
 /// The layers of the phase, the level and the stages, and their transformations of images.

@@ -78,7 +78,7 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     writeln!(f)
 }
 
-/// As protobuf has it: what is not printable ASCII in three octal digits.
+/// As protobuf: bytes other than printable ASCII as three octal digits.
 fn escape(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for &byte in text {

@@ -16,7 +16,7 @@ pub(crate) struct FieldInfo {
     pub when: Vec<&'static str>,
 }
 
-/// What the values of a field are.
+/// The type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Int32,

@@ -16,14 +16,14 @@ pub(crate) struct LayerShapes {
     pub blobs: Vec<Shape>,
 }
 
-/// What is known around a layer.
+/// The known shapes around a layer.
 #[derive(Debug)]
 pub(crate) enum Inferred {
     /// By the layer's rule.
     Rule(LayerShapes),
     /// Only the tops, of a layer that cannot be converted.
     Tops(Vec<Shape>),
-    /// Of a layer that is written as it is: its tops, as far as they are known.
+    /// For a layer that is written as a custom node: the known shapes of its tops.
     Custom(Vec<Option<Shape>>),
     /// Nothing: the layer, or one before it, has no shapes.
     Nothing,
@@ -47,8 +47,7 @@ impl Inferred {
 pub struct BlobShapes {
     /// Each blob, inputs included, in the order in which they are made.
     pub known: Vec<(String, Shape)>,
-    /// Of each of the net's layers, its own blobs, which users call weights; none where they are
-    /// not known.
+    /// The shapes of the weights of each layer; None if unknown.
     pub weights: Vec<Vec<Shape>>,
     /// The layers whose tops are not known, without those that only follow them.
     pub problems: Vec<Problem>,
@@ -76,9 +75,9 @@ impl Net {
         BlobShapes { known: known.collect(), weights, problems: pass.problems.clone() }
     }
 
-    /// What is known around every layer, for inputs of some shapes, and the layers that cannot be
-    /// converted. Layers that are unsupported are added to `custom` if it allows that. The weights
-    /// have the shapes that the layers need.
+    /// The known shapes around every layer, for given input shapes, and the layers that cannot be
+    /// converted. Unsupported layers are added to `custom` if it allows that. The weights have the
+    /// shapes that the layers need.
     pub(crate) fn infer(
         &self,
         inputs: &[Shape],
@@ -95,7 +94,7 @@ impl Net {
 /// One pass over the layers.
 struct Pass<'n, 'c, 'o> {
     net: &'n Net,
-    /// What each blob is at this point; a blob that is not there is not known.
+    /// The shape of each blob at this point; missing if unknown.
     shapes: HashMap<&'n str, Shape>,
     /// Blobs of layers that are written as they are, of which no shape is known.
     open: HashSet<&'n str>,
@@ -131,7 +130,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         pass
     }
 
-    /// What is known around a layer; the problem is kept, if there is one.
+    /// The known shapes around a layer; stores the problem, if there is one.
     fn run(&mut self, at: usize) -> Inferred {
         let layer = &self.net.layers[at];
         let inferred = self.infer(at).unwrap_or_else(|error| {
@@ -212,7 +211,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         Ok(Inferred::Rule(LayerShapes { bottoms, tops, blobs }))
     }
 
-    /// Checks that its weights fit, if they are asked for.
+    /// Checks the shapes of its weights, if requested.
     fn check_values(&self, at: usize, blobs: &[Shape]) -> Result<()> {
         match self.weights {
             true => self.net.check_weights(at, blobs),

@@ -95,7 +95,7 @@ fn batch(text: &str) -> std::result::Result<Batch, String> {
     }
 }
 
-/// What to convert, and where to.
+/// The files of a conversion.
 pub struct NetTask<'a> {
     /// A prototxt and a model, or a model alone.
     pub inputs: &'a [PathBuf],
@@ -162,7 +162,7 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// A line for each layer that cannot be converted, then what can be done.
+/// A line for each layer that cannot be converted, then advice.
 fn not_converted(error: syncblob_net::Error) -> Failure {
     let problems = error.problems();
     let mut text = error.to_string();
@@ -178,7 +178,7 @@ fn not_converted(error: syncblob_net::Error) -> Failure {
 const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob before such a layer, \
     --custom writes the layer as it is";
 
-/// A net, and what it is made of.
+/// A net and its sources.
 struct Opened {
     net: Net,
     /// The model's file, to copy weights from, where that is possible.
@@ -220,7 +220,7 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     Ok(Opened { net: net.with_sources(prototxt, model), model: file })
 }
 
-/// What is wrong with a prototxt.
+/// The error of a prototxt.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),

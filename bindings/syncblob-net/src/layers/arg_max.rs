@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Of equal values Caffe has the last first, `TopK` the first: so the axis is reversed first.
+/// Of equal values Caffe prefers the last, `TopK` the first: so the axis is reversed before.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");

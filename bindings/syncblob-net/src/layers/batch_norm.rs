@@ -1,5 +1,5 @@
-//! A blob without the mean of each channel, over the channel's deviation. NVIDIA's fork multiplies
-//! and adds in the same layer; what it does with an eps below 1e-5 is cuDNN's rule.
+//! Subtracts each channel's mean and divides by its deviation. NVIDIA's fork also scales and shifts
+//! in the same layer; it raises an eps below 1e-5, by cuDNN's rule.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
@@ -18,7 +18,7 @@ pub(super) static BATCH_NORM: Rule = Rule {
 /// and then adds, is as exact as Caffe, which subtracts first.
 const FAR: f32 = 16.0;
 
-/// What an eps is at least in NVIDIA's fork.
+/// The least eps in NVIDIA's fork.
 const LEAST_EPS: f32 = 1e-5;
 
 /// Whether it multiplies and adds, too.
@@ -81,7 +81,7 @@ fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-/// Statistics that are known, and what is multiplied and added afterwards.
+/// Stored statistics, and the scale and shift afterwards.
 pub(super) struct Normal {
     pub mean: Vec<f32>,
     pub variance: Vec<f32>,

@@ -1,5 +1,5 @@
-//! C3D's convolution and pooling, along time, height and width, as its source has them. Version 1.0
-//! has their parameters where Caffe has those of its own layers, 1.1 in fields of other names.
+//! C3D's convolution and pooling, along time, height and width, by its source. Version 1.0 has
+//! their parameters in the fields of Caffe's layers, 1.1 in fields of other names.
 
 use super::convolution::Window;
 use super::pooling::{Pool, Windows};

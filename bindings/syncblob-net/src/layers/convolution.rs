@@ -70,7 +70,7 @@ impl Window {
         lengths.map(|(axis, &length)| self.positions(axis, length)).collect()
     }
 
-    /// A convolution of a bottom: what is before the channels is one batch, and there is at least
+    /// A convolution of a bottom: the axes before the channels are one batch, and there is at least
     /// one spatial axis.
     pub fn node(&self, e: &mut Emit<'_>, op: &'static str, bottom: usize, after: &[i64]) -> Node {
         let x = self.batched(e, bottom);

@@ -1,6 +1,6 @@
-//! A convolution of each channel by itself: the group is the channels. Of MobileNet's forks, as their
-//! sources and OpenCV's importer have it. `DepthwiseConvolution` has the group in its prototxt all
-//! the same, `ConvolutionDepthwise` need not.
+//! A separate convolution of each channel: the group is the number of channels. In MobileNet's
+//! forks, by their sources and OpenCV's importer. `DepthwiseConvolution` also has the group in its
+//! prototxt, `ConvolutionDepthwise` need not.
 
 use super::convolution::{convolve, shapes_of, Window};
 use super::{Rule, Setup, Shapes, PLAIN};

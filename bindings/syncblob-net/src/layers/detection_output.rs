@@ -226,7 +226,7 @@ fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
-    // Classes with boxes of their own are as images to the operator.
+    // Classes with separate boxes are passed to the operator as images.
     let (boxes, scores, weights) = match d.shared {
         true => (boxes, scores, [d.num_labels() * d.priors, d.priors, 1]),
         false => (

@@ -21,8 +21,8 @@ fn pass(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// With `scale_train: false`, a field of forks, training does not scale what it keeps, so that
-/// phase TEST does.
+/// With `scale_train: false`, a field of forks, training does not scale kept values, so phase TEST
+/// scales.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let ratio = e.parameters.float("dropout_ratio");
     if e.parameters.bool("scale_train") {

@@ -1,4 +1,4 @@
-//! What a layer's own blobs are if the model lacks the layer: what its fillers made.
+//! The blobs of a layer that the model lacks: the values of its fillers.
 
 use syncblob::{Blob, Filler};
 
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 enum First {
     /// A filler of these parameters by this name; without it one value.
     Of(&'static str, f64),
-    /// One value; there is no filler.
+    /// One value, if there is no filler.
     Value(f64),
 }
 
@@ -35,7 +35,7 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// The filler of one of a layer's blobs, of which it has so many; else what is wrong.
+/// The filler of one of a layer's `count` blobs, or an error.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
     let unknown = "it is not known what Caffe begins with";
     let first = first(layer, index, blobs).ok_or(unknown)?;

@@ -15,7 +15,7 @@ pub(super) static INTERP: Rule = Rule {
     ..PLAIN
 };
 
-/// What is cut off before and behind each side.
+/// The margins that are cut off at both ends of a side.
 fn borders(setup: &Setup<'_>) -> Result<[i128; 2]> {
     let borders = ["pad_beg", "pad_end"].map(|name| -i128::from(setup.parameters.int(name)));
     match borders.iter().all(|&border| border >= 0) {

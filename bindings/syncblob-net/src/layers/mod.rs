@@ -1,4 +1,4 @@
-//! What each type of layer means: one file a type (or a family), one row of the table each.
+//! The rules of layer types: one file for each type (or family), and one row of the table.
 
 mod activation;
 mod arg_max;
@@ -59,7 +59,7 @@ use crate::net::{Layer, Shape};
 use crate::onnx::Emit;
 use crate::{Error, ErrorKind, Result};
 
-/// What a type of layer means.
+/// The rule of a layer type.
 pub(crate) struct Rule {
     /// The type, as prototxts have it.
     pub layer_type: &'static str,
@@ -76,14 +76,14 @@ pub(crate) struct Rule {
     /// Whether a top may be the bottom of the same place, if it has its shape: what Caffe writes
     /// there, it does not read again.
     pub in_place: bool,
-    /// The shapes of its tops and of its own blobs, by Caffe's rules.
+    /// The shapes of its tops and of its blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
     /// Adds its nodes to the graph. Every parameter that is set must be read here or in `shapes`: a
     /// parameter that is not read is reported as not converted.
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 
-/// One bottom, one top of its shape, no blobs, no nodes: what a rule does not mention.
+/// The default rule: one bottom, one top of its shape, no blobs, no nodes.
 const PLAIN: Rule = Rule {
     layer_type: "",
     parameters: None,
@@ -174,7 +174,7 @@ static RULES: &[&Rule] = &[
     &upsample::UPSAMPLE,
 ];
 
-/// What a type of layer means, if it is known.
+/// The rule of a type, if it is known.
 pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.layer_type == layer_type).copied()
 }
@@ -202,7 +202,7 @@ impl Layer {
     }
 }
 
-/// What a layer's shapes are computed from.
+/// The inputs of the shape computation.
 pub(crate) struct Setup<'a> {
     pub layer: &'a Layer,
     /// Its parameters; without any the empty message.
@@ -215,7 +215,7 @@ pub(crate) struct Setup<'a> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shapes {
     pub tops: Vec<Shape>,
-    /// Of its own blobs, which Caffe's users call weights.
+    /// Shapes of its blobs, the weights.
     pub blobs: Vec<Shape>,
 }
 
@@ -261,8 +261,8 @@ pub(crate) fn size(computed: i128) -> Result<i64> {
     }
 }
 
-/// The number of elements of a constant that a rule computes. Refuses more than fit into memory
-/// easily: a few bytes of a prototxt can ask for any number.
+/// The number of elements of a constant that a rule computes. Refuses large numbers: a few bytes of
+/// a prototxt can request any number.
 fn constants(shape: &[i64]) -> Result<i64> {
     const MOST: i64 = 1 << 24;
     match count(shape)? {

@@ -156,8 +156,8 @@ impl Pool {
         }
     }
 
-    /// The means of windows. Where the last is cut, ONNX divides by another length, which a factor
-    /// for each window makes good; without pads both leave out what is outside.
+    /// The means of windows. If the last window is clipped, ONNX divides by another length, which a
+    /// factor for each window corrects; without pads both leave out values outside.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// What ONNX rounds down is what Caffe rounds up.
+    /// ONNX's rounding down equals Caffe's rounding up.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

@@ -1,4 +1,4 @@
-//! max(x, 0), with a learned slope for what is below: one a channel, or one for all.
+//! max(x, 0), with a learned slope for negative values: one for each channel, or one for all.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

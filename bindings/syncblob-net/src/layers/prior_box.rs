@@ -184,7 +184,7 @@ mod tests {
     use crate::layers::testing::Case;
     use crate::ErrorKind;
 
-    /// A few bytes of text may ask for gigabytes.
+    /// A few bytes of text may request gigabytes.
     #[test]
     fn many_boxes_are_refused() {
         let many = |name: &str, number| format!("{name}: 3 ").repeat(number);

@@ -1,6 +1,7 @@
-//! The means of bins of regions, each bin from channels of its own: R-FCN's layer, as its source has
-//! it. The corners are rounded, then scaled; the second is one further; a region is at least a tenth
-//! of a pixel wide. A bin is what it touches, inside the image; one that is empty is 0.
+//! The means of bins of regions, each bin from separate channels: R-FCN's layer, by its source. The
+//! corners are rounded, then scaled; the second corner is increased by one before; a region is at
+//! least a tenth of a pixel wide. A bin covers the pixels that it touches inside the image; an
+//! empty bin is 0.
 //!
 //! The sums are differences of sums over all that is above and left, which need doubles.
 
@@ -73,7 +74,7 @@ fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
     Corners { begin: e.apply("Mul", [begin, scale]), end: e.apply("Mul", [end, scale]) }
 }
 
-/// Halves go away from 0, unlike those of ONNX's own `Round`; a double holds what is added.
+/// Halves round away from 0, unlike in ONNX's `Round`; the sum is exact in double.
 fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     let half = e.float(0.5);
     let [value, half] = [value, half].map(|value| e.cast(value, DataType::Double));

@@ -1,8 +1,8 @@
-//! LSTM and RNN: a state that goes from step to step of sequences, each step with nodes of its own.
-//! Steps are the first axis, sequences the second. Before each step the state is multiplied with
-//! what the second bottom has for the step and the sequence: 0 where a sequence begins, 1 where it
-//! goes on. ONNX has no word for that. Without bottoms for it the state begins as 0, as in Caffe's
-//! first run; in later ones Caffe goes on with that of the run before.
+//! LSTM and RNN: a state that passes from step to step of sequences, each step with separate nodes.
+//! Steps are the first axis, sequences the second. Before each step the state is multiplied by the
+//! second bottom's value for the step and the sequence: 0 at the beginning of a sequence, 1
+//! elsewhere. ONNX has no operator for that. Without bottoms for it the state begins as 0, as in
+//! Caffe's first run; in later runs Caffe continues with the state of the previous run.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -38,7 +38,7 @@ struct Kind {
     states: usize,
     /// Vectors that a step makes of its input and the state.
     gates: i64,
-    /// Whether outputs are made of the state by weights of their own.
+    /// Whether outputs are computed from the state by separate weights.
     weighted_output: bool,
 }
 
@@ -129,7 +129,7 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
     }
 }
 
-/// What the steps compute with.
+/// The weights of the steps.
 struct Steps {
     /// For each step the weighted inputs, and the factor of the state.
     inputs: Vec<Value>,
@@ -161,7 +161,7 @@ impl Steps {
         })
     }
 
-    /// What a step makes of its inputs and of the state before it.
+    /// The result of a step, from its inputs and the previous state.
     fn sum(&self, e: &mut Emit<'_>, step: usize, state: Option<Value>) -> Value {
         let Some(state) = state else { return self.inputs[step] };
         let state = e.apply("Mul", [state, self.conts[step]]);
@@ -170,7 +170,7 @@ impl Steps {
     }
 }
 
-/// What the inputs give to all steps.
+/// The contribution of the inputs to all steps.
 fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     let x = as_rows(e, 0, &[r.steps, -1, r.inputs]);
     let sum = weighted(e, x, 0)?;
@@ -188,7 +188,7 @@ fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     e.reshape(e.bottom(bottom), dims)
 }
 
-/// A blob is the matrix, the next what is added.
+/// One blob is the matrix, the next the bias.
 fn weighted(e: &mut Emit<'_>, x: Value, blob: usize) -> Result<Value> {
     let (weights, bias) = (transposed(e, blob)?, e.blob(blob + 1)?);
     let product = e.apply("MatMul", [x, weights]);
@@ -234,8 +234,7 @@ fn lstm(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a step shows, and its cell. Its gates are the input's, the one that forgets, the output's,
-/// and what comes in.
+/// A step's output and its cell. Its gates are input, forget and output, and the cell's new input.
 fn long_step(
     e: &mut Emit<'_>,
     r: &Recurrence,

@@ -1,4 +1,4 @@
-//! max(x, 0), with a slope for what is below.
+//! max(x, 0), with a slope for negative values.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;

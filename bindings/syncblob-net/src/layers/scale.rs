@@ -83,7 +83,7 @@ fn bias(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What comes to the first bottom: the second, or the first of the layer's own blobs.
+/// The factor of the first bottom: the second bottom, or the layer's first blob.
 fn second(e: &mut Emit<'_>) -> Result<Value> {
     if e.bottom_shapes.len() == 1 {
         return weights(e, 0);

@@ -22,7 +22,7 @@ fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     (0..height).map(level).collect()
 }
 
-/// As large as a number of bins needs, with half of what is over as padding.
+/// The window for a number of bins, with half of the excess as padding.
 fn bins(size: i64, number: i64) -> Result<Windows> {
     let kernel = size / number + i64::from(size % number != 0);
     Windows::new(size, kernel, kernel, (kernel * number - size + 1) / 2, true)

@@ -1,4 +1,4 @@
-//! Swish and its kin: a value times a gate that is made of it. The Swish is BVLC's, the others are
+//! Swish and similar layers: a value times a gate computed from it. Swish is BVLC's, the others are
 //! forks'.
 
 use super::{Rule, IN_PLACE};

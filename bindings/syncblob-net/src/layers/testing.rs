@@ -5,7 +5,7 @@ use crate::net::{Layer, Shape};
 use crate::text::read_text;
 use crate::{ErrorKind, Limits, Result};
 
-/// What a layer makes of bottoms.
+/// The shapes that a layer computes from bottoms.
 pub(super) struct Case<'a> {
     pub layer_type: &'a str,
     /// Its message of parameters.
@@ -39,7 +39,7 @@ impl Case<'_> {
 /// The shapes of the tops and of the layer's blobs.
 pub(super) type Made<'a> = (&'a [&'a [i64]], &'a [&'a [i64]]);
 
-/// Each row: parameters, bottoms, and what comes of them; `None` is an error that blames the net.
+/// Each row: parameters, bottoms, and the result; `None` is an error about the net.
 pub(super) type Row<'a> = (&'a str, &'a [&'a [i64]], Option<Made<'a>>);
 
 pub(super) fn check(layer_type: &str, rows: &[Row<'_>]) {

@@ -1,7 +1,8 @@
-//! A larger plane, as the forks' sources have it. With a second bottom, SegNet's: each value returns
-//! to where pooling found it, which the second top of the pooling tells, and the others are 0. With
-//! one bottom, MobileNet-YOLO's: each value becomes a square. Where pooling windows overlap, ONNX
-//! leaves open which of two values for one place counts; in onnxruntime, as in SegNet, the last does.
+//! A larger plane, by the forks' sources. With a second bottom, SegNet's: each value returns to its
+//! position before pooling, which the second top of the pooling contains; other values are 0. With
+//! one bottom, MobileNet-YOLO's: each value becomes a square. If pooling windows overlap, ONNX does
+//! not define which of two values for one position counts; in onnxruntime, as in SegNet, the last
+//! one does.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};

@@ -178,7 +178,7 @@ const TRAINING: &[(&str, &str, &str)] = &[
         "r:ReLU",
         "r",
     ),
-    // What is only for the labels goes, too.
+    // Layers that only serve the labels are omitted, too.
     (
         "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
          layer { name: 'q' type: 'Slice' bottom: 'l' top: 'm' top: 'n' }

@@ -94,7 +94,7 @@ impl<'n> Plan<'n> {
         Ok(plan)
     }
 
-    /// A new value of a blob: the one before is no longer what the blob is at the end.
+    /// A new value of a blob, which replaces the previous one.
     fn write(
         &mut self,
         last: &mut HashMap<&'n str, usize>,
@@ -115,7 +115,7 @@ struct Build<'p, 'n> {
     /// The shapes where the batch is another, to see which axes grow with it.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
-    /// Of the plan's values, by number.
+    /// The plan's values, by number.
     values: HashMap<usize, Value>,
     half: bool,
 }
@@ -148,8 +148,8 @@ impl<'n> Plan<'n> {
         }
     }
 
-    /// Adds the nodes of every step around which the shapes are known. What cannot be converted
-    /// is reported all at once, with what was found before.
+    /// Adds the nodes of every step with known shapes. Reports all unsupported layers at once, with
+    /// earlier problems.
     pub fn build(
         &self,
         graph: &mut Graph,
@@ -188,7 +188,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// What the first layers read: the inputs, preprocessed and of the type of the file.
+    /// The values that the first layers read: the inputs, preprocessed, in the element type of the
+    /// file.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {

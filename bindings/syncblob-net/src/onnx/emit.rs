@@ -1,4 +1,4 @@
-//! What a layer's rule calls to add its nodes.
+//! The interface with which a layer's rule adds nodes.
 
 use syncblob::BlobAt;
 
@@ -24,7 +24,7 @@ pub(crate) struct Emit<'a> {
     /// The shapes of its bottoms and tops.
     pub bottom_shapes: &'a [Shape],
     pub top_shapes: &'a [Shape],
-    /// The shapes of its own blobs, by Caffe's rules, to which the stored ones were compared.
+    /// The shapes of its blobs, by Caffe's rules, to which the stored shapes were compared.
     pub blob_shapes: &'a [Shape],
     /// For each bottom and top the axis that grows with the batch, if the batch has no fixed size.
     pub bottom_batch: &'a [Option<usize>],
@@ -48,7 +48,7 @@ fn little_endian(values: &[f32]) -> Vec<u8> {
 }
 
 impl Emit<'_> {
-    /// What its shapes were computed from.
+    /// The inputs of its shape computation.
     pub fn setup(&self) -> Setup<'_> {
         Setup { layer: self.layer, parameters: self.parameters, bottoms: self.bottom_shapes }
     }
@@ -106,7 +106,7 @@ impl Emit<'_> {
         (0..self.blob_shapes.len()).map(|index| self.blob(index)).collect()
     }
 
-    /// The values of one of the layer's own blobs, for what is computed of them.
+    /// The values of one of the layer's blobs, for computed constants.
     pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
         match self.place_of(index)? {
             Some((model, at)) => Ok(model.load::<f32>(at)?.data()?.to_vec()),

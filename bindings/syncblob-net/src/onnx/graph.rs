@@ -92,7 +92,7 @@ impl Graph {
         name
     }
 
-    /// Adds a node, named after what it belongs to.
+    /// Adds a node, named after its layer.
     pub fn add(&mut self, owner: &str, node: Node, outputs: &[Value]) {
         let name = |value: &Value| self.name(*value).to_owned();
         let input = node.inputs.iter().map(|input| input.as_ref().map(name).unwrap_or_default());

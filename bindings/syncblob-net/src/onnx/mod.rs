@@ -56,7 +56,7 @@ pub struct OnnxOptions {
     pub batch: Option<String>,
     /// Whether weights are halves, and the net computes with them. Inputs and outputs stay `f32`.
     pub half: bool,
-    /// What the net's inputs go through first.
+    /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
     /// Whether a layer that cannot be converted is written as it is: a node of the domain `caffe`
     /// whose type is the layer's. Its inputs are the layer's bottoms, then its weights; its
@@ -211,8 +211,8 @@ impl Onnx {
         self.parts.write(self.model.as_deref(), out)
     }
 
-    /// What differs from the net in the file, a sentence each: an output's name, where an input has
-    /// it.
+    /// Sentences about differences between the file and the net, such as an output that was renamed
+    /// because an input has its name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -361,7 +361,7 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes of one name have one size: a multiple of the batch has a name for itself.
+                // Axes of one name have one size: a multiple of the batch has a separate name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),
@@ -385,7 +385,7 @@ impl Infos<'_> {
     }
 }
 
-/// ONNX wants a shape of every output.
+/// ONNX requires a shape of every output.
 fn unknown_output(name: &str) -> Error {
     let name = name.escape_default();
     Error::invalid(format_args!(

@@ -5,16 +5,16 @@ use super::proto::DataType;
 use crate::net::Shape;
 use crate::{Error, Result};
 
-/// What Caffe's data layers and `caffe.io.Transformer` do to pixels before the net sees them:
-/// swap, subtract the mean, scale. It applies to every input of four axes, and there must be one.
+/// The preprocessing of Caffe's data layers and `caffe.io.Transformer`: swap channels, subtract the
+/// mean, scale. It applies to every input of four axes, and there must be one.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Preprocessing {
-    /// Whether channels come in the order RGB, and the net wants BGR.
+    /// Whether images have the channel order RGB and the net needs BGR.
     pub swap_rb: bool,
     /// The mean to subtract, if any.
     pub mean: Option<Mean>,
-    /// What the difference is multiplied by; 1 if it is `None`.
+    /// The factor of the difference; `None`: 1.
     pub scale: Option<f32>,
 }
 
@@ -51,7 +51,7 @@ impl Mean {
 }
 
 impl Preprocessing {
-    /// Refuses what would change no input, and what is not a number.
+    /// Refuses preprocessing that changes no input, and numbers that are not finite.
     pub(super) fn check(&self, inputs: &[(String, Shape)]) -> Result<()> {
         let mean = self.mean.iter().flat_map(Mean::values);
         if !mean.chain(&self.scale).all(|number| number.is_finite()) {
@@ -70,7 +70,7 @@ impl Preprocessing {
         )))
     }
 
-    /// Adds the nodes; returns what the net reads in place of `input`.
+    /// Adds the nodes; returns the value that replaces `input`.
     pub(super) fn apply(&self, graph: &mut Graph, input: Value, shape: &Shape) -> Result<Value> {
         let mut steps =
             Steps { name: format!("{}/preprocessed", graph.name(input)), graph, value: input };

@@ -99,7 +99,7 @@ fn weights_follow_the_bottoms() {
         let message = &onnx.parts.message;
         let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
         assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
-        // What runs the node is given full precision.
+        // The program that runs the node gets full precision.
         assert_eq!(node.input[0] == "data", !half);
         let floats = onnx.size_of_values();
         assert_eq!(floats, 4 * (6 + 4), "{half}");
@@ -111,14 +111,14 @@ const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
 const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
     layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
 const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
-/// Of a known type, with a parameter that is not.
+/// A known type with an unknown parameter.
 const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
     shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
     layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
 
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], Result<&'a [(&'a str, &'a [i64])], &'a str>);
 
-/// What becomes of the outputs, or what is lacking.
+/// The result of the outputs, or the missing name.
 #[test]
 fn shapes_of_custom_layers_are_given_or_stay_open() {
     let rows: &[Row] = &[
@@ -393,7 +393,7 @@ fn many_custom_layers_follow_each_other() {
     assert_eq!(onnx.nodes(), 4000);
 }
 
-/// Those without shapes, of unknown types, and with parameters that nobody read.
+/// Layers without shapes, of unknown types, and with unread parameters.
 #[test]
 fn all_problems_are_reported_in_the_order_of_the_layers() {
     let layers = [
@@ -453,8 +453,8 @@ fn the_transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// The second file has each large tensor where the first says, from a page's beginning on; small
-/// ones stay, as readers look at some before they open the other.
+/// The second file has each large tensor at the offset in the first, aligned to a page; small
+/// tensors stay in the first, since readers need some before they open the second.
 #[test]
 fn weights_stand_beside_the_file_where_it_says() {
     let mut model = Model::create(Format::Caffemodel).unwrap();

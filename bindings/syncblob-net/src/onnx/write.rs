@@ -255,7 +255,7 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
     half.to_le_bytes()
 }
 
-/// The blob's values, some at a time; halves, if it counts what they cannot hold.
+/// Writes the blob's values in pieces; as halves if it counts values beyond their range.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];

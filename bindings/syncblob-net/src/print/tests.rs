@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// What is read of any bytes prints as a text that reads and prints as the same.
+    /// The printed form of any readable bytes reads and prints as the same text.
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// So does what is read of a text that somebody has damaged.
+    /// The same holds for damaged texts that are readable.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();
