@@ -16,7 +16,7 @@ use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
 use crate::types::{sb_net_blob, sb_net_layer, sb_net_options, sb_net_summary};
 
 /// A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
-/// only training, data and losses need are left out.
+///  only training, data and losses need are left out.
 pub struct sb_net {
     pub(crate) net: Net,
     texts: NetTexts,
@@ -57,17 +57,19 @@ impl sb_net {
 }
 
 /// Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
-/// model, or the layers that the model itself carries. @param prototxt [borrowed, nullable]
-/// `prototxt_size` bytes; NULL: the net in `model`, which rarely contains the shapes of inputs: set
-/// them by options @param model [borrowed, nullable] a caffemodel, which must outlive the net
-/// unchanged; open one in memory by sb_model_open_bytes. NULL: a net without weights @param options
-/// [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT @param out [owned] sb_net_destroy Errors:
-/// INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options that do
-/// not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with an
-/// unknown tail, a layer type that its old generation lacks, a model that is not a net), MALFORMED
-/// (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a layer's
-/// message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the model's file
-/// has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+///  model, or the layers that the model itself carries.
+///  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net in `model`, which
+///      rarely contains the shapes of inputs: set them by options
+///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; open one
+///      in memory by sb_model_open_bytes. NULL: a net without weights
+///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
+///  @param out [owned] sb_net_destroy
+///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
+///  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with
+///  an unknown tail, a layer type that its old generation lacks, a model that is not a net),
+///  MALFORMED (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a
+///  layer's message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
+///  model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_open(
@@ -141,8 +143,7 @@ fn read_text(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
     limits.read_prototxt(path).map_err(|error| Failure::file(path, &error))
 }
 
-/// # Safety
-/// The header's contract.
+/// # Safety The header's contract.
 unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
     // SAFETY: as promised.
     let given = unsafe { adopt(given, sb_net_options::default())? };
@@ -216,8 +217,9 @@ pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
     }
 }
 
-/// Describes the net. @param out `struct_size` set by the caller; that many bytes are written at
-///  most Errors: ABI_MISMATCH (struct_size is no version's), INTERNAL.
+/// Describes the net.
+///  @param out `struct_size` set by the caller; that many bytes are written at most
+///  Errors: ABI_MISMATCH (a struct_size of no known version), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_info(
@@ -253,9 +255,10 @@ pub unsafe extern "C" fn sb_net_info(
     unsafe { guard(err, look) }
 }
 
-/// Describes a layer. @param layer 0..num_layers-1 @param out `struct_size` set by the caller; that
-///  many bytes are written at most Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no
-///  version's), INTERNAL.
+/// Describes a layer.
+///  @param layer 0..num_layers-1
+///  @param out `struct_size` set by the caller; that many bytes are written at most
+///  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_layer_info(
@@ -293,10 +296,12 @@ pub unsafe extern "C" fn sb_net_layer_info(
     unsafe { guard(err, look) }
 }
 
-/// The shape of a blob by Caffe's rules, after all layers have run. @param name [borrowed, nullable
-///  when name_size is 0] `name_size` bytes @param out_shape [borrowed] as long as the net:
-///  `out_num_axes` dimensions @param out_num_axes 0 to SB_MAX_AXES Errors: NOT_FOUND, UNSUPPORTED
-///  (the layer that writes the blob, or one before it, is unknown or invalid), INTERNAL.
+/// The shape of a blob by Caffe's rules, after all layers have run.
+///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
+///  @param out_shape [borrowed] as long as the net: `out_num_axes` dimensions
+///  @param out_num_axes 0 to SB_MAX_AXES
+///  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or one before it, is unknown or
+///  invalid), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_blob_shape(

@@ -14,17 +14,18 @@ use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
 
-/// The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights. @param
-///  options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT @param buffer [borrowed, nullable when
-///  capacity is 0] receives the file; unspecified after a failure other than BUFFER_TOO_SMALL
-///  @param capacity bytes of `buffer` @param out_size [nullable] bytes written; with
-///  BUFFER_TOO_SMALL those needed Errors: INVALID_ARGUMENT (a count below 0, options that do not
-///  fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with an unknown
-///  tail; layers that cannot be converted; an announced blob), MALFORMED (a net or weights that
-///  contradict themselves), DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL,
-///  OVER_LIMIT (above 2 GiB, the limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH,
-///  BAD_SHAPE, DATA_OVERFLOW (the last four if the model's file has changed), OUT_OF_MEMORY,
-///  CANCELLED (both a source's), INTERNAL.
+/// The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights.
+///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+///  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
+///      failure other than BUFFER_TOO_SMALL
+///  @param capacity bytes of `buffer`
+///  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+///  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
+///  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
+///  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
+///  DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, the
+///  limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (the last
+///  four if the model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_save_onnx(
@@ -60,10 +61,11 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// The same into a sink; see sb_sink for the sink's contents after a failure. @param options
-///  [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT @param sink [borrowed] Errors: as
-///  sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of another
-///  version), OUT_OF_MEMORY, CANCELLED (both the sink's).
+/// The same into a sink; see sb_sink for the sink's contents after a failure.
+///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+///  @param sink [borrowed]
+///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
+///  another version), OUT_OF_MEMORY, CANCELLED (both the sink's).
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_save_onnx_sink(
@@ -92,10 +94,11 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
     unsafe { guard(err, save) }
 }
 
-/// The same into a file, as a whole or not at all: whatever happens, it is the old file or the whole
-/// new one. Above 2 GiB the weights are in a second file beside it, of the same name with ".data"
-/// behind, which is there first. The file is written under a name that begins with ".syncblob-" and
-/// takes its place; a process that is killed may leave that. A symbolic link to a file is followed.
+/// The same into a file, as a whole or not at all: whatever happens, it is the old file or the
+///  whole new one. Above 2 GiB the weights are in a second file beside it, of the same name with
+///  ".data" behind, which is there first. The file is written under a name that begins with
+///  ".syncblob-" and takes its place; a process that is killed may leave that. A symbolic link to a
+///  file is followed.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param path [borrowed] NUL-terminated
 ///  Errors: as sb_net_save_onnx, IO (errno in device_code).
@@ -119,8 +122,7 @@ pub unsafe extern "C" fn sb_net_save_onnx_file(
     unsafe { guard(err, save) }
 }
 
-/// # Safety
-/// The header's contract.
+/// # Safety The header's contract.
 unsafe fn convert(
     net: *const sb_net,
     options: *const sb_onnx_options,
@@ -138,8 +140,7 @@ unsafe fn convert(
     Ok((converted?, given))
 }
 
-/// # Safety
-/// The header's contract.
+/// # Safety The header's contract.
 unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
     let Some(warn) = options.warn else { return };
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
@@ -149,8 +150,7 @@ unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
     texts.all().iter().for_each(|text| unsafe { warn(options.user, *text) });
 }
 
-/// # Safety
-/// The header's contract.
+/// # Safety The header's contract.
 unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
     let Some(report) = options.report else { return };
     let texts = crate::names::Texts::new([&*problem.layer, &*problem.layer_type, &*problem.reason]);
@@ -165,8 +165,7 @@ unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
     unsafe { report(options.user, &problem) };
 }
 
-/// # Safety
-/// The header's contract.
+/// # Safety The header's contract.
 unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
     let mut options = OnnxOptions::default();
     // SAFETY: as promised.
@@ -187,8 +186,7 @@ unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
     Ok(options)
 }
 
-/// # Safety
-/// The header's contract.
+/// # Safety The header's contract.
 unsafe fn preprocessing(given: &sb_onnx_options) -> Result<Preprocessing> {
     let mut preprocessing = Preprocessing::default();
     preprocessing.swap_rb = flag(given.swap_rb, "swap_rb")?;

@@ -26,17 +26,17 @@ pub struct sb_net_options {
     /// sizeof(sb_net_options) of the caller
     pub struct_size: usize,
     /// [borrowed, nullable when num_inputs is 0] shapes that replace those of the net, and are
-    /// needed where only the data would give the shape
+    ///  needed where only the data would give the shape
     pub inputs: *const sb_net_blob,
     /// inputs with a shape here
     pub num_inputs: i64,
     /// [borrowed, nullable when num_stages is 0] stages that layers' rules are compared with,
-    /// beside those that the net lists
+    ///  beside those that the net lists
     pub stages: *const sb_text,
     /// stages here
     pub num_stages: i64,
     /// the size of the batch, which is the first axis of the first input and of each input whose
-    /// first axis is as long; 0: as the net has it
+    ///  first axis is as long; 0: as the net has it
     pub batch: i64,
     /// the level that layers' rules are compared with
     pub level: i32,
@@ -109,12 +109,12 @@ pub struct sb_net_problem {
 }
 
 /// Is passed each layer that cannot be converted, on the thread of the call. It must not throw or
-/// longjmp.
+///  longjmp.
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
 /// Is passed a sentence, on the thread of the call, [borrowed] for its time. It must not throw or
-/// longjmp.
+///  longjmp.
 pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
 
 /// An entry of a file's metadata.
@@ -128,21 +128,21 @@ pub struct sb_onnx_entry {
 }
 
 /// How a net is converted into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
-/// pixels; they become the first nodes after every input of four axes.
+///  pixels; they become the first nodes after every input of four axes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_onnx_options {
     /// sizeof(sb_onnx_options) of the caller
     pub struct_size: usize,
     /// [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that they
-    /// do not need are left out
+    ///  do not need are left out
     pub outputs: *const sb_text,
     /// names there; 0: the outputs of the net
     pub num_outputs: i64,
     /// [borrowed] the name of the batch's axis, which then has no fixed size; empty: it has
     pub batch: sb_text,
     /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-    /// for each channel or, with mean_height and mean_width, for each pixel
+    ///  for each channel or, with mean_height and mean_width, for each pixel
     pub mean: *const f32,
     /// numbers there: channels * mean_height * mean_width; 0: no mean
     pub num_mean: i64,
@@ -156,11 +156,12 @@ pub struct sb_onnx_options {
     pub swap_rb: i32,
     /// 1: weights are halves, and the net computes with them; inputs and outputs stay floats
     pub half: i32,
-    /// 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe", with
-    /// its bottoms, then its weights as inputs and its parameters as attributes
+    /// 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe",
+    ///  with its bottoms, then its weights as inputs and its parameters as attributes
     pub custom: i32,
-    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one a
-    /// blob's shape stays open: then it is not an output, and no layer that must know it may read it
+    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one
+    ///  a blob's shape stays open: then it is not an output, and no layer that must know it may
+    ///  read it
     pub shapes: *const sb_net_blob,
     /// shapes there
     pub num_shapes: i64,
@@ -169,12 +170,12 @@ pub struct sb_onnx_options {
     /// entries there
     pub num_metadata: i64,
     /// [nullable] is passed all layers that cannot be converted, before the call returns
-    /// UNSUPPORTED; the error's message has only the first
+    ///  UNSUPPORTED; the error's message has only the first
     pub report: sb_net_reporter,
     /// passed to `report` and to `warn`
     pub user: *mut c_void,
     /// [nullable] is passed what differs in a file that was written from the net, before the call
-    /// returns OK: outputs with other names, weights that became infinite as halves
+    ///  returns OK: outputs with other names, weights that became infinite as halves
     pub warn: sb_net_warner,
 }
 

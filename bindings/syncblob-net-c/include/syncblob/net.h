@@ -26,7 +26,7 @@
 SB_BEGIN_DECLS
 
 /** A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
- * only training, data and losses need are left out. */
+ *  only training, data and losses need are left out. */
 typedef struct sb_net sb_net;
 
 /** A blob of a net, and the shape that it shall have. */
@@ -46,17 +46,17 @@ typedef struct sb_net_options {
     /** sizeof(sb_net_options) of the caller */
     size_t struct_size;
     /** [borrowed, nullable when num_inputs is 0] shapes that replace those of the net, and are
-     * needed where only the data would give the shape */
+     *  needed where only the data would give the shape */
     const sb_net_blob *inputs;
     /** inputs with a shape here */
     int64_t num_inputs;
     /** [borrowed, nullable when num_stages is 0] stages that layers' rules are compared with,
-     * beside those that the net lists */
+     *  beside those that the net lists */
     const sb_text *stages;
     /** stages here */
     int64_t num_stages;
     /** the size of the batch, which is the first axis of the first input and of each input whose
-     * first axis is as long; 0: as the net has it */
+     *  first axis is as long; 0: as the net has it */
     int64_t batch;
     /** the level that layers' rules are compared with */
     int32_t level;
@@ -131,27 +131,27 @@ typedef struct sb_net_problem {
 } sb_net_problem;
 
 /** Is passed each layer that cannot be converted, on the thread of the call. It must not throw or
- * longjmp. */
+ *  longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
 /** Is passed a sentence, on the thread of the call, [borrowed] for its time. It must not throw or
- * longjmp. */
+ *  longjmp. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
 /** How a net is converted into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
- * pixels; they become the first nodes after every input of four axes. */
+ *  pixels; they become the first nodes after every input of four axes. */
 typedef struct sb_onnx_options {
     /** sizeof(sb_onnx_options) of the caller */
     size_t struct_size;
     /** [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that they
-     * do not need are left out */
+     *  do not need are left out */
     const sb_text *outputs;
     /** names there; 0: the outputs of the net */
     int64_t num_outputs;
     /** [borrowed] the name of the batch's axis, which then has no fixed size; empty: it has */
     sb_text batch;
     /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-     * for each channel or, with mean_height and mean_width, for each pixel */
+     *  for each channel or, with mean_height and mean_width, for each pixel */
     const float *mean;
     /** numbers there: channels * mean_height * mean_width; 0: no mean */
     int64_t num_mean;
@@ -165,11 +165,12 @@ typedef struct sb_onnx_options {
     int32_t swap_rb;
     /** 1: weights are halves, and the net computes with them; inputs and outputs stay floats */
     int32_t half;
-    /** 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe", with
-     * its bottoms, then its weights as inputs and its parameters as attributes */
+    /** 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe",
+     *  with its bottoms, then its weights as inputs and its parameters as attributes */
     int32_t custom;
-    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one a
-     * blob's shape stays open: then it is not an output, and no layer that must know it may read it */
+    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one
+     *  a blob's shape stays open: then it is not an output, and no layer that must know it may
+     *  read it */
     const sb_net_blob *shapes;
     /** shapes there */
     int64_t num_shapes;
@@ -178,27 +179,29 @@ typedef struct sb_onnx_options {
     /** entries there */
     int64_t num_metadata;
     /** [nullable] is passed all layers that cannot be converted, before the call returns
-     * UNSUPPORTED; the error's message has only the first */
+     *  UNSUPPORTED; the error's message has only the first */
     sb_net_reporter report;
     /** passed to `report` and to `warn` */
     void *user;
     /** [nullable] is passed what differs in a file that was written from the net, before the call
-     * returns OK: outputs with other names, weights that became infinite as halves */
+     *  returns OK: outputs with other names, weights that became infinite as halves */
     sb_net_warner warn;
 } sb_onnx_options;
 
 /** Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
- * model, or the layers that the model itself carries. @param prototxt [borrowed, nullable]
- * `prototxt_size` bytes; NULL: the net in `model`, which rarely contains the shapes of inputs: set
- * them by options @param model [borrowed, nullable] a caffemodel, which must outlive the net
- * unchanged; open one in memory by sb_model_open_bytes. NULL: a net without weights @param options
- * [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT @param out [owned] sb_net_destroy Errors:
- * INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options that do
- * not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with an
- * unknown tail, a layer type that its old generation lacks, a model that is not a net), MALFORMED
- * (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a layer's
- * message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the model's file
- * has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL. */
+ *  model, or the layers that the model itself carries.
+ *  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net in `model`, which
+ *      rarely contains the shapes of inputs: set them by options
+ *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; open one
+ *      in memory by sb_model_open_bytes. NULL: a net without weights
+ *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
+ *  @param out [owned] sb_net_destroy
+ *  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
+ *  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with
+ *  an unknown tail, a layer type that its old generation lacks, a model that is not a net),
+ *  MALFORMED (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a
+ *  layer's message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
+ *  model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_open(const void *prototxt,
                       size_t prototxt_size,
@@ -224,26 +227,30 @@ sb_status sb_net_open_file(const char *prototxt,
 /** Ends the net. @param net [owned, nullable] */
 SB_API void sb_net_destroy(sb_net *net);
 
-/** Describes the net. @param out `struct_size` set by the caller; that many bytes are written at
- *  most Errors: ABI_MISMATCH (struct_size is no version's), INTERNAL. */
+/** Describes the net.
+ *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  Errors: ABI_MISMATCH (a struct_size of no known version), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_info(const sb_net *net,
                       sb_net_summary *out,
                       sb_error *err);
 
-/** Describes a layer. @param layer 0..num_layers-1 @param out `struct_size` set by the caller; that
- *  many bytes are written at most Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no
- *  version's), INTERNAL. */
+/** Describes a layer.
+ *  @param layer 0..num_layers-1
+ *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_layer_info(const sb_net *net,
                             int64_t layer,
                             sb_net_layer *out,
                             sb_error *err);
 
-/** The shape of a blob by Caffe's rules, after all layers have run. @param name [borrowed, nullable
- *  when name_size is 0] `name_size` bytes @param out_shape [borrowed] as long as the net:
- *  `out_num_axes` dimensions @param out_num_axes 0 to SB_MAX_AXES Errors: NOT_FOUND, UNSUPPORTED
- *  (the layer that writes the blob, or one before it, is unknown or invalid), INTERNAL. */
+/** The shape of a blob by Caffe's rules, after all layers have run.
+ *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
+ *  @param out_shape [borrowed] as long as the net: `out_num_axes` dimensions
+ *  @param out_num_axes 0 to SB_MAX_AXES
+ *  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or one before it, is unknown or
+ *  invalid), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_blob_shape(const sb_net *net,
                             const char *name,
@@ -252,17 +259,18 @@ sb_status sb_net_blob_shape(const sb_net *net,
                             int32_t *out_num_axes,
                             sb_error *err);
 
-/** The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights. @param
- *  options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT @param buffer [borrowed, nullable when
- *  capacity is 0] receives the file; unspecified after a failure other than BUFFER_TOO_SMALL
- *  @param capacity bytes of `buffer` @param out_size [nullable] bytes written; with
- *  BUFFER_TOO_SMALL those needed Errors: INVALID_ARGUMENT (a count below 0, options that do not
- *  fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with an unknown
- *  tail; layers that cannot be converted; an announced blob), MALFORMED (a net or weights that
- *  contradict themselves), DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL,
- *  OVER_LIMIT (above 2 GiB, the limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH,
- *  BAD_SHAPE, DATA_OVERFLOW (the last four if the model's file has changed), OUT_OF_MEMORY,
- *  CANCELLED (both a source's), INTERNAL. */
+/** The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights.
+ *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+ *  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
+ *      failure other than BUFFER_TOO_SMALL
+ *  @param capacity bytes of `buffer`
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
+ *  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
+ *  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
+ *  DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, the
+ *  limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (the last
+ *  four if the model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_save_onnx(const sb_net *net,
                            const sb_onnx_options *options,
@@ -271,20 +279,22 @@ sb_status sb_net_save_onnx(const sb_net *net,
                            size_t *out_size,
                            sb_error *err);
 
-/** The same into a sink; see sb_sink for the sink's contents after a failure. @param options
- *  [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT @param sink [borrowed] Errors: as
- *  sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of another
- *  version), OUT_OF_MEMORY, CANCELLED (both the sink's). */
+/** The same into a sink; see sb_sink for the sink's contents after a failure.
+ *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
+ *  @param sink [borrowed]
+ *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
+ *  another version), OUT_OF_MEMORY, CANCELLED (both the sink's). */
 SB_API SB_MUST_CHECK
 sb_status sb_net_save_onnx_sink(const sb_net *net,
                                 const sb_onnx_options *options,
                                 const sb_sink *sink,
                                 sb_error *err);
 
-/** The same into a file, as a whole or not at all: whatever happens, it is the old file or the whole
- * new one. Above 2 GiB the weights are in a second file beside it, of the same name with ".data"
- * behind, which is there first. The file is written under a name that begins with ".syncblob-" and
- * takes its place; a process that is killed may leave that. A symbolic link to a file is followed.
+/** The same into a file, as a whole or not at all: whatever happens, it is the old file or the
+ *  whole new one. Above 2 GiB the weights are in a second file beside it, of the same name with
+ *  ".data" behind, which is there first. The file is written under a name that begins with
+ *  ".syncblob-" and takes its place; a process that is killed may leave that. A symbolic link to a
+ *  file is followed.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_net_save_onnx, IO (errno in device_code). */
