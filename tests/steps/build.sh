@@ -1,63 +1,66 @@
 # shellcheck shell=bash
-# The builds that steps name with "on", and ctest in their folders.
+# Builds, and the tests in their folders.
 
-# One run at a time in a folder of builds: the others wait. Steps do not hold it: something may stay
-# behind them.
-lock_build() { # WORD... of ./dev
-    mkdir -p "$build"
-    exec 9>>"$build/lock"
-    if ! flock -n 9; then
-        echo "waiting for $(cat "$build/lock"), in $build"
-        flock 9
-    fi
-    echo "./dev $*, process $$, since $(date +%T)" >"$build/lock"
+# Runs a command and writes it into the log, for first_failure.py.
+by_hand() { # COMMAND...
+    echo "alone:$(printf ' %q' "${@/#"$PWD/"/}")"
+    "$@" || return
+    echo 'alone:'
 }
 
-if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
+configure() { # FOLDER PRESET OPTION-OF-CMAKE...
+    local options=() headers
+    case $1 in
+    debug | asan | tsan | aarch64 | gpu-build)
+        if headers=$(cuda_headers 13); then options=("-DSYNCBLOB_CUDA_HEADERS=$headers"); fi
+        ;;
+    esac
+    by_hand cmake --preset "$2" -B "$build/$1" "${options[@]}" "${@:3}"
+}
 
-make_build() { # FOLDER PRESET [OPTION...] [-- TARGET...]
-    local folder=$build/$1 preset=$2 options=()
-    shift 2
+build() { # FOLDER PRESET [OPTION-OF-CMAKE...] [-- TARGET...]
+    local folder=$1 options=()
     while [ $# != 0 ] && [ "$1" != -- ]; do
         options+=("$1")
         shift
     done
-    told cmake --preset "$preset" -B "$folder" "${options[@]}"
+    configure "${options[@]}"
     if [ $# != 0 ]; then set -- --target "${@:2}"; fi
-    told cmake --build "$folder" -j "$jobs" "$@"
+    by_hand cmake --build "$build/$folder" -j "$jobs" "$@"
 }
 
-gcc=-DCMAKE_C_COMPILER=gcc
-clang=-DCMAKE_C_COMPILER=clang
-
-net=-DSYNCBLOB_NET=ON
-
-build_debug() { make_build debug debug $gcc $net "${cuda_options[@]}"; }
-
-build_asan() { make_build asan asan $gcc $net "${cuda_options[@]}"; }
-
-build_release() { make_build release release $gcc $net; }
-
-build_tsan() { make_build tsan tsan $clang "${cuda_options[@]}" -- thread_programs; }
-
-build_all_tsan() { make_build tsan tsan $clang "${cuda_options[@]}"; }
-
-# Everything that can be left out is: one library, static, without OpenBLAS and CUDA; by clang.
-build_least() {
-    make_build least debug $clang -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF \
-        -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
+# The variables are those that the tests read: SYNCBLOB_TEST_WHOLE=1 makes every table whole,
+# SYNCBLOB_TEST_FULL=1 adds what takes minutes.
+c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
+    local variables=() status=0
+    while [[ $1 == *=* ]]; do
+        variables+=("$1")
+        shift
+    done
+    local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
+    echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
+    # ThreadSanitizer's programs sleep a second at their end, in case a thread still does something.
+    env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j "$jobs" --no-tests=error "${@:2}" || status=$?
+    echo 'alone:'
+    cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # why tests skip
+    return $status
 }
 
-# None of its sources was compiled with a header of what was left out, which may well be installed.
-check_least() {
-    local of_library
-    of_library=$(ninja -C "$build/least" -t deps | awk '/^[^ ]/ { ours = /^c\/CMakeFiles\// } ours')
-    grep -c '^c/CMakeFiles/' <<<"$of_library"
-    if grep -E '/(Random123|protobuf-c|cblas|cuda)[^ ]*\.h$' <<<"$of_library"; then return 1; fi
+# valgrind's memcheck finds the use of bytes that nobody wrote, which gcc's sanitizers do not.
+memcheck=()
+memcheck() { # FOLDER OPTION-OF-CTEST...
+    cat >"$build/$1/DartConfiguration.tcl" <<END
+MemoryCheckCommand: $(command -v valgrind)
+MemoryCheckCommandOptions: --quiet --error-exitcode=9 --leak-check=full --child-silent-after-fork=yes \
+--suppressions=$PWD/tests/support/valgrind.supp --errors-for-leak-kinds=definite,possible
+END
+    rm -f "$build/$1"/Testing/Temporary/*.log
+    memcheck=(-T memcheck)
+    c_tests "$@"
 }
 
-# As check_least, where there is nothing else: CMake sees a C compiler and no folder of the system's,
-# and no pkg-config. A program is linked with what came of it.
+# Builds the library where CMake finds a C compiler, no folder of the system and no pkg-config, and
+# links a program with it.
 build_plainly() { # [SOURCES]
     local sources=${1:-.} tools=$build/plain-tools folder=$build/plain program
     rm -rf "$tools" "$folder"
@@ -66,33 +69,66 @@ build_plainly() { # [SOURCES]
         printf '#!/bin/sh\nexec %q "$@"\n' "$(command -v $program)" >"$tools/$program"
     done
     chmod +x "$tools"/*
-    told env -i "PATH=$tools" cmake -G Ninja -S "$sources" -B "$folder" -DCMAKE_C_COMPILER=gcc \
+    by_hand env -i "PATH=$tools" cmake -G Ninja -S "$sources" -B "$folder" -DCMAKE_C_COMPILER=gcc \
         -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF \
         -DSYNCBLOB_RANDOM123=OFF
-    told env -i "PATH=$tools" cmake --build "$folder" -j "$jobs"
-    told env -i "PATH=$tools" gcc -std=c11 "-I$sources/c/include" "$sources/tests/users/consumer/main.c" \
+    by_hand env -i "PATH=$tools" cmake --build "$folder" -j "$jobs"
+    by_hand env -i "PATH=$tools" gcc -std=c11 "-I$sources/c/include" "$sources/tests/users/consumer/main.c" \
         "$folder/c/libsyncblob.a" -lm -o "$folder/main"
     (cd "$folder" && ./main 0.1.0)
+    # the system's compiler may find headers of what was left out
+    if ninja -C "$folder" -t deps | grep -E '/(Random123|protobuf-c|cblas)[^ ]*\.h$|/cuda\.h$'; then return 1; fi
 }
 
-# The program syncblob as the tests of the crates have it: with its C library optimised.
-build_program() { told cargo test --workspace --locked --no-run; }
+# --- ./dev test NAME
 
-build_released_program() { told cargo build --release --locked -p syncblob-cli; }
+# tests/behaviour/test_model_edit.c is behaviour.model_edit, c/testing/tests/test_sim.c testing.sim.
+test_name() { # NAME|FILE
+    local name=$1
+    if [[ ${name/\/tests\//\/} =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
+        echo "${BASH_REMATCH[1]}.${BASH_REMATCH[2]}"
+        return
+    fi
+    case $name in *.c | *.rs) name=${name##*/} name=${name%.*} ;; esac
+    echo "${name#test_}"
+}
 
-# The variables are those that the tests read: SYNCBLOB_TEST_WHOLE=1 makes every table whole,
-# SYNCBLOB_TEST_FULL=1 adds what takes minutes.
-run_ctest() { # [NAME=VALUE...] FOLDER OPTION...
-    local variables=()
-    while [[ $1 == *=* ]]; do
-        variables+=("$1")
-        shift
-    done
-    echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }ctest" \
-        "--test-dir ${build#"$PWD/"}/$1 --output-on-failure"
-    # ThreadSanitizer's programs sleep a second at their end, in case a thread still does something.
-    env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" ctest -j "$jobs" --output-on-failure --no-tests=error \
-        --test-dir "$build/$1" "${@:2}"
-    by_hand
-    cat "$build/$1/Testing/Temporary/LastTest.log" # what those that passed say, too
+# Prints the targets of the build folder debug that the tests on the input run: "all" for a script's.
+targets_of_tests() {
+    local test targets
+    targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
+    sed -E 's/\.(eager|lazy|random)$//; s/^standin\./standin_/; s/^fuzz\./replay./' |
+        while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
+}
+
+# Builds and runs the C tests of a name, or of a file; ends with 3 where there are none.
+c_tests_named() { # NAME|FILE
+    local pattern tests
+    pattern=$(test_name "$1" | sed 's/[][\.*^$+?()|]/\\&/g')
+    case $1 in *.c) pattern+='(\.|$)' ;; esac # not those that go on with its name
+    configure debug debug -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_NET=ON >/dev/null
+    tests=$(ctest --test-dir "$build/debug" -N -R "$pattern" | sed -n 's/^ *Test *#[0-9]*: //p')
+    [ -n "$tests" ] || return 3
+    targets_of_tests <<<"$tests" | xargs cmake --build "$build/debug" -j "$jobs" --target
+    SYNCBLOB_TEST_WHOLE=1 ctest --test-dir "$build/debug" -j "$jobs" --output-on-failure -R "$pattern"
+}
+
+# Runs the files of tests and the functions of a name; ends with 3 where there are none. The members of
+# the workspace turn on each other's features.
+rust_tests_named() { # NAME|FILE
+    local name file targets=()
+    name=$(test_name "$1")
+    if compgen -G "bindings/*/tests/*$name*.rs" >/dev/null; then
+        cargo test --locked --workspace --test "*$name*"
+        return
+    fi
+    while read -r file; do
+        case $file in
+        bindings/*/tests/*.rs) file=${file##*/} targets+=(--test "${file%.rs}") ;;
+        *) targets+=(--lib --bins) ;;
+        esac
+    done < <(grep -rl '#\[test\]' bindings/*/{src,tests} | grep -F "$name" ||
+        grep -rlE "^ *fn [a-z0-9_]*$name" --include='*.rs' bindings/*/{src,tests})
+    [ ${#targets[@]} != 0 ] || return 3
+    cargo test --locked --workspace "${targets[@]}" -- "$name"
 }

@@ -1,109 +1,89 @@
 # shellcheck shell=bash
-# The CUDA backend without a GPU.
+# The CUDA backend without a GPU, and the programs that test and measure it on one.
 
-# For cmake: the tests on stand-ins of NVIDIA's libraries, or nothing, said why.
-find_cuda_headers() {
-    local headers log=$build/log/cuda-headers.txt
-    mkdir -p "${log%/*}"
-    cuda_options=()
-    if headers=$(cuda_headers 13 2>"$log") && cuda_headers 12 >/dev/null 2>>"$log"; then
-        cuda_options=("-DSYNCBLOB_CUDA_HEADERS=$headers")
-    elif [ "${SYNCBLOB_NEED_CUDA:-}" = 1 ]; then
-        tail -n 20 "$log" >&2
-        die "CUDA's headers cannot be fetched"
-    else
-        echo "skipped         tests on stand-ins of CUDA: its headers cannot be fetched ($log)"
-    fi
-}
-
-# Ours against NVIDIA's of both versions.
+# Our declarations against NVIDIA's headers of both versions.
 check_cuda_declarations() {
-    local version folders
+    local version headers folders
     for version in 12 13; do
-        mapfile -t folders < <(cuda_headers $version | tr ';' '\n')
+        headers=$(cuda_headers $version) || headers=
+        if [ -z "$headers" ]; then
+            [ "${SYNCBLOB_NEED_CUDA:-}" != 1 ] || die "CUDA's headers cannot be fetched"
+            skip "CUDA's headers cannot be fetched: no tests on a fake driver"
+        fi
+        IFS=';' read -ra folders <<<"$headers"
         gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include \
             "${folders[@]/#/-isystem}" tests/cuda/standin/check_declarations.c
     done
 }
 
-cuda_steps() {
-    local suite
-    if [ ${#cuda_options[@]} != 0 ]; then
-        aside 'CUDA declarations against NVIDIA headers' check_cuda_declarations
-    fi
-    for suite in bookworm trixie; do
-        on asan aside "the driver of Debian's $suite, without a device" check_real_driver $suite
-    done
-}
-
-# The names that we look up: declared_names driver|cublas.
-declared_names() {
-    local result=sb__cu_result
-    [ "$1" = driver ] || result=sb__cublas_status
-    tr -d '\\\n' <cuda/declarations.h | grep -oE "F\($result, *[a-zA-Z0-9_]+" | sed 's/.*, *//' | sort
-}
-
-# has_names LIBRARY driver|cublas
-has_names() {
-    local missing
-    missing=$(comm -23 <(declared_names "$2") \
-        <(nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u))
-    [ "$(declared_names "$2" | wc -l)" -ge 6 ] || die "no names are found in cuda/declarations.h"
-    [ -z "$missing" ] || die "$1 lacks $missing"
-}
-
 # NVIDIA's driver library as a release of Debian has it, without a device.
 check_real_driver() { # SUITE
-    local library folder=$build/real-driver/$1 status=0
+    local library folder=$build/real-driver/$1
     library=$(tests/cuda/fetch_package.sh "$1" non-free libcuda1 libcuda.so.1 "$cache/libcuda/$1") ||
-        status=$?
-    [ $status = 0 ] || { echo "$library"; return $status; }
-    has_names "$library" driver
+        skip "the driver of $1: $library"
     mkdir -p "$folder"
+    tr -d '\\\n' <cuda/declarations.h | grep -oE 'F\(sb__cu_result, *[a-zA-Z0-9_]+' | sed 's/.*, *//' |
+        sort >"$folder/wanted"
+    [ "$(wc -l <"$folder/wanted")" -ge 6 ] || die 'no names are found in cuda/declarations.h'
+    nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u |
+        comm -23 "$folder/wanted" - | diff - /dev/null # the names that it lacks
     gcc -std=c17 -Wall -Wextra -Werror -fsanitize=address,undefined -Ic/include \
         tests/cuda/standin/no_device.c -o "$folder/no_device" -L"$build/asan/c" -lsyncblob
-    # 535 leaves memory behind when it is closed, which is not ours to find
+    # 535 leaves memory behind when it is closed, which is not the library's
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=$build/asan/c:${library%/*} "$folder/no_device"
 }
 
-# cuBLAS of both versions, of which a process without a device can ask no more than the names. Each
-# is half a gigabyte, so that it goes again when its names were seen.
-check_real_cublas() { # MAJOR
-    local seen=$cache/cublas-names-$1 folder=$build/real-cublas package
-    package=$(grep -oE '^nvidia-cublas[a-z0-9-]*==.*' "tests/cuda/standin/cuda-$1.txt")
-    if ! grep -qsxF "# $package" "$seen"; then
-        rm -rf "$folder"
-        mkdir -p "$folder"
-        "$python" -m pip install --quiet --no-deps --no-compile --target "$folder" "$package" \
-            >"$build/log/real-cublas.txt" 2>&1 || { echo "skipped: $package cannot be fetched"; return 77; }
-        { echo "# $package"; nm -D --defined-only "$(find "$folder" -name "libcublas.so.$1")"; } >"$seen"
-        rm -rf "$folder"
-    fi
-    local missing
-    missing=$(comm -23 <(declared_names cublas) <(awk '{ sub(/@.*/, "", $3); print $3 }' "$seen" | sort -u))
-    [ -z "$missing" ] || die "$package lacks $missing"
+# The glibc of RHEL 8; Ubuntu 20.04 has a newer one.
+gpu_glibc=2.28
+
+# The programs find libraries beside them, and need no more than an old glibc: zig links them against
+# that, without OpenBLAS and gcc's library. The flag for an older tag makes the loader look there for
+# libraries of libraries, too.
+build_gpu_programs() {
+    local target=x86_64-linux-gnu.$gpu_glibc
+    make_zig "$target"
+    cross cmocka "$cache/$target" "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" "${zig_options[@]}"
+    build gpu-build release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" \
+        "-DSYNCBLOB_SYSROOT=$cache/$target" "${zig_options[@]}" -DSYNCBLOB_WERROR=OFF \
+        "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
+        "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
+        -- gpu_programs standin_probe standin_probe_nccl standin_conformance
+    gather_gpu_programs
+    check_gpu_bundle
 }
 
-cuda_full_steps() {
-    local version
-    for version in 12 13; do
-        step "cuBLAS $version: every name is there" check_real_cublas $version
+# "NAME PATH" of the libraries that programs need, but those of glibc.
+needed_libraries() { # PROGRAM...
+    ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
+        sed -E '/^(libc|libm|libdl|libpthread|librt|ld-linux[^ ]*)\.so/d'
+}
+
+gather_gpu_programs() {
+    local from=$build/gpu-build/tests/cuda out=$build/gpu program name path
+    rm -rf "$out"
+    mkdir -p "$out/lib"
+    cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/standin/{contract,nccl_contract}.tsv \
+        "$from/gpu/bench" "$from"/gpu/gpu.* "$out"
+    for program in probe probe_nccl conformance; do cp "$from/standin/standin_$program" "$out/$program"; done
+    { needed_libraries "$out"/gpu.* "$out"/{bench,probe,probe_nccl,conformance}
+      needed_libraries "$build/gpu-build/c/libsyncblob.so"; } |
+        while read -r name path; do cp -L "$path" "$out/lib/$name"; done
+    [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
+}
+
+# No file of the bundle needs a newer glibc, gcc's library or OpenBLAS.
+check_gpu_bundle() {
+    local file newest
+    for file in "$build"/gpu/{gpu.*,bench,probe,probe_nccl,conformance,lib/*}; do
+        newest=$(objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
+        is_at_least $gpu_glibc "$newest" || die "${file##*/} needs glibc $newest"
+        if objdump -p "$file" | grep -E 'NEEDED.*(libgcc|openblas|gfortran)'; then die "${file##*/} needs it"; fi
     done
 }
 
-cuda() {
-    steps_of='./dev cuda'
-    need "$build_needs" "$python_needs" "$test_needs"
-    make_python
-    SYNCBLOB_NEED_CUDA=1 find_cuda_headers
-    cuda_steps
-    on debug step 'tests on stand-ins' run_ctest debug -R '^(standin|gpu)'
-    on asan step 'tests on stand-ins, addresses and undefined behaviour' \
-        run_ctest asan -R '^(standin|gpu)'
-    on tsan step 'tests on stand-ins, races' run_ctest tsan -R '^(standin|gpu)'
-    cuda_full_steps
-    step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
-    on gpu_programs step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
-    on gpu_programs step 'programs for a GPU, on an old glibc' run_gpu_programs_on_old_glibc
-    summary
+# As on another machine, with a small card: with nothing of this environment and of the build folder.
+run_gpu_programs() {
+    local libraries=$build/debug/tests/cuda/standin
+    env -i PATH=/usr/bin:/bin "STANDIN_MEMORY=$((4 << 30))" \
+        "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13:$libraries/libn" bash "$build/gpu/run.sh"
 }

@@ -1,27 +1,26 @@
 #!/usr/bin/env python3
-"""Says what a failed step's log is about: the first test that failed in it, its assertion, and the
-one command that runs it alone.
+"""Prints the first test that failed in the log of a step, its assertion, and the command that runs
+this test alone: first_failure.py COMMAND LOG
 
-    first_failure.py COMMAND LOG
-
-Knows the words of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; of any other
-log it shows the end. What a step does next stands in its log as "alone: COMMAND" (step.sh); where
-nothing does, the step's own COMMAND runs it.
+Knows the words of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python, and prints the
+end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by
+hand, and "alone:" after it; elsewhere the step's own COMMAND is printed.
 """
 import pathlib
 import re
 import sys
 
 END = 15
-RESULT = re.compile(r" *\d+/\d+ +Test +#\d+: (\S+) ")  # ctest's, before what the test printed
+RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's, before the output of the test
 START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
-# What fails in the words of each tool, and how many lines belong to it; the plainest first.
+# A failure in the words of each tool, and the number of its lines; the plainest first.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
     (r"^CMake Error", 4),
     (r"^\[ +ERROR +\] ---", 3),
+    (r"^==\d+== \S", 6),  # valgrind
     (r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:", 6),
     (r"^thread '.*' .*panicked at ", 4),
     (r"^[\w.]*(Error|Exception)\b", 1),  # the end of Python's traceback
@@ -30,28 +29,22 @@ FAILURES = [
 ]
 
 
-def told_before(lines, at):
-    """Where a test of cmocka's began to tell of its failure."""
-    begin = at
-    while lines[at].startswith("[  ERROR") and begin > max(0, at - 4) and lines[begin - 1] and \
-            not lines[begin - 1].startswith("["):
-        begin -= 1
-    return begin
-
-
 def first_failure(lines):
-    """Where it begins, and its lines."""
+    """The index of its first line, and its lines."""
     for pattern, count in FAILURES:
         for i, line in enumerate(lines):
             if re.search(pattern, line):
-                return i, lines[told_before(lines, i):i + count]
+                begin = i  # cmocka prints the values before the assertion
+                while line.startswith("[  ERROR") and begin > max(0, i - 4) and \
+                        lines[begin - 1] and not lines[begin - 1].startswith("["):
+                    begin -= 1
+                return i, lines[begin:i + count]
     return len(lines), [line for line in lines if line.strip() and line != "alone:"][-END:]
 
 
 def command_at(lines, at):
-    """What the step did there, where it says so."""
-    told = [line[len("alone:"):].strip() for line in lines[:at] if re.match(r"alone:( |$)", line)]
-    return told[-1] if told else ""
+    commands = [line[len("alone:"):].strip() for line in lines[:at] if re.match(r"alone:( |$)", line)]
+    return commands[-1] if commands else ""
 
 
 def of_ctest(lines):
@@ -61,13 +54,13 @@ def of_ctest(lines):
         if test and re.search(r"\*\*\*(?!Skipped)", line):
             end = next((j for j in range(i + 1, len(lines))
                         if RESULT.match(lines[j]) or START.match(lines[j])), len(lines))
-            return first_failure(lines[i:end])[1], \
+            block = lines[i:] if "MemCheck" in line else lines[i:end]  # its reports follow all results
+            return first_failure(block)[1], \
                 f"{command_at(lines, i)} -R '^{re.escape(test[1])}$'"
     return None
 
 
 def of_cargo(lines):
-    """The same."""
     text = "\n".join(lines)
     program = re.search(r"to rerun pass `(.*?)`", text)
     if not program:

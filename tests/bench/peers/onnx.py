@@ -6,7 +6,7 @@
 MODEL and PROTOTXT are a net of 24 MB; the other is a VGG-16 with made-up weights, 528 MiB, made in a
 temporary folder. The contestants take turns. In memory (tmpfs) they are cp and "syncblob convert"; on the
 disk also cp with sync, since convert brings its file to the disk, and the converters that have a Python
-environment in ENVIRONMENTS (tests/steps/onnx.sh), two rounds of each. Files that are read are in the page cache.
+environment in ENVIRONMENTS (tests/release/users.sh), two rounds of each. Files that are read are in the page cache.
 """
 
 import argparse

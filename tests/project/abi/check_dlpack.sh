@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Our declarations of DLPack's structs against dlpack.h, both included in either order, in C and
 # C++:
-#   check_dlpack.sh INCLUDE_FOLDER FOLDER_OF_DLPACK COMPILER...
+#   check_dlpack.sh INCLUDE_FOLDER DLPACK/DLPACK.H COMPILER...
 set -euo pipefail
 
-include=$1 dlpack=$2
+include=$1 dlpack=${2%/dlpack/*}
 shift 2
 here=$(dirname "$(readlink -f "$0")")
 warnings=(-Wall -Wextra -Wpedantic -Werror)

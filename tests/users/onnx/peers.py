@@ -4,7 +4,7 @@
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
 
-ENVIRONMENTS is a folder that has a Python environment for each of the programs (tests/steps/onnx.sh makes
+ENVIRONMENTS is a folder that has a Python environment for each of the programs (tests/release/users.sh makes
 them), or a file NAME.why, which says why there is none; SYNCBLOB is our command. An output is right within
 its tolerance, near within 2e-3 of its largest value. The names and the shapes of a peer's outputs may be
 any: its values count. The run fails if a net is right in a peer, and neither right nor near in syncblob.

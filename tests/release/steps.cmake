@@ -1,0 +1,135 @@
+# The steps of ./dev test --full alone, which take hours or which most changes cannot break, and those
+# of ./dev release. tests/steps/CMakeLists.txt includes this file.
+
+# --- builds
+
+fixture(all_least RUN build ${least})
+fixture(all_tsan RUN build tsan tsan ${clang})
+fixture(lto_gcc RUN build lto-gcc lto ${gcc})
+fixture(lto_clang RUN build lto-clang lto ${clang} -- syncblob behaviour.blob_shape behaviour.model_read behaviour.filler)
+fixture(released_program LOCK cargo RUN cargo build --release --locked -p syncblob-cli)
+fixture(s390x ON s390x_packages RUN build_s390x)
+fixture(aarch64 ON aarch64_packages RUN build_aarch64)
+fixture(musl RUN build_musl)
+fixture(gpu_programs RUN build_gpu_programs)
+
+# --- ./dev test --full
+
+set(section full)
+set(rerun_by test)
+step("C tests under valgrind, all" CORES ON release RUN memcheck release
+  -R "^(behaviour|faults|input|fuzz)\\." -E ${not_bytes})
+step("C tests, optimised, the slow ones too" CORES ON release RUN c_tests SYNCBLOB_TEST_FULL=1 release)
+# One thread, and a sanitizer makes it last for ever.
+step("C tests, static, without any other library, all" CORES ON all_least RUN c_tests least)
+step("C tests, races, all" CORES ON all_tsan RUN
+  c_tests SYNCBLOB_STRESS_SECONDS=120 SYNCBLOB_TEST_FULL=1 tsan -E short_messages)
+step("gcc LTO" CORES ON lto_gcc abi RUN c_tests lto-gcc)
+step("clang LTO, some of the tests" ON lto_clang abi RUN c_tests lto-clang
+  -R [[^(abi\.(exports|hardening_library)|behaviour.(blob_shape|model_read|filler))$]])
+step("planted errors: the tool" RUN mutate --selftest)
+step("planted errors, 200 of them at random" CORES RUN mutate --sample 200)
+step("locks, orders and waits, each weakened" CORES RUN mutate --threads)
+step("the CUDA backend, each wait, push and pop left out" CORES LABELS cuda RUN mutate --cuda)
+step("proofs, and errors that they refuse" CORES RUN prove --selftest)
+step("coverage" CORES ON coverage RUN coverage)
+step("lists of errors against what the tests see" CORES RUN watch_errors)
+step("clang-tidy: tests and harnesses" CORES ON lint RUN run_clang_tidy
+  [[(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*]])
+step("checks of the documentation find what is wrong" ON release program RUN check_pages selftest.py)
+
+foreach(sanitizer IN ITEMS address undefined memory)
+  step("fuzzers as ClusterFuzzLite builds them: ${sanitizer}" CORES ON fuzz RUN .clusterfuzzlite/check.sh ${sanitizer})
+endforeach()
+step("fuzzers as OSS-Fuzz builds them for AFL++" CORES ON fuzz afl RUN .clusterfuzzlite/check.sh afl)
+step("AFL++ finds planted bugs" CORES ON fuzz afl RUN fuzz --afl --selftest)
+step("AFL++ finds no other bugs" CORES ON fuzz afl RUN env fuzz_work=${build}/afl-work ./dev fuzz --afl 15)
+step("cargo test under AddressSanitizer" CORES RUN bindings/sanitize.sh address)
+step("cargo test under ThreadSanitizer" CORES RUN bindings/sanitize.sh thread)
+step("random calls of the safe crate" CORES RUN bindings/sanitize.sh fuzz 60)
+
+step("time linear in the input, at full size" CORES ON release RUN
+  ${linear} --full ${build}/release/tests/survival/input/bomb)
+step("time linear in counts, at full size" CORES ON release RUN
+  ${linear} ${build}/release/tests/survival/input/many --factor 13 --sizes 10000 100000)
+step("memory of the program, at full size" CORES ON release released_program RUN
+  python3 tests/survival/input/cli_memory.py --bomb ${build}/release/tests/survival/input/bomb --cli ${released} --full)
+step("memory and speed of conversions" CORES ON released_program RUN
+  python3 tests/survival/input/convert.py --cli ${released} --model download:model --mib 1024)
+step("calls of Rust beside those of C" CORES RUN bench_rust)
+step("a net's weights beside protobuf, OpenCV and scripts" CORES RUN bench_python --check)
+step("ResNet-50 on 16 and 128 simulated hosts" CORES ON simgrid RUN bench_simgrid 16 128)
+
+step("the crate over MPI" CORES ON mpi RUN tests/mpi/rust.sh)
+step("communicators over MPI, two sanitizers" CORES ON mpi asan RUN
+  tests/mpi/run.sh ${build}/asan -fsanitize=address,undefined)
+step("programs for a GPU, on the fake driver" ON debug gpu_programs LABELS cuda RUN run_gpu_programs)
+step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(standin|gpu)")
+
+# Left out on other systems: scripts that take this machine's compilers; what takes minutes.
+set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.|behaviour\\.filler_statistics")
+# qemu-user runs no program that starts itself, misses deadlines, and is what a program measures of itself.
+set(not_emulated "(standin\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults)|standin\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
+foreach(machine IN ITEMS s390x aarch64)
+  step("${machine}: imports and names" ON ${machine} LABELS cross RUN env NM=${machine}-linux-gnu-nm
+    tests/project/abi/check_symbols.sh ${build}/${machine}/c/libsyncblob.a tests/project/abi/imports.txt)
+  step("${machine}: tests" CORES ON ${machine} LABELS cross RUN emulated_tests ${machine}
+    -E "^(${scripts}|${not_emulated})" -R "^(behaviour|faults|threads|input|fuzz|standin|gpu)\\.")
+endforeach()
+step("Windows: the headers, as clang-cl reads them" RUN check_windows_headers)
+step("Windows: all tests" CORES ON windows LOCK wine RUN in_wine c_tests windows -E "^(${scripts})")
+step("Windows: tests of the command" CORES ON windows LOCK wine RUN test_windows_command)
+foreach(machine IN ITEMS x86_64 aarch64)
+  step("macOS, ${machine}: the library, linked, exports" CORES ON zig RUN check_macos ${machine})
+  step("macOS, ${machine}: the command, linked" CORES ON zig RUN check_macos_command ${machine})
+  step("the static command, ${machine}" CORES ON debian aarch64_packages program RUN check_static_commands ${machine})
+  step("Python: the wheel that is published, ${machine}" CORES ON aarch64_packages RUN check_published_wheel ${machine})
+endforeach()
+# A static program looks no function up while it runs.
+step("musl: tests" CORES ON musl RUN c_tests musl -E "^(${scripts}|threads\\.fast_path)")
+
+step("the crates as users get them, all ways" CORES LOCK cargo RUN check_crates)
+step("Debian packages" CORES ON debian RUN pack_debian)
+step("DLPack with PyTorch" ON torch release RUN with_torch /usr/bin/python3
+  tests/users/interop/check_arrays.py ${build}/release/c/libsyncblob.so torch)
+step("Python: from the sources by pip" CORES RUN check_python_sources)
+step("Python: \"cuda:0\" on the fake driver" ON debug wheel RUN check_python_cuda)
+step("Python: PyTorch" ON torch wheel RUN with_torch check_python_torch)
+step("Python: OpenCV 5 beside OpenCV 4" ON wheel RUN check_python_opencv)
+step("Caffe on syncblob" CORES ON caffe program LABELS caffe RUN run_caffe whole)
+step("ONNX: all nets' outputs are Caffe's" CORES ON released_program RUN ${onnx} tests/users/onnx/check.py nets
+  --proto download:caffe.proto --command "${released} convert")
+step("ONNX: a net with 2 GiB of weights" ON released_program RUN ${onnx} tests/users/onnx/options.py ${released} huge)
+step("ONNX: OpenCV 4's answers to layers of forks are those that are kept" RUN
+  python:tests/users/opencv/opencv-4.txt tests/users/onnx/record.py forks -)
+
+# --- ./dev test --full and ./dev release
+
+set(both LABELS full)
+set(section release)
+# Half an hour on two idle cores.
+fixture(onnx_peers RUN make_onnx_peers)
+set(peers ${onnx} tests/users/onnx/peers.py ${cache}/peers ${released})
+step("ONNX: no net is right by other converters and wrong here" CORES ON released_program onnx_peers ${both}
+  RUN ${peers})
+step("ONNX: what OpenCV 5 runs" CORES ON released_program onnx_peers ${both}
+  RUN ${peers} --cases 20 --peer "CV 5 new" --peer "CV 5 classic")
+step("crates: as the registry takes them" LOCK cargo ${both} RUN publish_dry)
+step("crates: licences, versions and sources of what they need" ${both} RUN
+  run_deny check -D warnings bans licenses sources)
+step("crates: advisories on what they need" ${both} RUN check_advisories)
+step("release: its checks find what is planted" ${both} RUN python3 -B tests/project/release/selftest.py)
+
+# --- ./dev release: nothing is made of what check_release refuses
+
+set(rerun_by release)
+fixture(dist RUN begin_release)
+set(made sources crates materials packages commands)
+step("release: sources" ON dist RUN pack_sources)
+step("release: the ABI against its baseline" ON dist abi RUN python3 -B tests/project/abi/interface.py compare)
+step("release: crates" ON dist LOCK cargo RUN pack_crates)
+step("release: materials" ON dist RUN list_materials)
+step("release: packages" CORES ON dist debian RUN pack_debian ${build}/dist)
+step("release: commands" CORES ON dist debian aarch64_packages windows_packages RUN pack_commands)
+list(TRANSFORM made PREPEND "release: ")
+step("release: checksums" ON dist AFTER "${made}" RUN sum_release)

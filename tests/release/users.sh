@@ -1,0 +1,129 @@
+# shellcheck shell=bash
+# Packages, crates, wheels and other programs beside the library: for a full run.
+
+pack_debian() { # [FOLDER]: where the packages go
+    local model
+    model=$(download model)
+    build packages release -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
+        -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON -DSYNCBLOB_MPI=ON \
+        -DSYNCBLOB_NET=ON
+    CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model" "$@"
+}
+
+check_crates() {
+    if (cross rust "$cache/rust"); then export SYNCBLOB_OLDEST_RUST=$cache/rust/bin; fi
+    python3 tests/users/consumer/crates.py
+}
+
+# Makes an environment for the wheel of the development build, with a list of requirements.
+wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
+    local pip
+    pip=$(environment tests/steps/requirements.txt)
+    rm -rf "$1"
+    "$2" -m venv --without-pip "${@:4}" "$1"
+    "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$3"
+}
+
+# As from a checkout: pip builds the module, with the tools that it fetches.
+check_python_sources() {
+    local folder=$build/python-sources
+    python3 -m venv --clear "$folder"
+    by_hand "$folder/bin/python" -m pip install --quiet ./bindings/syncblob-python
+    (cd / && "$folder/bin/syncblob" --version &&
+        "$folder/bin/python" -c 'import syncblob; print(syncblob.Blob(3).asum_data())')
+}
+
+# "cuda:0" on the fake driver, which runs work as late as it may.
+check_python_cuda() {
+    local folder=$build/python-cuda fakes=$build/debug/tests/cuda/standin schedule
+    [ -d "$fakes/lib13" ] || skip "Python on a fake driver: CUDA's headers cannot be fetched"
+    wheel_environment "$folder" python3 tests/users/python/numpy-2.txt
+    for schedule in eager lazy random; do
+        STANDIN_SCHEDULE=$schedule LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13 PYTHONPATH=tests/users/python \
+            "$folder/bin/python" -X faulthandler -m unittest test_blob test_threads
+    done
+}
+
+# PyTorch for the host alone is a package of the distribution's, for its own Python.
+with_torch() { # COMMAND...
+    /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'this system has no package python3-torch'
+    "$@"
+}
+
+check_python_torch() {
+    local folder=$build/python-torch model
+    model=$(download model)
+    wheel_environment "$folder" /usr/bin/python3 tests/users/python/torch.txt --system-site-packages
+    SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[bdmt]*.py'
+}
+
+# The importer of OpenCV 4 beside OpenCV 5, of which no program can have both.
+check_python_opencv() {
+    local folder=$build/python-opencv boxes=tests/users/opencv/boxes.py four five
+    [ -d "$SYNCBLOB_TEST_DATA/nets" ] || skip "OpenCV 4 and 5: no nets in $SYNCBLOB_TEST_DATA"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    four=$(environment tests/users/opencv/opencv-4.txt)
+    five=$(environment tests/users/opencv/opencv-5.txt)
+    "$five" -m pip install --quiet --no-deps --force-reinstall "$build/python-dev"/*.whl
+    "$four" "$boxes" run "$folder/4.npz"
+    "$five" "$boxes" run "$folder/5.npz"
+    "$five" "$boxes" compare "$folder/4.npz" "$folder/5.npz"
+}
+
+# Prints the first Python of some versions that is here.
+find_python() { # VERSION...
+    local version program
+    for version in "$@"; do
+        for program in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
+            if "$program" --version >/dev/null 2>&1; then
+                echo "$program"
+                return
+            fi
+        done
+    done
+    return 1
+}
+
+# The other converters of Caffe's nets and the two OpenCVs, in environments of $cache/peers. The first
+# line of a list may name its Pythons. The file NAME.why has the reason where there can be none.
+make_onnx_peers() {
+    local list folder versions program
+    mkdir -p "$cache/peers"
+    for list in tests/users/onnx/peers/*.txt tests/users/opencv/opencv-[45].txt; do
+        folder=$cache/peers/$(basename "${list/opencv-/opencv}" .txt)
+        rm -f "$folder.why"
+        if cmp -s "$list" "$folder/installed"; then continue; fi
+        versions=$(sed -n '1s/^# Python: //p' "$list")
+        # shellcheck disable=SC2086 # several
+        if ! program=$(find_python ${versions:-3}); then
+            echo "there is no Python $versions" >"$folder.why"
+        elif ! { "$program" -m venv --clear "$folder" &&
+            "$folder/bin/python" -m pip install --quiet -r "$list"; } 2>"$folder.log"; then
+            grep -m 1 ERROR "$folder.log" >"$folder.why" || echo 'pip fails' >"$folder.why"
+        else
+            cp "$list" "$folder/installed"
+        fi
+    done
+    tail -n +1 "$cache"/peers/*.why 2>/dev/null || true
+}
+
+# The C tests, with each status that a function returns compared with the function's list of errors.
+# CMake tries the compiler before the flags are there, which only the tests can be linked with.
+watch_errors() {
+    local folder=$build/errors
+    rm -rf "$folder"
+    configure errors debug -DCMAKE_C_COMPILER=gcc
+    python3 tests/project/documents/watch_errors.py "$folder"
+    gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include -Ic/comm/include \
+        -c "$folder/watch.c" -o "$folder/watch.o"
+    build errors debug "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
+    # with empty lists a test's failures are found
+    c_tests SYNCBLOB_ERRORS_ALL=1 "SYNCBLOB_ERRORS_LOG=$folder/control.txt" errors -R '^behaviour\.blob_shape$'
+    grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
+    c_tests "SYNCBLOB_ERRORS_LOG=$folder/returned.txt" errors -E '^(consumer|abi|input)'
+    if [ -e "$folder/returned.txt" ]; then
+        sort "$folder/returned.txt" | uniq -c
+        return 1
+    fi
+}

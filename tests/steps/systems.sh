@@ -1,0 +1,168 @@
+# shellcheck shell=bash
+# Other processors by qemu-user, and Windows on x86-64: built by Debian's MinGW, run by wine.
+
+cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
+
+build_s390x() { # [-- TARGET...]
+    cross sysroot s390x "$cache/sysroot-s390x" "${cross_packages[@]}"
+    build s390x release "-DSYNCBLOB_SYSROOT=$cache/sysroot-s390x" -DSYNCBLOB_OPENBLAS=OFF \
+        -DSYNCBLOB_CUDA=OFF "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/s390x.cmake" "$@"
+}
+
+build_aarch64() {
+    cross sysroot arm64 "$cache/sysroot-arm64" "${cross_packages[@]}" libopenblas0-serial \
+        libopenblas-serial-dev libgfortran5
+    build aarch64 release "-DSYNCBLOB_SYSROOT=$cache/sysroot-arm64" \
+        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/aarch64.cmake"
+}
+
+# qemu-user never forgets a page: no program may take the machine's memory.
+emulated_tests() { # MACHINE OPTION-OF-CTEST...
+    ulimit -d 8000000
+    c_tests "$@"
+}
+
+# One error that gives the reason, whatever else such a host lacks.
+refuse_32_bits() {
+    local target said
+    for target in i686-linux-gnu i686-w64-mingw32 armv7-linux-gnueabihf wasm32-unknown-unknown; do
+        said=$(echo '#include <syncblob/syncblob.h>' |
+            clang "--target=$target" -ffreestanding -Ic/include -x c -fsyntax-only - 2>&1) && return 1
+        grep error: <<<"$said" || return
+        [ "$(grep -c error: <<<"$said")" = 1 ] && grep -q 'syncblob needs a 64-bit host' <<<"$said" || return
+    done
+}
+
+# --- Windows
+
+windows_target=x86_64-pc-windows-gnu
+
+build_windows() {
+    local sysroot=$cache/windows toolchain=-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/windows.cmake
+    cross cmocka "$sysroot" "$toolchain"
+    build windows release "-DSYNCBLOB_SYSROOT=$sysroot" "$toolchain" -DSYNCBLOB_OPENBLAS=OFF \
+        -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
+}
+
+# In a Windows in the folder of builds, without windows and messages of wine's, which ends with the
+# command.
+in_wine() { # COMMAND...
+    local status jobs=4 # a program of wine's waits for most of its time
+    local -
+    export WINEPREFIX=$build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=;mshtml=;winemenubuilder.exe='
+    export WINEPATH=${WINEPATH:+$WINEPATH;}Z:${build//\//\\}\\windows
+    if [ ! -e "$WINEPREFIX/system.reg" ]; then wineboot --init; fi
+    set +e
+    (set -e; "$@") # which "||" would have bash ignore
+    status=$?
+    wineserver -k
+    return $status
+}
+
+# The DLLs export what the shared libraries do, and need no DLL but the system's and the core's.
+check_windows_dlls() {
+    local library names
+    for library in c/abi/libsyncblob c/comm/libsyncblob-comm c/testing/libsyncblob-testing; do
+        names=$(x86_64-w64-mingw32-objdump -p "$build/windows/${library/abi\//}.dll")
+        diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' $library.map | sort) \
+            <(sed -n '/Export Address Table/,$s/.*\b\(sb_[a-z0-9_]*\)$/\1/p' <<<"$names" | sort -u)
+        if grep 'DLL Name' <<<"$names" | grep -viE 'kernel32|advapi32|msvcrt|libsyncblob\.dll'; then return 1; fi
+    done
+}
+
+# CMake and pkg-config find the installed library, and a program runs beside the DLL's folder.
+check_windows_package() {
+    local prefix=$build/windows/prefix client=$build/windows/client component kind flags
+    rm -rf "$prefix" "$client"
+    for component in Runtime Development Static; do
+        cmake --install "$build/windows" --prefix "$prefix" --component $component
+    done
+    mkdir "$client"
+    cat >"$client/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.22)
+project(client C)
+find_package(syncblob REQUIRED COMPONENTS \${kind})
+add_executable(by_\${kind} "$PWD/tests/users/consumer/main.c")
+target_link_libraries(by_\${kind} PRIVATE syncblob::syncblob)
+END
+    for kind in shared static; do
+        cmake -G Ninja -S "$client" -B "$client/$kind" -Dkind=$kind "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=$client" \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/c/cmake/mingw.cmake" "-DCMAKE_PREFIX_PATH=$prefix"
+        cmake --build "$client/$kind"
+    done
+    flags=$(PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig pkg-config --static --cflags --libs syncblob)
+    # shellcheck disable=SC2086 # several words
+    x86_64-w64-mingw32-gcc -static tests/users/consumer/main.c $flags -o "$client/by_pkg_config.exe"
+    # shellcheck disable=SC2016 # the inner shell's
+    WINEPATH=Z:${prefix//\//\\}\\bin in_wine bash -ec 'for program; do wine "$program" 0.1.0; done' bash \
+        "$client"/by_{shared,static,pkg_config}.exe
+}
+
+# The corpora, with their malformed files, and the blobs of a large model give the same to the letter.
+compare_windows_results() {
+    local model of=$build/windows/results folders seeds
+    seeds=$(realpath "--relative-to=$PWD" "$build/windows/fuzz/seeds")
+    model=$(download model)
+    mapfile -t folders < <(realpath "--relative-to=$PWD" "${model%/*}"
+        ls -d {fuzz/corpus,fuzz/regressions,"$seeds"}/{blob_proto,differential,model_file} 2>/dev/null)
+    mkdir -p "$of"
+    "$build/release/tests/survival/input/results" "${folders[@]}" >"$of/linux.txt"
+    in_wine wine "$build/windows/tests/survival/input/results.exe" "${folders[@]}" |
+        tr -d '\r' >"$of/windows.txt"
+    cmp "$of/linux.txt" "$of/windows.txt"
+    wc -l <"$of/windows.txt"
+}
+
+# The command, by the cargo that is first in PATH. Crates of others are compiled once for all folders
+# of builds. Without the wrapper of clippy, which is of another compiler.
+windows_cargo() { # FOLDER WORD OPTION...
+    local compiler=x86_64-w64-mingw32-gcc-posix
+    env -u RUSTC_WORKSPACE_WRAPPER "CARGO_TARGET_DIR=$1" \
+        "CC_x86_64_pc_windows_gnu=${CMAKE_C_COMPILER_LAUNCHER:-} $compiler" \
+        CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$compiler CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine \
+        cargo "$2" --locked --target $windows_target -p syncblob-cli "${@:3}"
+}
+
+# Rust's standard library needs it, and wine 8 lacks it.
+make_random_dll() {
+    mkdir -p "$build/windows"
+    x86_64-w64-mingw32-gcc-posix -O2 -shared -static-libgcc tests/windows/bcryptprimitives.c \
+        -o "$build/windows/bcryptprimitives.dll" -ladvapi32
+}
+
+# Whether the machine's Rust has the standard library of Windows, which rustup fetches.
+has_windows_target() {
+    local folder
+    folder=$(rustc --print sysroot)/lib/rustlib/$windows_target/lib
+    [ -d "$folder" ] && return
+    [ -z "${SYNCBLOB_NO_INSTALL:-}" ] && command -v rustup >/dev/null || return 1
+    rustup target add $windows_target && [ -d "$folder" ]
+}
+
+# Not optimised, and a panic ends it. Without the standard library by the oldest Rust, whose own is
+# made likewise.
+build_windows_command() {
+    local of_c=profile.dev.package.syncblob-sys
+    if ! has_windows_target; then
+        cross rust "$cache/rust" quick-$windows_target
+        export "PATH=$cache/rust/bin:$PATH" \
+            "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS=--sysroot=$cache/rust/quick"
+    fi
+    make_random_dll
+    CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_PANIC=abort \
+        windows_cargo "$cache/rust-windows-quick" build \
+        --config $of_c.opt-level=0 --config $of_c.debug=false
+    cp "$cache/rust-windows-quick/$windows_target/debug/syncblob.exe" "$build/windows"
+}
+
+# A program gives the same JSON of a large model as that of the Rust tests, letter by letter.
+compare_command() { # COMMAND...
+    local model here there
+    model=$(download model)
+    here=$("$CARGO_TARGET_DIR/debug/syncblob" info --json "$model")
+    there=$("$@" info --json "$model")
+    diff <(echo "$here") <(echo "$there")
+    wc -c <<<"$there"
+}
+
+compare_windows_command() { compare_command in_wine wine "$build/windows/syncblob.exe"; }

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# Commands of dev that run a tool: planted errors, proofs, coverage, fuzzers.
+
+mutate() { # OPTION...
+    local python headers=
+    [[ " $* " == *' --threads '* ]] || headers=$(cuda_headers 13)
+    python=$(environment tests/project/mutation/requirements.txt)
+    if [ "${1:-}" = --selftest ]; then
+        "$python" tests/project/mutation/selftest.py
+    else
+        "$python" tests/project/mutation/mutate.py --build "$build/mutation" --headers "$headers" "$@"
+    fi
+}
+
+prove() { # OPTION... [NAME...]
+    local python
+    [ "$(uname -sm)" = 'Linux x86_64' ] || skip 'ESBMC is there for Linux on x86-64 alone'
+    python=$(environment tests/survival/proofs/requirements.txt)
+    chmod +x "${python%/*}/esbmc"
+    python3 tests/survival/proofs/prove.py --esbmc "${python%/*}/esbmc" --jobs "$jobs" "$@"
+}
+
+coverage() { # [--list]
+    local headers
+    headers=$(cuda_headers 13) || headers=
+    python3 tests/project/coverage/coverage.py --build "$build/coverage" "-DSYNCBLOB_CUDA_HEADERS=$headers" "$@"
+}
+
+build_fuzzers() { # PRESET
+    build "$1" "$1" >"$build/log/fuzzers.txt" 2>&1 || die "the fuzzers do not build: $build/log/fuzzers.txt"
+    [ "$1" != fuzz ] || bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
+}
+
+# Corpora are kept in $cache/fuzz, those of a test elsewhere.
+fuzz() { # [--afl] --selftest WORD... | [--afl] SECONDS TARGET... | --merge | --edges
+    build_fuzzers fuzz
+    if [ "${1:-}" = --afl ]; then
+        need afl
+        AFL_QUIET=1 build_fuzzers afl
+    fi
+    case "${1:-}${2:-}" in
+    --selftest*) python3 fuzz/selftest.py "$build" "${@:2}" ;;
+    --afl--selftest) python3 fuzz/selftest.py "$build" --afl "${@:3}" ;;
+    *) fuzz/run.sh "$build" "${fuzz_work:-$cache/fuzz}" "$@" ;;
+    esac
+}

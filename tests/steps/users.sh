@@ -1,0 +1,102 @@
+# shellcheck shell=bash
+# The library as it is documented and installed, and programs that use it so.
+
+# The C reference as HTML, in $build/reference; a warning fails. Before 1.9.4, which Ubuntu 22.04 does
+# not have, each parameter without a word is a warning.
+make_reference() {
+    local version
+    version=$(doxygen --version | cut -d' ' -f1)
+    is_at_least "$version" 1.9.4 || skip "doxygen is $version, 1.9.4 or newer is needed"
+    rm -rf "$build/reference"
+    mkdir -p "$build/reference"
+    SYNCBLOB_REFERENCE=$build/reference doxygen c/Doxyfile
+}
+
+install_library() { # FOLDER
+    rm -rf "$1"
+    cmake --install "$build/release" --prefix "$1" >/dev/null
+}
+
+check_pages() { # SCRIPT ARGUMENT...
+    install_library "$build/documents/prefix"
+    python3 "tests/project/documents/$1" --prefix "$build/documents/prefix" \
+        --cli "$CARGO_TARGET_DIR/debug/syncblob" --cc gcc --cxx g++ "${@:2}"
+}
+
+demo() {
+    local model prefix=$build/demo/prefix
+    model=$(download model)
+    echo "== syncblob info: a ResNet-50 that Yahoo trained with Caffe"
+    cargo run --quiet -p syncblob-cli -- info "$model"
+    printf '\n== the library in C: tests/users/consumer/demo.c\n'
+    build demo release -DSYNCBLOB_BUILD_TESTS=OFF >/dev/null
+    cmake --install "$build/demo" --prefix "$prefix" >/dev/null
+    CC=gcc tests/users/consumer/run.sh demo "$prefix" "$model"
+    printf '\n== the library in Rust: bindings/syncblob/examples/demo.rs\n'
+    cargo run --quiet -p syncblob --example demo -- "$model"
+}
+
+run_consumers() {
+    local prefix=$build/release/consumer program
+    export CC=gcc CXX=g++
+    install_library "$prefix"
+    tests/project/abi/check_headers.sh "$CC" "$CXX" "$prefix/include"
+    for program in protobufs reload python; do tests/users/consumer/run.sh $program "$prefix"; done
+    for program in protobufs cxx; do LINK=static tests/users/consumer/run.sh $program "$prefix"; done
+}
+
+# Programs in C and C++ that convert nets, beside the command.
+run_net_consumers() {
+    install_library "$build/release/net"
+    CC=gcc CXX=g++ tests/users/consumer/net.sh "$build/release/net" "$CARGO_TARGET_DIR/debug/syncblob"
+}
+
+# The folder of OpenBLAS is the only one in which a program may look for libraries.
+check_hardened_program() { # PROFILE
+    local blas
+    blas=$(readelf -d "$build/release/c/libsyncblob.so" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
+    python3 tests/project/abi/check_hardening.py program "$CARGO_TARGET_DIR/$1/syncblob" --run-path "$blas"
+}
+
+make_wheel() { # PROFILE
+    local python
+    python=$(environment tests/users/python/requirements.txt)
+    rm -rf "$build/python-$1"
+    by_hand "${python%/*}/maturin" build --profile "$1" --locked --out "$build/python-$1" \
+        --manifest-path bindings/syncblob-python/Cargo.toml
+}
+
+# Builds Caffe with its own classes and on bindings/caffe, in $build/caffe/KIND: "part" is the tests of
+# blobs, memories and fillers, on ours alone, without optimisation; "whole" is all that Caffe has for the
+# CPU, optimised.
+build_caffe() { # KIND TARGET [FOLDER OF CAFFE]
+    local archive sources=${3:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
+    [ "$1" = whole ] || options=(-DCMAKE_BUILD_TYPE=Debug '-DPARTS=blob;syncedmem;filler')
+    if headers=$(cuda_headers 13); then options+=("-DSYNCBLOB_CUDA_HEADERS=$headers"); fi
+    if [ ! -e "$sources/src/caffe/blob.cpp" ]; then
+        archive=$(download caffe)
+        mkdir -p "$sources"
+        tar -xzf "$archive" -C "$sources" --strip-components=1
+    fi
+    python=$(environment tests/users/onnx/requirements.txt)
+    build caffe/library release -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob syncblob_testing
+    by_hand cmake -G Ninja -S tests/users/caffe -B "$build/caffe/$1" "-DCAFFE=$(readlink -f "$sources")" \
+        "-DSYNCBLOB=$build/caffe/library/c/libsyncblob.so" \
+        "-DSYNCBLOB_TESTING=$build/caffe/library/c/testing/libsyncblob-testing.so" \
+        "-DONNX_PYTHON=$python" "-DSYNCBLOB_PROGRAM=$CARGO_TARGET_DIR/debug/syncblob" "${options[@]}"
+    by_hand cmake --build "$build/caffe/$1" -j "$jobs" --target "$2"
+}
+
+run_caffe() { # KIND
+    build_caffe "$1" "$1" "${SYNCBLOB_CAFFE:-}"
+    c_tests "caffe/$1"
+}
+
+# Keeps Caffe's answers to the nets of tests/users/onnx.
+write_answers() {
+    local python
+    build_caffe whole own_answers
+    python=$(environment tests/users/onnx/requirements.txt)
+    "$python" tests/users/onnx/record.py layers "$build/caffe/whole" --write
+    "$python" tests/users/onnx/record.py nets "$build/caffe/whole" --write
+}
