@@ -22,10 +22,6 @@ SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
 
 
-def negate(chosen, condition):
-    return f"({chosen} != !!({condition}))"
-
-
 class Finder:
     """The edits of one translation unit; of headers, what no unit before had."""
 
@@ -237,42 +233,49 @@ class Finder:
     # --- conditions ------------------------------------------------------------------
 
     def conditions(self, node, children):
-        """Each part of a condition that is no comparison, negated."""
-        if node.kind in (Kind.IF_STMT, Kind.WHILE_STMT, Kind.CONDITIONAL_OPERATOR):
-            self.parts(children[0])
+        """A loop whose condition is always true never ends: that one is left out."""
+        sign = self.operator(children)[2] if node.kind == Kind.BINARY_OPERATOR else None
+        if node.kind in (Kind.IF_STMT, Kind.CONDITIONAL_OPERATOR):
+            self.fixed(children[0], {True, False})
+        elif node.kind == Kind.WHILE_STMT:
+            self.fixed(children[0], {False})
         elif node.kind == Kind.DO_STMT:
-            self.parts(children[-1])
+            self.fixed(children[-1], {False})
         elif node.kind == Kind.FOR_STMT:
             for child in children:
                 if self.is_condition_of(node, child):
-                    self.parts(child)
-        elif node.kind == Kind.BINARY_OPERATOR and self.operator(children)[2] in ("&&", "||"):
+                    self.fixed(child, {False})
+        elif sign in ("&&", "||"):
             for child in children:
-                self.parts(child)
+                self.fixed(child, {sign == "&&"})
 
     def is_condition_of(self, loop, child):
         span, whole = self.source.span(child), self.source.span(loop)
         return bool(span and whole and self.source.words((whole[0], span[0])).count(";") == 1
                     and self.source.text[span[1]:].lstrip().startswith(";"))
 
-    def parts(self, node):
+    def fixed(self, node, values):
+        """A condition that is evaluated, and is then each of the values whatever comes of it."""
         inner = list(node.get_children())
         span = self.source.span(node)
         if not span:
             return
         if node.kind in (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR) and len(inner) == 1:
             if node.kind == Kind.UNEXPOSED_EXPR or self.source.text[span[0]] == "(":
-                self.parts(inner[0])
-                return
-        if node.kind == Kind.BINARY_OPERATOR:
-            if self.operator(inner)[2] in (*COMPARISONS, "&&", "||"):
+                self.fixed(inner[0], values)
                 return
         if node.kind == Kind.UNARY_OPERATOR and self.source.text[span[0]] == "!":
-            self.parts(inner[0])
+            self.fixed(inner[0], {not value for value in values})
             return
+        if node.kind == Kind.BINARY_OPERATOR:  # what notices an operand notices the whole
+            values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
-        if node.kind not in LITERALS and not (self.is_ours(span[0]) and words.endswith(")")):
-            self.wrap("condition", span, f"negated: {words}", negate)
+        if node.kind in LITERALS or self.is_ours(span[0]) and words.endswith(")"):
+            return
+        if True in values:
+            self.wrap("true", span, f"always true: {words}", lambda m, x: f"({m} | !!({x}))")
+        if False in values:
+            self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
     # --- statements ------------------------------------------------------------------
 

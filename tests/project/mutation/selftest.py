@@ -83,7 +83,11 @@ left out: *out = TWICE(value + 1);
 2 becomes 3 at *out = power(2, 3);
 3 becomes 4 at *out = power(2, 3);
 arguments 1 and 2 swapped in power(2, 3)
-negated: exponent
+always true: exponent
+always false: exponent
+always false: value < 0
+always false: value > LIMIT
+always true: value < 0 || value > LIMIT
 * becomes / in base * power(base, exponent - 1)
 - becomes + in exponent - 1
 1 becomes 2 at return exponent ? base * power(base, exponent - 1) : 1;
