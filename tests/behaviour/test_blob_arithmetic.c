@@ -43,6 +43,8 @@ TEST_ON(rig, sums_are_taken_where_the_head_is) {
                                : sb_blob_asum(blob, SB_DATA, &asum, &err));
                 assert_ok(diff ? sb_blob_sumsq(blob, SB_DIFF, &sumsq, &err)
                                : sb_blob_sumsq(blob, SB_DATA, &sumsq, &err));
+                assert_status(SB_ERR_INVALID_ARGUMENT,
+                              sb_blob_asum(blob, diff ? SB_DIFF : SB_DATA, NULL, &err));
                 struct tally t = rig_since(f, &before);
                 assert_true(asum == (head ? 25 : 0));
                 assert_true(sumsq == (head ? 85 : 0));

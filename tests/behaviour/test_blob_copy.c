@@ -210,6 +210,20 @@ TEST(mismatches_are_refused_and_change_nothing) {
     sb_blob_destroy(target);
 }
 
+TEST(shapes_that_differ_in_one_axis_are_refused) {
+    for (int32_t axes = 1; axes <= 6; axes++)
+        for (int32_t axis = 0; axis < axes; axis++) {
+            int64_t dims[6] = {2, 2, 2, 2, 2, 2};
+            sb_blob *target = blob_of(NULL, SB_DTYPE_F32, axes, dims);
+            dims[axis] = 3;
+            sb_blob *source = blob_of(NULL, SB_DTYPE_F32, axes, dims);
+            assert_status(SB_ERR_SHAPE_MISMATCH,
+                          sb_blob_copy_from(target, SB_DATA, source, 0, &err));
+            sb_blob_destroy(target);
+            sb_blob_destroy(source);
+        }
+}
+
 TEST_ON(rig, reshape_takes_the_sources_shape_first) {
     float values[COUNT];
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);

@@ -137,27 +137,34 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
         }
 }
 
-/* The blob's old bytes would come over the source's before the copy. */
-TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
-    for (size_t second = 4; second <= 8; second++) {
-        struct pair p;
-        const int64_t few[] = {COUNT / 2};
-        void *ptr;
-        float values[16];
-        open_pair(&p, SB_SIDE_CPU);
-        assert_int_equal(set(&p, data_of(p.blob), 0, 0), SB_OK);
-        assert_int_equal(set(&p, data_of(p.other), second, 0), SB_OK);
+/* Of `count` elements; where the blob's bytes are on the device, those behind would first come over
+   the source's. */
+static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
+    struct pair p;
+    void *ptr;
+    float values[16];
+    open_pair(&p, SB_SIDE_CPU);
+    assert_int_equal(set(&p, data_of(p.blob), 0, 0), SB_OK);
+    assert_int_equal(set(&p, data_of(p.other), second, 0), SB_OK);
+    if (is_stale) {
         assert_ok(sb_blob_mutable_gpu(p.blob, SB_DATA, &ptr, &err));
         device_fill(p.rig.context, ptr, SIZE, 0x11);
-        assert_ok(sb_blob_reshape(p.blob, few, 1, NULL, &err));
-        assert_ok(sb_blob_reshape(p.other, few, 1, NULL, &err));
-        assert_status(second < 8 ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                      sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
-        look(&p, values);
-        for (size_t i = 8; i < 16; i++)
-            assert_true(values[i] == (float)i);
-        close_pair(&p);
     }
+    assert_ok(sb_blob_reshape(p.other, &count, 1, NULL, &err));
+    assert_status(expected, sb_blob_copy_from(p.blob, SB_DATA, p.other, SB_COPY_RESHAPE, &err));
+    look(&p, values);
+    for (size_t i = 8; i < 16; i++)
+        assert_true(values[i] == (float)i);
+    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock was left */
+    close_pair(&p);
+}
+
+TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
+    for (size_t second = 4; second <= 8; second++) {
+        bring(COUNT / 2, second, true, second < 8 ? SB_ERR_INVALID_ARGUMENT : SB_OK);
+        bring(COUNT / 2, second, false, SB_OK);
+    }
+    bring(COUNT, 0, true, SB_OK);
 }
 
 /* --- a device that shares the host's memory ----------------------------------------------- */

@@ -33,11 +33,11 @@ static inline void *struct_place(void *page_end, const struct sized *row, size_t
     return at;
 }
 
-enum { BEYOND = 24 };
+enum { BEYOND = 24, STRUCT_MOST = 4096 }; /* the most bytes that a struct may ever have */
 
 static inline void check_struct_size(const struct sized *row, void *page_end, size_t size) {
     unsigned char *given = struct_place(page_end, row, size);
-    const bool is_refused = size < row->first || size % sizeof(size_t);
+    const bool is_refused = size < row->first || size > STRUCT_MOST || size % sizeof(size_t);
     const bool is_unknown = row->whole && size == row->size + BEYOND;
     if (is_unknown)
         given[size - 1] = 1;
@@ -54,11 +54,14 @@ static inline void check_struct_sizes(const struct sized *rows, size_t count) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(pages != MAP_FAILED && !mprotect(pages + page, page, PROT_NONE));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        check_struct_size(&rows[i], NULL, STRUCT_MOST);
+        check_struct_size(&rows[i], NULL, STRUCT_MOST + sizeof(size_t));
         for (size_t size = 0; size <= rows[i].size + BEYOND; size++) {
             check_struct_size(&rows[i], pages + page, size);
             check_struct_size(&rows[i], NULL, size);
         }
+    }
     assert_int_equal(munmap(pages, 2 * page), 0);
 }
 

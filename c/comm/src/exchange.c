@@ -164,8 +164,7 @@ static int compare(const void *a, const void *b) {
 }
 
 sb_status sb__check_apart(const sb_mem **memories, int64_t count, sb_error *err) {
-    if (count > 1)
-        qsort(memories, (size_t)count, sizeof *memories, compare);
+    qsort(memories, (size_t)count, sizeof *memories, compare);
     for (int64_t i = 1; i < count; i++)
         if (memories[i] == memories[i - 1])
             return sb__comm_fail(err, SB_ERR_SHARED, "two of the blobs have one memory");

@@ -107,8 +107,7 @@ static void take_blobs(sb_reducer *reducer, sb_blob *const *blobs) {
     make_buckets(reducer, blobs);
     for (int64_t i = 0; i < count; i++)
         reducer->by_blob[i] = (struct sb__registered){reducer->entries[i].blob, i};
-    if (count > 1)
-        qsort(reducer->by_blob, (size_t)count, sizeof *reducer->by_blob, compare);
+    qsort(reducer->by_blob, (size_t)count, sizeof *reducer->by_blob, compare);
 }
 
 static sb_status make_room(sb_reducer *reducer, struct sb__room *room, sb_error *err) {
@@ -126,7 +125,7 @@ static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
 /* Allocates arrays with one element a blob; checks for overflow. */
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
     const size_t count = reducer->num_entries ? (size_t)reducer->num_entries : 1;
-    if (count > SIZE_MAX / 2 / sizeof *reducer->entries)
+    if (count > PTRDIFF_MAX / sizeof *reducer->entries)
         return sb__comm_fail_memory(err);
     reducer->entries = calloc(count, sizeof *reducer->entries);
     reducer->buckets = calloc(count, sizeof *reducer->buckets);

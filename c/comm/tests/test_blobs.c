@@ -224,7 +224,12 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
     assert_status(SB_ERR_SHARED,
                   sb_comm_all_reduce_blobs(comm, shared, 3, SB_DATA, SB_COMM_SUM, &err));
-    assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, shared, 3, SB_DATA, 0, &err));
+    for (int second = 1; second < 4; second++)
+        for (int first = 0; first < second; first++) {
+            sb_blob *twice[] = {a, b, integers, halves};
+            twice[second] = twice[first];
+            assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, twice, 4, SB_DATA, 0, &err));
+        }
     assert_status(SB_ERR_UNSUPPORTED,
                   sb_comm_all_reduce_blobs(comm, typed, 2, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "i32 is not reduced");
@@ -232,6 +237,10 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
                   sb_comm_all_reduce_blobs(comm, &halves, 1, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "single does not reduce bf16");
     assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, SB_DATA, 0, &err));
+    assert_ok(sb_comm_broadcast_blobs(comm, &a, 1, SB_DIFF, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_broadcast_blobs(comm, NULL, 0, SB_DIFF + 1, 0, &err));
+    assert_int_equal(err.device_code, 0);
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -240,7 +249,7 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 1, &err));
     assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(holds(a, 1, 1) && holds(b, 2, 1));
-    assert_int_equal(single.calls, 2); /* those of the broadcast */
+    assert_int_equal(single.calls, 3); /* those of the broadcasts */
     sb_blob_destroy(a);
     sb_blob_destroy(b);
     sb_blob_destroy(sharer);

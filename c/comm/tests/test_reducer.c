@@ -326,7 +326,7 @@ TEST(what_cannot_be_registered_is_refused) {
     options.op = SB_COMM_SUM;
     options.part = SB_DIFF + 1;
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
+                  sb_reducer_create(comm, NULL, 0, &options, &reducer, &err));
     options.struct_size = 8;
     assert_status(SB_ERR_ABI_MISMATCH, sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
     assert_null(reducer);
