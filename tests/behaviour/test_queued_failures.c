@@ -599,6 +599,8 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
                 fails(&s, transfers ? SB_SIM_DOWNLOAD : SB_SIM_AXPY);
                 assert_ok(transfers ? sb_mem_async_cpu_pull(data_of(s.blob), s.streams[ONE], &err)
                                     : sb_blob_update_on(s.blob, s.streams[ONE], &err));
+                if (forgets)
+                    assert_ok(sb_context_forget_stream(s.rig.context, s.streams[TWO], &err));
                 assert_status(SB_ERR_DEVICE_FAILURE,
                               forgets
                                   ? sb_context_forget_stream(s.rig.context, s.streams[ONE], &err)
@@ -777,5 +779,27 @@ TEST(what_is_kept_of_queued_work_is_bounded) {
     assert_int_equal(rig_stats(&s.rig).host_peak, most);
     assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
     assert_true(in[0] == 1 - 400 && in[COUNT - 1] == COUNT * (1 - 400));
+    scene_close(&s);
+}
+
+static int64_t events_to_order(struct scene *s, sb_status expected) {
+    const struct tally before = rig_tally(&s->rig);
+    const void *in;
+    assert_status(expected, sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, &err));
+    return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
+}
+
+/* One event reports its failure; one for each stream that used the bytes orders others behind. */
+TEST(an_event_of_the_librarys_arithmetic_is_recorded_once) {
+    struct scene s;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    assert_ok(sb_blob_update(s.blob, &err));
+    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
+    assert_int_equal(events_to_order(&s, SB_ERR_DEVICE_FAILURE), 2);
+    assert_int_equal(events_to_order(&s, SB_OK), 3);
+    assert_int_equal(events_to_order(&s, SB_OK), 2);
+    assert_ok(sb_blob_update(s.blob, &err));
+    assert_ok(sb_context_synchronize(s.rig.context, &err));
+    assert_int_equal(events_to_order(&s, SB_OK), 2);
     scene_close(&s);
 }
