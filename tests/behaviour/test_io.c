@@ -600,15 +600,19 @@ TEST_WITH(setup, teardown, a_file_that_changed_is_seen_through_its_descriptor) {
     int fd = temporary(&w->wire);
     uint64_t before, after;
     sb_model *model;
+    char message[64];
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(sb_source_of_descriptor(fd, 0, &source, &err));
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_ok(sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
     assert_ok(source.version(source.user, &before, &err));
     assert_int_equal(ftruncate(fd, (off_t)w->wire.size + 1), 0);
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(source.version(source.user, &after, &err));
     assert_int_not_equal(before, after); /* of the size */
+    assert_status(SB_ERR_IO,
+                  sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
     assert_int_equal(ftruncate(fd, (off_t)w->wire.size), 0);
     assert_ok(source.version(source.user, &after, &err));
