@@ -16,9 +16,9 @@ static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index)
 /* The finaliser of splitmix64, a bijection. */
 static uint64_t priority_of(const struct sb__edit *edit) {
     uint64_t z = (uint64_t)edit->layer * 0x9e3779b97f4a7c15u + (uint64_t)edit->index;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u; /* same: other numbers mix as well */
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu; /* same: other numbers mix as well */
+    return z ^ z >> 31;                      /* same: other numbers mix as well */
 }
 
 /* --- room --------------------------------------------------------------------------- */

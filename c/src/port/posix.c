@@ -36,7 +36,7 @@ int64_t sb__process(void) {
 void sb__sleep_milliseconds(uint32_t milliseconds) {
     const struct timespec pause = {.tv_sec = milliseconds / 1000,
                                    .tv_nsec = (long)(milliseconds % 1000) * 1000000};
-    (void)nanosleep(&pause, NULL);
+    (void)nanosleep(&pause, NULL); /* same: callers poll */
 }
 
 uint64_t sb__now(void) {

@@ -1,7 +1,7 @@
-"""Mutants, and the edits that plant them in a source without taking the original out.
+"""Mutants, and the edits that plant them in a source.
 
-An edit replaces a span of the source by C that is the original as long as none of
-its mutants is chosen. Its holes are the parts in which other edits may lie.
+An edit replaces a span by C that is the original while none of its mutants is chosen. Its holes are
+the parts in which other edits may lie.
 """
 
 import bisect
@@ -11,14 +11,9 @@ import collections
 class Mutant:
     """One error in one place: what it is, in words that outlive a change of lines."""
 
-    def __init__(self, kind, path, line, function, what):
-        self.kind, self.path, self.line = kind, path, line
-        self.function, self.what = function, what
+    def __init__(self, path, line, function, what):
+        self.path, self.line, self.function, self.what = path, line, function, what
         self.number = self.id = None
-
-    @property
-    def key(self):
-        return f"{self.path}: {self.function}: {self.what}"
 
     @property
     def chosen(self):
@@ -34,14 +29,10 @@ class Wrap:
 
     def __init__(self, span, holes, mutant, render, rank=2):
         self.start, self.end = span
-        self.holes, self.mutant, self.render, self.rank = holes, mutant, render, rank
-
-    @property
-    def mutants(self):
-        return [self.mutant]
+        self.holes, self.mutants, self.render, self.rank = holes, [mutant], render, rank
 
     def text(self, holes, live):
-        return self.render(self.mutant.chosen, *holes)
+        return self.render(self.mutants[0].chosen, *holes)
 
 
 class Choice:
@@ -54,10 +45,7 @@ class Choice:
     def __init__(self, span, holes, original, alternatives):
         self.start, self.end = span
         self.holes, self.original, self.alternatives = holes, original, alternatives
-
-    @property
-    def mutants(self):
-        return [mutant for mutant, _ in self.alternatives]
+        self.mutants = [mutant for mutant, _ in alternatives]
 
     def text(self, holes, live):
         choices = [(m, render) for m, render in self.alternatives if m in live]
@@ -74,8 +62,9 @@ def number(found):
         for edit in sorted(found[path], key=lambda e: (e.start, -e.end, e.rank)):
             for mutant in edit.mutants:
                 if mutant.number is None:
-                    named[mutant.key] += 1
-                    mutant.number, mutant.id = len(mutants), f"{mutant.key} #{named[mutant.key]}"
+                    name = f"{path}: {mutant.function}: {mutant.what}"
+                    named[name] += 1
+                    mutant.number, mutant.id = len(mutants), f"{name} #{named[name]}"
                     mutants.append(mutant)
     return mutants
 
@@ -99,11 +88,9 @@ def _plant(source, start, end, edits, live, placed):
             held = [x for x in inner if start <= x.start and x.end <= end]
             return _plant(source, start, end, held, live, placed)
 
-        planted = [m for m in edit.mutants if m in live]
-        if planted:
-            text = edit.text([within(*hole) for hole in edit.holes], live)
-        else:
-            text = within(edit.start, edit.end)
+        planted = live.intersection(edit.mutants)
+        text = (edit.text([within(*hole) for hole in edit.holes], live) if planted
+                else within(edit.start, edit.end))
         placed.update(planted)
         out += [source[at:edit.start], text]
         at = edit.end

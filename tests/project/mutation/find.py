@@ -1,5 +1,6 @@
 """General mutants, found in clang's tree of a source."""
 
+import ctypes
 import re
 
 from clang import cindex
@@ -7,7 +8,6 @@ from clang.cindex import CursorKind as Kind
 from clang.cindex import TypeKind
 
 from edits import Choice, Mutant, Wrap
-from source import Source
 
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
@@ -16,10 +16,56 @@ LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
 # Constants that a compiler needs, or that no run can notice.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
-# Their first two arguments may change places: comparisons are asked for equality alone.
+# Their first two arguments may be swapped: callers only ask whether the result is 0.
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
-             "sb__mul_i64", "sb__shape_same")
+             "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
+# The statements among a node's children.
+BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT: slice(1, None),
+          **dict.fromkeys((Kind.WHILE_STMT, Kind.FOR_STMT, Kind.CASE_STMT, Kind.DEFAULT_STMT,
+                           Kind.LABEL_STMT), slice(-1, None))}
+
+
+def file_offset(location):
+    """(file, offset) where it was written: a macro's argument there, all else of a macro where it
+    is used. libclang has the function, its Python does not."""
+    function = cindex.conf.lib.clang_getFileLocation
+    function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
+    file, offset = ctypes.c_void_p(), ctypes.c_uint()
+    function(location, ctypes.byref(file), None, None, ctypes.byref(offset))
+    return file.value, offset.value
+
+
+class Source:
+    """The text of a file and of its nodes. ASCII, so that a byte is a character."""
+
+    def __init__(self, path, text):
+        self.path, self.text = path, text
+
+    @staticmethod
+    def span(node):
+        """(start, end), or None: its ends lie in two files, or in the wrong order."""
+        (first, start), (last, end) = (file_offset(node.extent.start), file_offset(node.extent.end))
+        return (start, end) if first == last and start < end else None
+
+    def words(self, span):
+        """In one line, without comments: to name a mutant and to compare."""
+        text = re.sub(r"/\*.*?\*/", " ", self.text[span[0]:span[1]], flags=re.S)
+        return re.sub(r"\s+", " ", text).strip()
+
+    def line(self, offset):
+        """The text of the line there."""
+        start, end = self.text.rfind("\n", 0, offset) + 1, self.text.find("\n", offset)
+        return self.words((start, end))
+
+    def is_whole(self, span):
+        """Every bracket that it opens it closes."""
+        depth, code = 0, re.sub(r"'(?:\\.|[^'\\])'|\"(?:\\.|[^\"\\])*\"", "", self.words(span))
+        for sign in code:
+            depth += (sign in "([{") - (sign in ")]}")
+            if depth < 0:
+                return False
+        return depth == 0
 
 
 class Finder:
@@ -27,28 +73,24 @@ class Finder:
 
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
-        self.edits = {}
+        self.edits, self.macros, self.system_macros = {}, {}, set()
 
     def unit(self, unit):
-        self.system_macros = set()
-        self.macros = {}
         for node in unit.cursor.get_children():
-            if node.kind == Kind.MACRO_INSTANTIATION and node.location.file:
-                at = self.macros.setdefault(node.location.file.name, {})
-                at[node.location.offset] = node.spelling
-            elif node.kind == Kind.MACRO_DEFINITION:
-                file = node.location.file
-                if not file or file.name not in self.sources:
-                    self.system_macros.add(node.spelling)
-            elif node.kind == Kind.FUNCTION_DECL and node.is_definition():
-                self.function(node)
+            file = node.location.file.name if node.location.file else None
+            if node.kind == Kind.MACRO_INSTANTIATION:
+                self.macros[file, node.location.offset] = node.spelling
+            elif node.kind == Kind.MACRO_DEFINITION and file not in self.sources:
+                self.system_macros.add(node.spelling)
+            elif node.kind == Kind.FUNCTION_DECL and node.is_definition() and file in self.sources:
+                self.function(node, file)
         return self.edits
 
-    def function(self, node):
-        file = node.location.file.name
-        if file not in self.sources or (file, node.location.offset, node.spelling) in self.seen:
+    def function(self, node, file):
+        place = file, node.location.offset, node.spelling
+        if place in self.seen:
             return
-        self.seen.add((file, node.location.offset, node.spelling))
+        self.seen.add(place)
         self.source, self.name, self.file = self.sources[file], node.spelling, file
         self.returns_status = node.result_type.spelling == "sb_status"
         self.found = self.edits.setdefault(file, {})
@@ -56,20 +98,23 @@ class Finder:
             if child.kind == Kind.COMPOUND_STMT:
                 self.walk(child)
 
-    # --- recording -------------------------------------------------------------------
+    def is_ours(self, offset):
+        """A macro of the library begins there: it may be more than an expression."""
+        name = self.macros.get((self.file, offset))
+        return name is not None and name not in self.system_macros
 
-    def mutant(self, kind, span, what):
+    def mutant(self, span, what):
         what = what if len(what) <= 120 else what[:117] + "..."
-        return Mutant(kind, self.source.path, self.source.line(span[0]), self.name, what)
+        line = self.source.text.count("\n", 0, span[0]) + 1
+        return Mutant(self.source.path, line, self.name, what)
 
     def keep(self, edit, kind):
         """One edit of a kind and place: a macro may use its argument twice."""
-        spans = [(edit.start, edit.end), *edit.holes]
-        if all(self.source.is_whole(span) for span in spans):
+        if all(map(self.source.is_whole, [(edit.start, edit.end), *edit.holes])):
             self.found.setdefault((edit.start, edit.end, kind), edit)
 
     def wrap(self, kind, span, what, render, rank=2):
-        self.keep(Wrap(span, [span], self.mutant(kind, span, what), render, rank), kind)
+        self.keep(Wrap(span, [span], self.mutant(span, what), render, rank), kind)
 
     # --- walking ---------------------------------------------------------------------
 
@@ -81,23 +126,27 @@ class Finder:
             children = self.initialiser(node, children)
         elif node.kind == Kind.CASE_STMT:
             children = children[1:]
-        self.statements(node, children)
+        for body in children[BODIES.get(node.kind, slice(0))]:
+            self.statement(body)
         self.conditions(node, children)
         self.expression(node, children)
         for child in children:
-            self.walk(child)
+            if not (node.spelling.startswith("__builtin") and self.is_literal(child)):
+                self.walk(child)
+
+    def is_literal(self, node):
+        """A number, perhaps cast: the compiler may need it as it is."""
+        inner = list(node.get_children())
+        return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
     def initialiser(self, node, children):
         """Without the sizes of an array; nothing of what is static."""
         start = self.source.span(node)
         if node.storage_class == cindex.StorageClass.STATIC or not start:
             return []
-        kept = []
-        for child in children:
-            span = self.source.span(child)
-            if span and "=" in self.source.text[start[0]:span[0]]:
-                kept.append(child)
-        return kept
+        spans = [(child, self.source.span(child)) for child in children]
+        return [child for child, span in spans
+                if span and "=" in self.source.text[start[0]:span[0]]]
 
     def expression(self, node, children):
         span = self.source.span(node)
@@ -119,44 +168,38 @@ class Finder:
     def literal(self, span):
         text = self.source.text[span[0]:span[1]]
         if text in ("true", "false"):
-            other = "false" if text == "true" else "true"
-            self.wrap("constant", span, f"{text} becomes {other} at {self.around(span)}",
-                      lambda m, x: f"({m} ? {other} : {x})", rank=4)
+            more = other = "false" if text == "true" else "true"
         elif re.fullmatch(r"[0-9.][\w.+-]*|'(?:\\.|[^'\\])'", text):
-            more = str(int(text) + 1) if text.isdigit() else text + " + 1"
-            self.wrap("constant", span, f"{text} becomes {more} at {self.around(span)}",
-                      lambda m, x: f"({m} ? ({x} + 1) : {x})", rank=4)
-
-    def around(self, span):
-        """The line that a constant stands in, as a name for its place."""
-        start = self.source.text.rfind("\n", 0, span[0]) + 1
-        end = self.source.text.find("\n", span[1])
-        return self.source.words((start, end))
+            more, other = str(int(text) + 1) if text.isdigit() else text + " + 1", f"({text} + 1)"
+        else:
+            return
+        self.wrap("constant", span, f"{text} becomes {more} at {self.source.line(span[0])}",
+                  lambda m, x: f"({m} ? {other} : {x})", rank=4)
 
     def operator(self, children):
         """(left, right, sign) of a binary operator that was written here."""
         left, right = (self.source.span(child) for child in children)
-        return (left, right, self.source.between(left, right)) if left and right else 3 * (None,)
+        if not left or not right or left[1] > right[0]:
+            return None, None, None
+        return left, right, self.source.words((left[1], right[0]))
 
     def binary(self, span, children):
         left, right, sign = self.operator(children)
+        words = self.source.words(span)
         if sign in COMPARISONS:
             self.choice("comparison", span, [left, right], sign, COMPARISONS[sign])
-        elif sign in ARITHMETIC and not self.is_of_pointers(children):
+        elif sign in ARITHMETIC and not all(
+                child.type.get_canonical().kind in POINTERS for child in children):
             self.choice("arithmetic", span, [left, right], sign, ARITHMETIC[sign])
         elif sign in ("&&", "||"):
             other = "||" if sign == "&&" else "&&"
-            what = f"{sign} becomes {other} in {self.source.words(span)}"
-            self.keep(Wrap(span, [left, right], self.mutant("logical", span, what),
+            mutant = self.mutant(span, f"{sign} becomes {other} in {words}")
+            self.keep(Wrap(span, [left, right], mutant,
                            lambda m, a, b: f"({m} ^ (({m} ^ !!({a})) {sign} ({m} ^ !!({b}))))"),
                       "logical")
 
-    @staticmethod
-    def is_of_pointers(children):
-        return all(child.type.get_canonical().kind in POINTERS for child in children)
-
     def choice(self, kind, span, holes, sign, other):
-        mutant = self.mutant(kind, span, f"{sign} becomes {other} in {self.source.words(span)}")
+        mutant = self.mutant(span, f"{sign} becomes {other} in {self.source.words(span)}")
         self.keep(Choice(span, holes, lambda a, b: f"{a} {sign} {b}",
                          [(mutant, lambda a, b: f"{a} {other} {b}")]), kind)
 
@@ -165,13 +208,12 @@ class Finder:
         if not sign or sign[:-1] not in ARITHMETIC:
             return
         other = ARITHMETIC[sign[:-1]] + "="
-        what = f"{sign} becomes {other} in {self.source.words(span)}"
 
         def render(m, a, b):
             flat = [re.sub(r"\s+", " ", text) for text in (a, b)]
             return f"({m} ? ({flat[0]} {other} {flat[1]}) : ({a} {sign} {b}))"
 
-        mutant = self.mutant("arithmetic", span, what)
+        mutant = self.mutant(span, f"{sign} becomes {other} in {self.source.words(span)}")
         self.keep(Wrap(span, [left, right], mutant, render), "arithmetic")
 
     def status(self, value):
@@ -186,30 +228,28 @@ class Finder:
             self.wrap("status", span, f"return {words} becomes SB_OK",
                       lambda m, x: f"({{ sb_status sb__ = ({x}); {m} ? SB_OK : sb__; }})", rank=1)
 
-    # --- calls -----------------------------------------------------------------------
-
     def call(self, node, span):
-        arguments = list(node.get_arguments())
-        spans = [self.source.span(a) for a in arguments]
+        """Arguments of one type, swapped."""
+        spans = [self.source.span(a) for a in node.get_arguments()]
         callee = next(node.get_children(), None)
         types = self.parameters(callee)
-        if None in spans or not types or callee.spelling.startswith("__"):
+        if not spans or None in spans or not types or callee.spelling.startswith("__"):
             return
-        gaps = [self.source.between(a, b) for a, b in zip(spans, [*spans[1:], (span[1], span[1])])]
-        name = self.source.text[span[0]:spans[0][0]] if spans else ""
+        ends = [(a[1], b[0]) for a, b in zip(spans, [*spans[1:], (span[1], span[1])])]
+        gaps = [self.source.words(gap) if gap[0] <= gap[1] else None for gap in ends]
+        name = self.source.text[span[0]:spans[0][0]]
         if not name.rstrip().endswith("(") or gaps != [*[","] * (len(gaps) - 1), ")"]:
             return
         given = [self.source.words(argument) for argument in spans]
-        swaps = [(i, j) for i in range(len(types)) for j in range(i)
-                 if types[i] == types[j] and given[i] != given[j]
-                 and not (i == 1 and callee.spelling in SYMMETRIC)]
-        if not swaps:
-            return
-        alternatives = []
-        for i, j in swaps:
-            what = f"arguments {j + 1} and {i + 1} swapped in {self.source.words(span)}"
-            alternatives.append((self.mutant("swap", span, what), self.swapped(name, i, j)))
-        self.keep(Choice(span, spans, self.swapped(name, 0, 0), alternatives), "swap")
+        words = self.source.words(span)
+        alternatives = [
+            (self.mutant(span, f"arguments {j + 1} and {i + 1} swapped in {words}"),
+             self.swapped(name, i, j))
+            for i in range(len(types)) for j in range(i)
+            if types[i] == types[j] and given[i] != given[j]
+            and not (i == 1 and callee.spelling in SYMMETRIC)]
+        if alternatives:
+            self.keep(Choice(span, spans, self.swapped(name, 0, 0), alternatives), "swap")
 
     @staticmethod
     def swapped(name, i, j):
@@ -234,20 +274,16 @@ class Finder:
 
     def conditions(self, node, children):
         """A loop whose condition is always true never ends: that one is left out."""
-        sign = self.operator(children)[2] if node.kind == Kind.BINARY_OPERATOR else None
         if node.kind in (Kind.IF_STMT, Kind.CONDITIONAL_OPERATOR):
             self.fixed(children[0], {True, False})
-        elif node.kind == Kind.WHILE_STMT:
-            self.fixed(children[0], {False})
-        elif node.kind == Kind.DO_STMT:
-            self.fixed(children[-1], {False})
+        elif node.kind in (Kind.WHILE_STMT, Kind.DO_STMT):
+            self.fixed(children[0 if node.kind == Kind.WHILE_STMT else -1], {False})
         elif node.kind == Kind.FOR_STMT:
+            for child in filter(lambda child: self.is_condition_of(node, child), children):
+                self.fixed(child, {False})
+        elif node.kind == Kind.BINARY_OPERATOR and self.operator(children)[2] in ("&&", "||"):
             for child in children:
-                if self.is_condition_of(node, child):
-                    self.fixed(child, {False})
-        elif sign in ("&&", "||"):
-            for child in children:
-                self.fixed(child, {sign == "&&"})
+                self.fixed(child, {self.operator(children)[2] == "&&"})
 
     def is_condition_of(self, loop, child):
         span, whole = self.source.span(child), self.source.span(loop)
@@ -256,15 +292,15 @@ class Finder:
 
     def fixed(self, node, values):
         """A condition that is evaluated, and is then each of the values whatever comes of it."""
-        inner = list(node.get_children())
-        span = self.source.span(node)
+        inner, span = list(node.get_children()), self.source.span(node)
         if not span:
             return
-        if node.kind in (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR) and len(inner) == 1:
-            if node.kind == Kind.UNEXPOSED_EXPR or self.source.text[span[0]] == "(":
-                self.fixed(inner[0], values)
-                return
-        if node.kind == Kind.UNARY_OPERATOR and self.source.text[span[0]] == "!":
+        text = self.source.text[span[0]]
+        if node.kind == Kind.UNEXPOSED_EXPR and len(inner) == 1 or \
+                node.kind == Kind.PAREN_EXPR and text == "(":
+            self.fixed(inner[0], values)
+            return
+        if node.kind == Kind.UNARY_OPERATOR and text == "!":
             self.fixed(inner[0], {not value for value in values})
             return
         if node.kind == Kind.BINARY_OPERATOR:  # what notices an operand notices the whole
@@ -277,26 +313,8 @@ class Finder:
         if False in values:
             self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
-    # --- statements ------------------------------------------------------------------
-
-    def statements(self, node, children):
-        """Those that stand for their effect alone, left out."""
-        if node.kind == Kind.COMPOUND_STMT:
-            bodies = children
-        elif node.kind in (Kind.IF_STMT, Kind.WHILE_STMT):
-            bodies = children[1:]
-        elif node.kind == Kind.FOR_STMT:
-            bodies = children[-1:]
-        elif node.kind == Kind.DO_STMT:
-            bodies = children[:1]
-        elif node.kind in (Kind.CASE_STMT, Kind.DEFAULT_STMT, Kind.LABEL_STMT):
-            bodies = children[-1:]
-        else:
-            return
-        for body in bodies:
-            self.statement(body)
-
     def statement(self, node):
+        """One that stands for its effect alone, left out."""
         span = self.source.span(node)
         if not span or not self.has_effect(node) or self.is_ours(span[0]):
             return
@@ -307,11 +325,6 @@ class Finder:
         self.wrap("statement", span, f"left out: {self.source.words(span)}",
                   lambda m, x: f"{{ if (!{m}) {x} }}", rank=0)
 
-    def is_ours(self, offset):
-        """A macro of the library begins there: it may be more than a statement."""
-        name = self.macros.get(self.file, {}).get(offset)
-        return name is not None and name not in self.system_macros
-
     @staticmethod
     def has_effect(node):
         if node.kind == Kind.CSTYLE_CAST_EXPR:
@@ -321,7 +334,7 @@ class Finder:
 
 
 def find(root, commands, paths):
-    """{path: edits} of the sources, their mutants numbered from 0 on, and these."""
+    """{path: edits} of the sources."""
     sources = {str(root / path): Source(path, (root / path).read_text()) for path in paths}
     seen, found = set(), {path: {} for path in paths}
     index = cindex.Index.create()

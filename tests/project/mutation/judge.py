@@ -1,75 +1,58 @@
-"""Runs the tests that reach a mutant until one fails."""
+"""Runs the tests that reach a mutant until one fails, the likeliest and cheapest first."""
 
+import collections
 import concurrent.futures
+import os
+import threading
 
-from luck import Luck
-from programs import LEAST_SECONDS, failed_functions
+from results import KILLED, NOT_REACHED, SURVIVED
 
-SLOWER, MANY = 10, 15
-# posix.c opens libraries, backends.c devices; the other two count what a device keeps.
-DEVICES_OWN = ("cuda/", "c/comm/src/nccl/", "c/src/context/backends.c",
-               "c/src/context/quarantine.c", "c/src/context/stats.c", "c/src/port/posix.c")
-
-
-class Verdict:
-    """What became of a mutant: killed (by whom, how), survived, not reached."""
-
-    def __init__(self, word, program="", why=""):
-        self.word, self.program, self.why = word, program, why
-
-    def __str__(self):
-        return f"{self.word} {self.program} ({self.why})" if self.program else self.word
-
-
-KILLED, SURVIVED, NOT_REACHED = "killed", "survived", "not reached"
-
-
-def limit(program):
-    return max(LEAST_SECONDS, SLOWER * program.seconds)
+START, LEAST_SECONDS, SLOWER = 0.03, 2, 10
+MANY = 15  # of fewer programs that reach a mutant each is tried
 
 
 class Judge:
-    """With `patience` in seconds a first look, which leaves to a second one what hardly notices
-    anything."""
+    """With `patience`, the seconds after which a program that noticed nothing of a folder is left
+    out; a second look follows."""
 
-    def __init__(self, runner, programs, mutants, first, patience=None):
+    def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience
-        self.luck = Luck(programs, mutants, first)
+        self.lock = threading.Lock()
+        self.kills, self.tries = collections.Counter(), collections.Counter()
+        numbers, self.shares = collections.defaultdict(set), {}
+        for mutant in mutants:
+            numbers[mutant.path].add(mutant.number)
+        for path, there in numbers.items():
+            for program in programs:
+                self.shares[path, program.name] = len(program.reached & there) / len(there)
 
-    def reaching(self, mutant):
-        """The programs, the cheapest first."""
-        return sorted((p for p in self.programs if mutant.number in p.reached),
-                      key=lambda program: self.luck.cost(program, mutant))
+    def cost(self, program, mutant):
+        """Its time over how likely it notices: by what it did for the file, and at first by how
+        much of the file it reaches."""
+        file = mutant.path, program.name
+        likely = (self.kills[file] + 2 * self.shares[file]) / (self.tries[file] + 3)
+        return (program.seconds + START) / (likely + 0.01)
 
-    def first_look(self, mutant):
-        """Without the same tests on another device; where many reach it, without slow ones that
-        noticed nothing so far."""
-        programs = [p for p in self.reaching(mutant)
-                    if not p.name.startswith("standin.") or mutant.path.startswith(DEVICES_OWN)]
-        for program in programs:
-            if len(programs) < MANY or not self.luck.is_spent(program, mutant, self.patience):
-                yield program
-
-    def run(self, program, mutant):
-        return self.runner.run(program, limit(program), {"SYNCBLOB_MUTANT": str(mutant.number)})
+    def is_spent(self, program, mutant):
+        folder = os.path.dirname(mutant.path), program.name
+        return not self.kills[folder] and self.tries[folder] * program.seconds > self.patience
 
     def verdict(self, mutant):
-        programs = self.reaching(mutant)
-        for program in programs if self.patience is None else self.first_look(mutant):
-            why = self.run(program, mutant).why
-            self.luck.learn(program, mutant, why is not None)
+        """What becomes of it; of one that is killed, by which program, and how."""
+        reaching = sorted((p for p in self.programs if mutant.number in p.reached),
+                          key=lambda program: self.cost(program, mutant))
+        for program in reaching:
+            if self.patience and len(reaching) > MANY and self.is_spent(program, mutant):
+                continue
+            limit = max(LEAST_SECONDS, SLOWER * program.seconds)
+            why = self.runner.run(program, limit, {"SYNCBLOB_MUTANT": str(mutant.number)})[0]
+            with self.lock:
+                for group in (mutant.path, os.path.dirname(mutant.path)):
+                    self.tries[group, program.name] += 1
+                    self.kills[group, program.name] += why is not None
             if why:
-                return Verdict(KILLED, program.name, why)
-        return Verdict(SURVIVED if programs else NOT_REACHED)
-
-    def killers(self, mutant):
-        """{program: functions that fail} of all that reach it."""
-        found = {}
-        for program in self.reaching(mutant):
-            outcome = self.run(program, mutant)
-            if outcome.why:
-                found[program.name] = failed_functions(outcome.output)
-        return found
+                return KILLED, program.name, why
+        return (SURVIVED if reaching else NOT_REACHED,)
 
 
 def each(work, mutants, jobs, done):

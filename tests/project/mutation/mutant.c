@@ -1,6 +1,4 @@
-/* Part of the library in a tree with mutants in it. SYNCBLOB_MUTANT chooses one by its number;
-   SYNCBLOB_MUTANTS_REACHED is a file with a byte for each, mapped so that it keeps what was
-   reached however the program ends. */
+/* Part of the library in a tree with mutants in it. */
 #include "mutant.h"
 
 #include <fcntl.h>
@@ -13,17 +11,15 @@
 int sb__mutant = -1;
 unsigned char *sb__mutants_reached;
 
-/* By the system's number: tests put functions of their own in the place of mmap. */
-static unsigned char *map(const char *path) {
+/* Mapped, so that the file keeps the marks however the program ends. By the system's number: tests
+   replace mmap. */
+static void map(int fd) {
     struct stat file;
-    long address = -1;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &file) == 0)
-        address = syscall(SYS_mmap, NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || fstat(fd, &file) != 0)
+        return;
+    long at = syscall(SYS_mmap, NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    sb__mutants_reached = at == -1 ? NULL : (unsigned char *)at;
     (void)close(fd);
-    return address == -1 ? NULL : (unsigned char *)address;
 }
 
 __attribute__((constructor)) static void choose(void) {
@@ -31,5 +27,5 @@ __attribute__((constructor)) static void choose(void) {
     if (number)
         sb__mutant = (int)strtol(number, NULL, 10);
     if (reached)
-        sb__mutants_reached = map(reached);
+        map(open(reached, O_RDWR | O_CLOEXEC));
 }

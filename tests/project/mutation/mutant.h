@@ -2,8 +2,7 @@
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 
-/* The mutant of this run, -1 for none; a byte for each that was reached, or NULL. Both are set
-   before the program begins. */
+/* The number in SYNCBLOB_MUTANT, or -1; the file SYNCBLOB_MUTANTS_REACHED, a byte for each. */
 extern int sb__mutant;
 extern unsigned char *sb__mutants_reached;
 

@@ -1,17 +1,8 @@
 #!/usr/bin/env python3
-"""Plants errors in the library, one at a time, and says which no test notices.
+"""Plants errors in the library, one at a time, and prints those that no test notices.
 
-  mutate.py                              all of c/src and cuda
-  mutate.py c/src/memory c/src/blob/copy.c   of these alone
-  mutate.py --sample 200                 200 of them at random
-  mutate.py --again                      those that survived before
-  mutate.py --threads                    locks, orders, waits, quarantine: under ThreadSanitizer
-  mutate.py --cuda                       waits, pushes and pops of cuda/*.c: on the stand-ins
-  mutate.py --tests --sample 300         which tests kill nothing of their own
-
-All mutants are compiled into one build; an environment variable chooses one.
-A mutant is killed when a program that reaches it fails or does not end. One that survives
-has to be in survivors.txt with a reason.
+One build has all mutants; an environment variable chooses one. A test kills a mutant when it
+fails or does not end. The run fails if more mutants of a folder survive than scores.md says.
 """
 
 import argparse
@@ -24,91 +15,120 @@ import time
 
 import edits
 import judge
-import matrix
 import programs
-import survivors
-from plans import PLANS
-from results import Results, as_markdown, as_text, table, with_recorded
+import special
+from results import (KILLED, Marks, Results, as_markdown, as_text, by_folder, grown, recorded,
+                     scores)
 from tree import BuildFailed, Tree
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+SCORES = HERE / "scores.md"
 PATIENCE = 3
+
+
+class General:
+    """Every operator, on all of the library; some make no C."""
+    name, compiler, flags, environment, is_strict = "general", "gcc", "", {}, False
+    folders = "c/src", "c/testing/src", "c/comm/src", "cuda"
+    programs = r"(?:behaviour|faults|threads|input|testing|comm|fuzz|standin)\..*"
+
+    def find(self, tree, paths):
+        import find  # needs libclang, the others do not
+        return find.find(tree.root, tree.clang_arguments(), paths)
+
+
+class Sanitized(General):
+    name = "sanitized"
+    flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+
+
+class Special(General):
+    """What is found by patterns: each mutant has to compile, and none may survive."""
+    is_strict = True
+
+    def find(self, tree, paths):
+        return special.find(tree.root, paths, self.operators)
+
+
+class Threads(Special):
+    name, compiler, flags = "threads", "clang", "-fsanitize=thread -fno-omit-frame-pointer"
+    folders, operators = ("c/src/context", "c/src/memory", "c/src/blob"), special.THREADS
+    programs = r"(?:threads|faults)\..*|behaviour\.(?:context|mem_.*|blob_copy|blob_arithmetic)"
+    environment = {"SYNCBLOB_STRESS_SECONDS": "2",
+                   "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:report_bugs=1"}
+
+
+class Cuda(Special):
+    name, folders, programs, operators = "cuda", ("cuda",), r"standin\..*", special.CUDA
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="*", help="sources or folders (all)")
-    parser.add_argument("--threads", dest="plan", action="store_const", const="threads")
-    parser.add_argument("--cuda", dest="plan", action="store_const", const="cuda")
+    parser.add_argument("--threads", dest="plan", action="store_const", const=Threads(),
+                        help="locks, memory orders, waits: under ThreadSanitizer")
+    parser.add_argument("--cuda", dest="plan", action="store_const", const=Cuda(),
+                        help="waits, pushes and pops of cuda/*.c: on the fake driver")
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants at random")
-    parser.add_argument("--seed", type=int, help="which ones (a new one each time)")
-    parser.add_argument("--again", action="store_true", help="those that survived the last time")
-    parser.add_argument("--rest", action="store_true", help="those that were not judged yet")
+    parser.add_argument("--seed", type=int, help="of the sample (printed)")
+    parser.add_argument("--again", action="store_true", help="those that no test has noticed yet")
     parser.add_argument("--only", metavar="REGEX", default="", help="those whose line matches")
     parser.add_argument("--list", action="store_true", help="print them and end")
-    parser.add_argument("--quick", action="store_true",
-                        help="no more looks at survivors: by all programs in their full form, and "
-                             "under AddressSanitizer and UBSan")
-    parser.add_argument("--tests", action="store_true", help="run all programs that reach a mutant")
+    parser.add_argument("--quick", action="store_true", help="only the first of three looks")
     parser.add_argument("--record", action="store_true", help="write scores.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
     parser.add_argument("--build", default=ROOT / "build" / "mutation", help="folder of the builds")
     parser.add_argument("--headers", default="", help="folders of CUDA's headers, by ;")
-    parser.set_defaults(plan="general")
+    parser.set_defaults(plan=General())
     return parser.parse_args()
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
+def say(*lines):
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 class Run:
-    def __init__(self, options, plan):
-        self.options, self.plan = options, PLANS[plan]
-        folder = pathlib.Path(options.build).resolve() / plan
+    """One plan, in its build."""
+
+    def __init__(self, options, plan, results=None):
+        self.options, self.plan = options, plan
+        folder = pathlib.Path(options.build).resolve() / plan.name
         folder.mkdir(parents=True, exist_ok=True)
-        cmake = [f"-DCMAKE_C_COMPILER={self.plan.compiler}"]
-        if self.plan.needs_headers:
+        cmake = [f"-DCMAKE_C_COMPILER={plan.compiler}"]
+        if plan.name != "threads":
             cmake.append(f"-DSYNCBLOB_CUDA_HEADERS={options.headers}")
-        self.tree = Tree(ROOT, folder, cmake, self.plan.flags, options.jobs, say)
-        self.results = Results(folder / "results.json", ROOT)
-        self.folder = folder
+        self.tree = Tree(ROOT, folder, cmake, plan.flags, options.jobs)
+        self.results = results or Results(folder / "results.json", ROOT)
 
     def prepare(self):
-        """All mutants, built into the test programs."""
-        start = time.monotonic()
-        paths = self.plan.paths(ROOT)
-        for path in paths:
-            self.results.digest(path)
-        self.tree.copy(set(paths))
+        """All mutants, built into the test programs; those that are to be judged."""
+        self.paths = sorted(str(file.relative_to(ROOT)) for folder in self.plan.folders
+                            for file in (ROOT / folder).rglob("*.[ch]"))
+        for path in self.paths:
+            self.results.version(path)
+        self.tree.copy(set(self.paths))
         self.tree.configure()
-        found = self.plan.find(self.tree, paths)
-        all_mutants = edits.number(found)
+        found = self.plan.find(self.tree, self.paths)
+        self.mutants = edits.number(found)
         if self.options.list:
-            return self.chosen(all_mutants), []
-        live = self.tree.build_all(found, set(all_mutants),
+            return self.chosen(self.mutants)
+        live = self.tree.build_all(found, set(self.mutants),
                                    programs.targets(self.tree.build, self.plan.programs))
-        tests = programs.listed(self.tree.build, self.plan.programs)
-        self.unborn = [m for m in all_mutants if m not in live]
-        for mutant in self.unborn:
-            say(f"has no place, or does not compile: {mutant}")
-        say(f"{len(live)} mutants in {len(tests)} programs, {len(self.unborn)} that are none; "
-            f"built in {time.monotonic() - start:.0f} s")
-        self.count = len(all_mutants)
-        self.known = [m for m in all_mutants if m in live]
-        return self.chosen(self.known), tests
+        self.tests = programs.listed(self.tree.build, self.plan.programs)
+        self.unborn = [m for m in self.mutants if m not in live]
+        say(f"{len(live)} mutants in {len(self.tests)} programs, {len(self.unborn)} do not compile",
+            *self.unborn)
+        return self.chosen([m for m in self.mutants if m in live])
 
     def chosen(self, mutants):
         options = self.options
-        chosen = [m for m in mutants
-                  if re.search(options.only, str(m)) and self.is_of_files(m.path)]
-        if options.rest:
-            chosen = [m for m in chosen if not self.results.get(m)]
+        wanted = [os.path.relpath(pathlib.Path(f).resolve(), ROOT) for f in options.file]
+        chosen = [m for m in mutants if re.search(options.only, str(m)) and
+                  (not wanted or any(m.path == f or m.path.startswith(f + "/") for f in wanted))]
         if options.again:
-            verdicts = {m: self.results.get(m) for m in chosen}
-            chosen = [m for m, v in verdicts.items() if v and v.word != judge.KILLED]
+            chosen = [m for m in chosen if self.results.get(m)[0] != KILLED]
         if options.sample and options.sample < len(chosen):
             seed = options.seed if options.seed is not None else random.randrange(10**6)
             say(f"--sample {options.sample} --seed {seed}")
@@ -116,98 +136,90 @@ class Run:
             chosen = sorted(sample, key=lambda m: m.number)
         return chosen
 
-    def is_of_files(self, path):
-        wanted = [os.path.relpath(pathlib.Path(f).resolve(), ROOT) for f in self.options.file]
-        return not wanted or any(path == f or path.startswith(f + "/") for f in wanted)
-
-    # --- judging ---------------------------------------------------------------------
-
-    def judge_with(self, tests, environment, patience=None):
-        runner = programs.Runner(self.tree.build, environment, self.plan.limits_memory)
-        programs.Baseline(runner, self.count, say).measure(tests)
-        return judge.Judge(runner, tests, self.known, self.plan.first, patience)
-
-    def verdicts(self, mutants, the_judge):
-        """Judges them; those that live."""
+    def look(self, mutants, environment, patience=None):
+        """Judges them; returns those that live."""
+        runner = programs.Runner(self.tree.build, {**self.plan.environment, **environment},
+                                 "-fsanitize" not in self.plan.flags)
+        programs.measure(runner, self.tests, len(self.mutants), say)
+        the_judge = judge.Judge(runner, self.tests, self.mutants, patience)
         start, alive, done = time.monotonic(), [], 0
 
-        def tell(mutant, verdict):
+        def note(mutant, verdict):
             nonlocal done
             done += 1
             self.results.put(mutant, verdict)
-            if verdict.word != judge.KILLED:
+            if verdict[0] != KILLED:
                 alive.append(mutant)
-                say(f"{verdict.word}: {mutant}")
+                say(f"{verdict[0]}: {mutant}")
             if done % 20 == 0 or done == len(mutants):
                 self.results.save()
                 seconds = time.monotonic() - start
                 say(f"{done} of {len(mutants)}, {len(alive)} live, {seconds:.0f} s")
 
         try:
-            judge.each(the_judge.verdict, mutants, self.options.jobs, tell)
+            judge.each(the_judge.verdict, mutants, self.options.jobs, note)
         finally:
             self.results.save()
         return alive
 
-    def judge(self, mutants, tests):
-        thorough = self.plan.full is not None and not self.options.quick
-        patience = PATIENCE if thorough or self.options.quick else None
-        alive = self.verdicts(mutants, self.judge_with(tests, self.plan.environment, patience))
-        if alive and thorough:
-            say("the survivors again, by all programs in their full form")
-            alive = self.verdicts(alive, self.judge_with(tests, self.plan.full))
-        if alive and thorough and self.plan.last:
-            self.last_look(alive)
-        return self.report(mutants)
-
-    def last_look(self, mutants):
-        """In another build of the same mutants."""
-        say("the survivors again, under sanitizers")
-        other = Run(self.options, self.plan.last)
-        _, tests = other.prepare()
-        there = {m.id: m for m in other.known}
-        other.results = self.results
-        the_judge = other.judge_with(tests, other.plan.environment)
-        other.verdicts([there[m.id] for m in mutants if m.id in there], the_judge)
-
-    def listed(self, mutants):
-        return survivors.read(HERE / "survivors.txt", {m.path for m in mutants})
+    def judge(self, mutants):
+        """Three looks: samples of the tests' tables, whole tables, sanitizers."""
+        if self.plan.is_strict:
+            self.look(mutants, {})
+            return
+        alive = self.look(mutants, {}, PATIENCE)
+        if alive and not self.options.quick:
+            say("the survivors again, by all programs and whole tables")
+            alive = self.look(alive, {"SYNCBLOB_TEST_WHOLE": "1"})
+        if alive and not self.options.quick:
+            say("the survivors again, under sanitizers")
+            other = Run(self.options, Sanitized(), self.results)
+            other.prepare()
+            names = {m.id for m in alive}
+            other.look([m for m in other.mutants
+                        if m.id in names and m not in other.unborn], {})
 
     def report(self, mutants):
+        marks = Marks(ROOT, self.paths)
         verdicts = {m: self.results.get(m) for m in mutants}
-        alive = [m for m, v in verdicts.items() if v.word != judge.KILLED]
-        dead = [m for m, v in verdicts.items() if v.word == judge.KILLED]
+        alive = [m for m, v in verdicts.items() if v[0] != KILLED and not marks.covers(m)]
+        print(*(f"survives: {m}" for m in alive), sep="\n")
+        rows = scores(verdicts, marks)
+        print(as_text(rows))
         if self.plan.is_strict:
-            problems = [f"survives: {m}" for m in alive]
-            problems += [f"has no place, or does not compile: {m}"
-                         for m in self.chosen(self.unborn)]
+            problems = alive + self.chosen(self.unborn)
         else:
-            problems = survivors.problems(self.listed(mutants), alive, dead, self.known)
-        print(as_text(table(mutants, self.results, self.listed(mutants))))
+            problems = [*marks.problems(verdicts), *grown(rows, SCORES.read_text())]
         if self.options.record:
-            page = HERE / "scores.md"
-            rows = table(self.known, self.results, self.listed(self.known))
-            page.write_text(as_markdown(with_recorded(rows, page.read_text(), self.known)))
+            self.record(marks)
         print(*problems, sep="\n")
-        print(f"{len(mutants) - len(problems)} passed, {len(problems)} failed")
+        print(f"{len(mutants)} judged, {len(problems)} problems")
         return 1 if problems else 0
+
+    def record(self, marks):
+        """Folders of which every mutant has a verdict; others keep their rows."""
+        verdicts = {m: self.results.get(m) for m in self.mutants}
+        parts = {os.path.dirname(m.path) for m, v in verdicts.items() if not v[0]}
+        before = recorded(SCORES.read_text())
+        rows = {folder: before.get(folder) if folder in parts else counts
+                for folder, counts in by_folder(scores(verdicts, marks)).items()}
+        SCORES.write_text(as_markdown({folder: row for folder, row in rows.items() if row}))
 
 
 def main():
     options = arguments()
     run = Run(options, options.plan)
     try:
-        mutants, tests = run.prepare()
+        mutants = run.prepare()
+        if options.list:
+            print(*mutants, sep="\n")
+            return 0
+        if not mutants:
+            sys.exit("mutate: there is no such mutant")
+        run.judge(mutants)
     except BuildFailed as failed:
         sys.exit(f"mutate: {failed}")
-    if options.list:
-        print(*mutants, sep="\n")
-        return 0
-    if not mutants:
-        sys.exit("mutate: there is no such mutant")
-    if options.tests:
-        return matrix.show(run, mutants, tests, say)
-    return run.judge(mutants, tests)
+    return run.report(mutants)
 
 
 if __name__ == "__main__":

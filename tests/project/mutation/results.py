@@ -1,14 +1,22 @@
-"""Verdicts that are kept in the build folder as long as the file that they speak of is the same."""
+"""Verdicts, kept in the build folder by version of the source file, and their scores."""
 
 import collections
 import functools
 import hashlib
 import json
+import os
+import re
 
-import survivors
-from judge import KILLED, Verdict
+KILLED, SURVIVED, NOT_REACHED = "killed", "survived", "not reached"
+SAME = "/* same: "
+MOST_SAME = 30
+WORDS = (KILLED, "same", SURVIVED)
+PAGE = """# How many planted errors the tests notice
 
-NO_REASON = "no reason"
+`./dev mutate --record` writes this table. The score leaves out survivors on a line with the comment
+`/* same: WHY */`.
+
+"""
 
 
 class Results:
@@ -17,21 +25,17 @@ class Results:
         self.kept = json.loads(file.read_text()) if file.exists() else {}
 
     @functools.cache
-    def digest(self, path):
-        """Of a file as it was when it was asked for first."""
-        return hashlib.sha256((self.root / path).read_bytes()).hexdigest()[:16]
+    def version(self, path):
+        """Of a file as it was at the first call, without its comments."""
+        text = re.sub(r"/\*.*?\*/", " ", (self.root / path).read_text(), flags=re.S)
+        return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
     def get(self, mutant):
-        kept = self.kept.get(mutant.path, {})
-        if kept.get("of") != self.digest(mutant.path) or mutant.id not in kept["verdicts"]:
-            return None
-        return Verdict(*kept["verdicts"][mutant.id])
+        """The verdict: a word first, or None."""
+        return self.kept.get(self.version(mutant.path), {}).get(mutant.id, [None])
 
     def put(self, mutant, verdict):
-        kept = self.kept.get(mutant.path, {})
-        if kept.get("of") != self.digest(mutant.path):
-            kept = self.kept[mutant.path] = {"of": self.digest(mutant.path), "verdicts": {}}
-        kept["verdicts"][mutant.id] = [verdict.word, verdict.program, verdict.why]
+        self.kept.setdefault(self.version(mutant.path), {})[mutant.id] = verdict
 
     def save(self):
         partial = self.file.with_suffix(".partial")
@@ -39,69 +43,75 @@ class Results:
         partial.replace(self.file)
 
 
-def table(mutants, results, listed):
-    """Rows of (file, counts) and the sum, of the mutants that have a verdict. A survivor counts as
-    what the list says of it."""
-    left = {key: list(kinds) for key, kinds in listed.items()}
-    rows = {}
-    for mutant in mutants:
-        verdict = results.get(mutant)
-        if verdict:
-            kinds = left.get(mutant.key)
-            word = KILLED if verdict.word == KILLED else kinds.pop(0) if kinds else NO_REASON
-            rows.setdefault(mutant.path, collections.Counter())[word] += 1
-    total = sum(rows.values(), collections.Counter())
-    return [*sorted(rows.items()), ("all", total)]
+class Marks:
+    """The lines of the sources whose surviving mutants are known to change nothing."""
+
+    def __init__(self, root, paths):
+        self.lines = {(path, number) for path in paths
+                      for number, line in enumerate((root / path).read_text().split("\n"), 1)
+                      if SAME in line}
+
+    def covers(self, mutant):
+        return (mutant.path, mutant.line) in self.lines
+
+    def problems(self, verdicts):
+        """Too many marks; marks of which every mutant is killed."""
+        if len(self.lines) > MOST_SAME:
+            yield f"{len(self.lines)} lines have the comment {SAME}*/; at most {MOST_SAME} may"
+        words = collections.defaultdict(set)
+        for mutant, verdict in verdicts.items():
+            words[mutant.path, mutant.line].add(verdict[0])
+        for path, line in sorted(self.lines):
+            if words[path, line] == {KILLED}:
+                yield f"{path}:{line}: tests notice every mutant, remove the comment {SAME}*/"
 
 
-def cells(counts):
-    differ = counts.total() - counts[survivors.SAME]
-    score = f"{100 * (counts[KILLED] + counts[survivors.JUDGED]) / differ:.1f} %" if differ else "-"
-    return [str(counts.total()), *(str(counts[word]) for word in WORDS), score]
+def scores(verdicts, marks):
+    """{file: counts}"""
+    rows = collections.defaultdict(collections.Counter)
+    for mutant, verdict in verdicts.items():
+        alive = "same" if marks.covers(mutant) else SURVIVED
+        rows[mutant.path][KILLED if verdict[0] == KILLED else alive] += 1
+    return dict(rows)
 
 
-PAGE = """# How many planted errors the tests notice
-
-`./dev mutate --record` writes this page from the verdicts that the build folder has, however many
-runs they are of; `mutants` counts those that were judged, `./dev mutate --list` all there are. A
-file without verdicts there keeps its row while it has as many mutants as the row.
-`survivors.txt` says of each that no test killed why it may live:
-
-- `same`: the library does what it did before, so that no program can tell.
-- `judged`: a sanitizer or a budget notices it, not a test by itself.
-- `unseen`: it would show on another system, by chance, or where no test gets.
-- `no reason`: it is not in the list.
-
-The score is of those that are not the same: killed and judged.
-
-"""
-WORDS = [KILLED, survivors.JUDGED, survivors.UNSEEN, NO_REASON, survivors.SAME]
-HEADS = ["file", "mutants", *WORDS, "score"]
+def by_folder(rows):
+    folders = collections.defaultdict(collections.Counter)
+    for path, counts in rows.items():
+        folders[os.path.dirname(path)] += counts
+    return dict(folders)
 
 
 def recorded(page):
-    """{file: counts} of a page of as_markdown."""
-    cells = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| `")]
-    return {row[0].strip(" `"): collections.Counter(dict(zip(WORDS, map(int, row[2:-1]))))
-            for row in cells}
+    """{folder: counts} of a page of as_markdown."""
+    rows = re.findall(r"^\| (\S+) \| \d+ \| (\d+) \| (\d+) \| (\d+) ", page, flags=re.M)
+    return {path: collections.Counter(dict(zip(WORDS, map(int, counts))))
+            for path, *counts in rows if path != "all"}
 
 
-def with_recorded(rows, page, mutants):
-    """Also the page's rows of files without a verdict that have as many mutants as then."""
-    sizes = collections.Counter(mutant.path for mutant in mutants)
-    files = {path: counts for path, counts in recorded(page).items()
-             if counts.total() == sizes[path]} | dict(rows[:-1])
-    return [*sorted(files.items()), ("all", sum(files.values(), collections.Counter()))]
+def grown(rows, page):
+    """The folders in which more mutants survive than the page says; in a new one none may."""
+    before = recorded(page)
+    for folder, counts in sorted(by_folder(rows).items()):
+        most = before.get(folder, {SURVIVED: 0})[SURVIVED]
+        if counts[SURVIVED] > most:
+            yield f"{folder}: {counts[SURVIVED]} mutants survive, scores.md has {most}"
+
+
+def table(rows):
+    yield ["", "mutants", *WORDS, "score"]
+    for name, counts in [*sorted(rows.items()), ("all", sum(rows.values(), collections.Counter()))]:
+        differ = counts.total() - counts["same"]
+        score = f"{100 * counts[KILLED] / differ:.1f} %" if differ else "-"
+        yield [name, str(counts.total()), *(str(counts[word]) for word in WORDS), score]
 
 
 def as_text(rows):
-    lines = [HEADS] + [[name, *cells(counts)] for name, counts in rows]
     return "\n".join(f"{name:<36}" + "".join(f"{cell:>11}" for cell in row)
-                     for name, *row in lines)
+                     for name, *row in table(rows))
 
 
 def as_markdown(rows):
-    """The page that is kept in the tree."""
-    lines = [HEADS, ["---"] + ["---:"] * (len(HEADS) - 1)]
-    lines += [[name if name == "all" else f"`{name}`", *cells(counts)] for name, counts in rows]
-    return PAGE + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    head, *lines = table(rows)
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return PAGE + "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))

@@ -15,14 +15,14 @@ import find
 import judge
 import programs
 import results
-import survivors
-from patterns import places
+import special
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-SOURCE = """#include "tiny.h"
-#define LIMIT 4
+SOURCE = """#define LIMIT 4
 #define TWICE(x) ((x) + (x))
+typedef int sb_status;
+enum { SB_OK = 0, SB_ERR_INTERNAL = -901 };
 _Static_assert(LIMIT == 4, "four");
 static int calls;
 static void count(int by) {
@@ -53,27 +53,19 @@ int tiny_unused(int value) {
 }
 """
 
-HEADER = """#include <stddef.h>
-typedef int sb_status;
-enum { SB_OK = 0, SB_ERR_INTERNAL = -901 };
-sb_status tiny(int value, int *out);
-"""
-
-# Says what cmocka says.
-TEST = """#include "tiny.h"
-#include <stdio.h>
+TEST = """int tiny(int value, int *out);
 int main(void) {
     int out = -1;
-    printf("[ RUN      ] edges\\n");
-    int bad = tiny(5, &out) != SB_ERR_INTERNAL || tiny(-1, &out) != SB_ERR_INTERNAL || out != -1 ||
-              tiny(3, &out) != SB_OK || out != 8 || tiny(1, &out) != SB_OK || out != 4;
-    printf(bad ? "[  FAILED  ] edges\\n" : "[       OK ] edges\\n");
-    return bad;
+    return tiny(5, &out) != -901 || tiny(-1, &out) != -901 || out != -1 || tiny(3, &out) ||
+           out != 8 || tiny(1, &out) || out != 4;
 }
 """
 
-KILLED = """
+EXPECTED = {"killed": """
 || becomes && in value < 0 || value > LIMIT
+always true: value < 0 || value > LIMIT
+always false: value < 0
+always false: value > LIMIT
 return SB_ERR_INTERNAL becomes SB_OK
 return SB_OK becomes SB_ERR_INTERNAL
 + becomes - in value + 1
@@ -85,16 +77,12 @@ left out: *out = TWICE(value + 1);
 arguments 1 and 2 swapped in power(2, 3)
 always true: exponent
 always false: exponent
-always false: value < 0
-always false: value > LIMIT
-always true: value < 0 || value > LIMIT
 * becomes / in base * power(base, exponent - 1)
 - becomes + in exponent - 1
 1 becomes 2 at return exponent ? base * power(base, exponent - 1) : 1;
 1 becomes 2 at return exponent ? base * power(base, exponent - 1) : 1;
 arguments 1 and 2 swapped in power(base, exponent - 1)
-""".strip().split("\n")
-SURVIVED = """
+""", "survived": """
 < becomes <= in value < 0
 0 becomes 1 at if (value < 0 || value > LIMIT)
 > becomes >= in value > LIMIT
@@ -103,13 +91,15 @@ left out: calls += by;
 += becomes -= in calls += by
 1 becomes 2 at count(1);
 0 becomes 1 at char room[LIMIT + 2] = {0};
-""".strip().split("\n")
-NOT_REACHED = ["== becomes != in value == 7", "7 becomes 8 at return value == 7;"]
+""", "not reached": """
+== becomes != in value == 7
+7 becomes 8 at return value == 7;
+"""}
 
 
 def build(folder):
     """(all mutants, the program with them in it)"""
-    for name, text in (("tiny.c", SOURCE), ("tiny.h", HEADER), ("test.c", TEST)):
+    for name, text in (("tiny.c", SOURCE), ("test.c", TEST)):
         (folder / name).write_text(text)
     resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                                check=True).stdout.strip()
@@ -125,66 +115,43 @@ def build(folder):
     return mutants, programs.Program({"name": "test", "command": [str(folder / "test")]})
 
 
-def judged(folder):
+def check_verdicts(folder):
     mutants, program = build(folder)
     runner = programs.Runner(folder, {})
-    programs.Baseline(runner, len(mutants), lambda text: None).measure([program])
-    the_judge = judge.Judge(runner, [program], mutants, {})
-    found = {}
-    judge.each(the_judge.verdict, mutants, 2, found.__setitem__)
-    return mutants, found, the_judge
+    programs.measure(runner, [program], len(mutants), lambda text: None)
+    the_judge, found = judge.Judge(runner, [program], mutants), collections.defaultdict(list)
+    judge.each(the_judge.verdict, mutants, 2, lambda m, verdict: found[verdict[0]].append(m.what))
+    expected = {word: sorted(lines.strip().split("\n")) for word, lines in EXPECTED.items()}
+    assert {word: sorted(lines) for word, lines in found.items()} == expected, found
 
 
-def check_verdicts(folder):
-    mutants, found, the_judge = judged(folder)
-    for word, expected in ((judge.KILLED, KILLED), (judge.SURVIVED, SURVIVED),
-                           (judge.NOT_REACHED, NOT_REACHED)):
-        have = collections.Counter(m.what for m, v in found.items() if v.word == word)
-        want = collections.Counter(expected)
-        assert have == want, f"{word}: {have - want} too much, {want - have} missing"
-    dead = next(m for m in mutants if m.what == "left out: *out = power(2, 3);")
-    assert the_judge.killers(dead) == {"test": ["edges"]}, "the function that fails"
-
-
-def check_survivors(folder):
-    """One that is listed, one that is not, one that is killed, one that sanitizers killed, one that
-    is gone; and what they count as."""
-    (folder / "list.txt").write_text("# none\n\n== same: a reason\na.c: f: kept\na.c: f: killed\n"
-                                     "a.c: f: gone\n== judged: another\na.c: f: judged\n")
-    make = lambda what: edits.Mutant("", "a.c", 1, "f", what)  # noqa: E731
-    kept, killed, judged, new = make("kept"), make("killed"), make("judged"), make("new")
-    listed = survivors.read(folder / "list.txt", {"a.c"})
-    found = survivors.problems(listed, [kept, new], [killed, judged], [kept, killed, judged, new])
-    assert found == ["survives, and is not in survivors.txt: a.c:1: new (f)",
-                     "in survivors.txt, but killed: a.c: f: killed",
-                     "in survivors.txt, but gone: a.c: f: gone"], found
-    verdicts = {kept: judge.SURVIVED, killed: judge.KILLED, judged: judge.NOT_REACHED,
-                new: judge.SURVIVED}
-    rows = results.table(verdicts, {m: judge.Verdict(w) for m, w in verdicts.items()}, listed)
-    assert results.cells(rows[-1][1]) == ["4", "1", "1", "0", "1", "1", "66.7 %"], rows
-
-
-def check_scores(_):
-    """Of the files of the last page: one judged again, one that is the same, one that has grown."""
-    make = lambda path, what: edits.Mutant("", path, 1, "f", what)  # noqa: E731
-    old = [make(path, "old") for path in ("again.c", "grown.c", "same.c")]
-    killed = {m: judge.Verdict(judge.KILLED) for m in old}
-    page = results.as_markdown(results.table(old, killed, {}))
-    rows = results.table(old[:1], {old[0]: judge.Verdict(judge.SURVIVED)}, {})
-    rows = results.with_recorded(rows, page, [*old, make("grown.c", "new")])
-    assert [(name, results.cells(counts)[:2]) for name, counts in rows] == [
-        ("again.c", ["1", "0"]), ("same.c", ["1", "1"]), ("all", ["2", "1"])], rows
+def check_scores(folder):
+    """A mutant that is killed, one that survives, one that cannot be noticed; a mark without one;
+    a folder of which more survive than before."""
+    (folder / "a").mkdir()
+    (folder / "a/b.c").write_text("one\ntwo\nthree /* same: a reason */\nfour /* same: none */\n")
+    words = {1: "killed", 2: "survived", 3: "not reached", 4: "killed"}
+    verdicts = {edits.Mutant("a/b.c", line, "f", ""): [word] for line, word in words.items()}
+    marks = results.Marks(folder, ["a/b.c"])
+    assert list(marks.problems(verdicts)) == [
+        "a/b.c:4: tests notice every mutant, remove the comment /* same: */"]
+    rows = results.scores(verdicts, marks)
+    page = results.as_markdown(results.by_folder(rows))
+    assert page.endswith("| a | 4 | 2 | 1 | 1 | 66.7 % |\n| all | 4 | 2 | 1 | 1 | 66.7 % |\n"), page
+    assert results.recorded(page) == results.by_folder(rows), page
+    assert not list(results.grown(rows, page))
+    assert list(results.grown(rows, results.PAGE)) == ["a: 1 mutants survive, scores.md has 0"]
 
 
 def check_patterns(_):
-    text = "int f(int a) {\n/* g( */ g(h(a), 1);\n}\n"
-    found = [(p.name, span, p.arguments(span)) for p in places("a.c", text)
-             for _, span in p.calls(r"\bg\s*\(")]
-    assert found == [("f", (24, 34), "h(a), 1")], found
+    text = "int f(int a) {\n/* g( */ g(h(a, 2), 1);\n}\n"
+    found = [(p.name, span, given) for p in special.places("a.c", text)
+             for _, span, given in p.calls(r"\bg\s*\(")]
+    assert found == [("f", (24, 37), ["h(a, 2)", "1"])], found
 
 
 def main():
-    checks = [check_verdicts, check_survivors, check_scores, check_patterns]
+    checks = [check_verdicts, check_scores, check_patterns]
     for check in checks:
         with tempfile.TemporaryDirectory() as folder:
             check(pathlib.Path(folder))

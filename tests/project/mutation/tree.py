@@ -10,12 +10,11 @@ import subprocess
 from edits import plant
 
 PARTS = ("CMakeLists.txt", "dev", "c", "cuda", "proto", "fuzz", "tests", "bindings")
-LEFT_OUT = ("target", "__pycache__", "build")
 HERE = pathlib.Path(__file__).resolve().parent
 
 
 class BuildFailed(Exception):
-    """With the last lines of what was said."""
+    """With the last lines of the build's output."""
 
 
 def write(path, data):
@@ -26,35 +25,24 @@ def write(path, data):
 
 
 class Tree:
-    def __init__(self, root, folder, options, flags, jobs, say):
+    def __init__(self, root, folder, options, flags, jobs):
         self.root, self.source, self.build = root, folder / "source", folder / "build"
-        self.options, self.flags, self.jobs, self.say = options, flags, jobs, say
-
-    def files(self):
-        for part in PARTS:
-            top = self.root / part
-            if top.is_file():
-                yield top
-            for folder, names, files in os.walk(top):
-                names[:] = [n for n in names if n not in LEFT_OUT]
-                yield from (pathlib.Path(folder, file) for file in files)
+        self.options, self.flags, self.jobs = options, flags, jobs
 
     def copy(self, planted):
-        """All but the sources that mutants go into, and those that are gone."""
-        wanted, self.planted = set(), planted
-        for file in self.files():
-            path = file.relative_to(self.root)
-            wanted.add(str(path))
-            if str(path) not in planted or not (self.source / path).exists():
-                data = file.read_bytes()
-                if str(path) == "c/sources.txt":
+        """All but the sources that mutants go into; what is gone here goes there."""
+        self.planted, wanted = planted, set()
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *PARTS],
+                                cwd=self.root, check=True, capture_output=True, text=True).stdout
+        for path in filter(lambda path: (self.root / path).is_file(), listed.splitlines()):
+            wanted.add(self.source / path)
+            if path not in planted or not (self.source / path).exists():
+                data = (self.root / path).read_bytes()
+                if path == "c/sources.txt":
                     data += f"{HERE.relative_to(self.root)}/mutant.c\n".encode()
                 write(self.source / path, data)
-        for folder, _, files in os.walk(self.source):
-            for file in files:
-                path = pathlib.Path(folder, file)
-                if str(path.relative_to(self.source)) not in wanted:
-                    path.unlink()
+        for gone in set(filter(pathlib.Path.is_file, self.source.rglob("*"))) - wanted:
+            gone.unlink()
 
     def configure(self):
         header = self.source / HERE.relative_to(self.root) / "mutant.h"
@@ -67,93 +55,51 @@ class Tree:
         if done.returncode != 0:
             raise BuildFailed(done.stdout + done.stderr)
 
-    def database(self):
-        return json.loads((self.build / "compile_commands.json").read_text())
-
-    def commands(self):
-        """(path, words that compile it without input and output) of the library's own sources."""
-        listed = {"c/src/proto/pack_protobuf_c.c", "c/src/proto/pack_plain.c"}
-        for text in ("c/sources.txt", "c/testing/sources.txt", "c/comm/sources.txt", "cuda/sources.txt"):
-            listed.update((self.root / text).read_text().split("\n"))
-        for entry in self.database():
-            path = os.path.relpath(entry["file"], self.source)
-            if path in listed and re.search("syncblob_(objects|testing|comm)", entry["command"]):
-                words = shlex.split(entry["command"])
-                at = words.index("-o")
-                words = words[:at] + words[at + 2:]
-                yield path, [w for w in words if w not in ("-c", entry["file"])]
-
     def clang_arguments(self):
-        """The same for libclang, which reads the sources as they are."""
+        """(path, words) by which libclang reads the library's sources where they are."""
         resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                                    check=True).stdout.strip()
-        for path, words in self.commands():
-            flags = [w.replace(str(self.source), str(self.root)) for w in words[1:]]
-            yield self.root / path, [*flags, "-resource-dir", resources]
-
-    # --- mutants ---------------------------------------------------------------------
+        for entry in json.loads((self.build / "compile_commands.json").read_text()):
+            path = os.path.relpath(entry["file"], self.source)
+            if path in self.planted and re.search("syncblob_(objects|testing|comm)",
+                                                  entry["command"]):
+                words = shlex.split(entry["command"].replace(str(self.source), str(self.root)))
+                at = words.index("-o")
+                words = [w for w in words[1:at] + words[at + 2:]
+                         if w not in ("-c", str(self.root / path))]
+                yield self.root / path, [*words, "-resource-dir", resources]
 
     def plant(self, found, live):
-        """Writes the sources; says which mutants have a place."""
+        """Writes the sources; returns the mutants that have a place."""
         placed = set()
-        for path in self.planted | found.keys():  # what has none now may have had some
+        for path in self.planted:  # what has none now may have had some
             text, there = plant((self.root / path).read_text(), found.get(path, []), live)
             write(self.source / path, text.encode())
             placed |= there
         return placed
 
-    def make(self, targets):
-        command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets]
-        done = subprocess.run([*command, "--", "-k", "0"], capture_output=True, text=True)
-        return None if done.returncode == 0 else done.stdout + done.stderr
-
     def build_all(self, found, live, targets):
-        """Builds with as many mutants as compile; returns these."""
-        live = self.plant(found, live)
-        commands = dict(self.commands())
-        for _ in range(10):
-            story = self.make(targets)
-            if story is None:
+        """Builds with as many mutants as compile; returns these. A line with an error loses all."""
+        command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
+                   "--", "-k", "0"]
+        while True:
+            live = self.plant(found, live)
+            done = subprocess.run(command, capture_output=True, text=True)
+            bad = self.culprits(done.stdout + done.stderr, found) & live
+            if done.returncode == 0:
                 return live
-            bad = set()
-            for path, lines in self.errors(story).items():
-                bad |= self.culprits(path, lines, found, live, commands)
             if not bad:
-                raise BuildFailed(story[-3000:])
-            self.say(f"{len(bad)} mutants do not compile")
-            live = self.plant(found, live - bad)
-        raise BuildFailed(story[-3000:])
+                raise BuildFailed((done.stdout + done.stderr)[-3000:])
+            live -= bad
 
-    def errors(self, story):
-        """{path: lines} of what a compiler refuses; no lines where it speaks of another file's."""
-        lines = {}
-        for entry in self.database():
-            if entry["file"].startswith(str(self.source)) and \
-                    any(f" -o {made} " in entry["command"]
-                        for made in re.findall(r"^FAILED: (\S+)", story, flags=re.M)):
-                lines[os.path.relpath(entry["file"], self.source)] = set()
-        pattern = rf"^{re.escape(str(self.source))}/([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error:"
-        for m in re.finditer(pattern, story, flags=re.M):
-            lines.setdefault(m[1], set()).add(int(m[2]))
-        return lines
-
-    def culprits(self, path, lines, found, live, commands):
-        """Those on the lines that do not compile by themselves; in a header, all."""
-        text = (self.root / path).read_text()
-        suspects = set()
-        for edit in found.get(path, []):
-            first = text.count("\n", 0, edit.start) + 1
-            last = text.count("\n", 0, edit.end) + 1
-            if not lines or lines & set(range(first, last + 1)):
-                suspects |= set(edit.mutants) & live
-        if path not in commands:
-            return suspects
-        return {m for m in suspects if not self.compiles(path, found[path], m, commands[path])}
-
-    def compiles(self, path, edits, mutant, command):
-        trial = self.build / "trial.c"
-        text = plant((self.root / path).read_text(), edits, {mutant})[0]
-        trial.write_text(text)
-        folder = (self.source / path).parent
-        return subprocess.run([*command, "-iquote", folder, "-c", trial, "-o", "/dev/null"],
-                              capture_output=True, cwd=self.build).returncode == 0
+    def culprits(self, story, found):
+        """The mutants of the lines that a compiler refuses."""
+        bad = set()
+        pattern = rf"^\S*{self.source.name}/([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error:"
+        for path, line in re.findall(pattern, story, flags=re.M):
+            text = (self.root / path).read_text() if path in self.planted else ""
+            for edit in found.get(path, []):
+                first, last = (text.count("\n", 0, at) + 1 for at in (edit.start, edit.end))
+                if first <= int(line) <= last:
+                    bad.update(edit.mutants)
+        return bad
