@@ -29,9 +29,9 @@ esac
 export CFLAGS="-O1 -fno-omit-frame-pointer -gline-tables-only $flags" SRC=$place/src WORK=$place/work OUT=$place/out
 CXXFLAGS=$CFLAGS bash .clusterfuzzlite/build.sh >"$place/log" 2>&1 || { tail -n 40 "$place/log"; exit 1; }
 
-run_target() { # TARGET SEEDS
+run_target() { # TARGET SEEDS OPTION...
     if [ "$sanitizer" != afl ]; then
-        env -i "./$1" "-max_total_time=$seconds" "-artifact_prefix=$place/" "-dict=$1.dict" "$2"
+        env -i "./$1" "-max_total_time=$seconds" "-artifact_prefix=$place/" "${@:3}" "$2"
         return
     fi
     afl-fuzz -V "$seconds" -i "$2" -o "$place/found" -x "$1.dict" -t 10000 -m none "./$1" &&
@@ -43,13 +43,15 @@ cd "$place/out"
 for options in *.options; do
     target=${options%.options}
     [ $# -lt 3 ] || [[ " ${*:3} " == *" $target "* ]] || continue
-    touch "$target.dict"
     # Nothing but what every Linux has.
     foreign=$(ldd "$target" | grep -vE '^\s(linux-vdso|/lib64/ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+)\.so)' || true)
     mkdir "$place/seeds"
     [ ! -e "${target}_seed_corpus.zip" ] || python3 -m zipfile -e "${target}_seed_corpus.zip" "$place/seeds"
-    if [ -z "$foreign" ] && run_target "$target" "$place/seeds" >"$place/log" 2>&1; then
-        echo "ok $target: $(find "$place/seeds" -type f | wc -l) inputs"
+    inputs=$(find "$place/seeds" -type f | wc -l)
+    dictionary=()
+    [ ! -e "$target.dict" ] || dictionary=("-dict=$target.dict")
+    if [ -z "$foreign" ] && run_target "$target" "$place/seeds" "${dictionary[@]}" >"$place/log" 2>&1; then
+        echo "ok $target: $inputs inputs"
     else
         echo "FAILED $target $foreign"
         grep -aE 'broken promise|ERROR|SUMMARY|runtime error' "$place/log" || tail -n 20 "$place/log"
