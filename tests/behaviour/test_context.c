@@ -204,7 +204,7 @@ TEST(device_names_are_understood) {
                                             "cuda:",
                                             "\x1b[2J",
                                             "sim:1\n"};
-    static const char *const unknown[] = {"tpu:0", "SIM:0", "simx:0"};
+    static const char *const unknown[] = {"tpu:0", "SIM:0", "simx:0", "si:0"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_ok(try_device(good[i], &err));
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
