@@ -140,7 +140,8 @@ def check_scores(folder):
     assert page.endswith("| a | 4 | 2 | 1 | 1 | 66.7 % |\n| all | 4 | 2 | 1 | 1 | 66.7 % |\n"), page
     assert results.recorded(page) == results.by_folder(rows), page
     assert not list(results.grown(rows, page))
-    assert list(results.grown(rows, results.PAGE)) == ["a: 1 mutants survive, scores.md has 0"]
+    page = page.replace("| 2 | 1 | 1 |", "| 3 | 1 | 0 |")
+    assert list(results.grown(rows, page)) == ["a: 1 mutants survive, scores.md has 0"]
 
 
 def check_patterns(_):
