@@ -54,7 +54,9 @@ class Special(General):
 class Threads(Special):
     name, compiler, flags = "threads", "clang", "-fsanitize=thread -fno-omit-frame-pointer"
     folders, operators = ("c/src/context", "c/src/memory", "c/src/blob"), special.THREADS
-    programs = r"(?:threads|faults)\..*|behaviour\.(?:context|mem_.*|blob_copy|blob_arithmetic)"
+    programs = (r"threads\.(?:crossed|dlpack|faults|locks|lost|mem|once|orders|stress|waits)|"
+                r"faults\.(?:mem_faults|quarantine)|"
+                r"behaviour\.(?:blob_arithmetic|blob_copy|context|mem_.*)")
     environment = {"SYNCBLOB_STRESS_SECONDS": "2",
                    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:report_bugs=1"}
 
