@@ -34,7 +34,7 @@ TEST_ON(rig, sums_are_taken_where_the_head_is) {
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
             for (int diff = 0; diff < 2; diff++) {
                 struct values v = values_of(dtypes[d]);
-                sb_blob *blob = blob_of_count(f->context, dtypes[d], COUNT);
+                sb_blob *blob = test_vector(f->context, dtypes[d], COUNT);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
                 double asum = -1, sumsq = -1;
                 mem_place(mem, head, v.data, v.bytes);
@@ -53,14 +53,13 @@ TEST_ON(rig, sums_are_taken_where_the_head_is) {
                 assert_int_equal(t.host_allocs + t.device_allocs, 0);
                 assert_int_equal(t.calls[SB_SIM_ASUM], on_device(head));
                 assert_int_equal(t.calls[SB_SIM_SUMSQ], on_device(head));
-                sb_blob_destroy(blob);
             }
 }
 
 TEST_ON(rig, sums_use_the_count_not_the_capacity) {
     for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++) {
         struct values v = values_of(SB_DTYPE_F32);
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
         double sum = -1;
         mem_place(data_of(blob), head, v.data, v.bytes);
         assert_ok(sb_blob_reshape(blob, (int64_t[]){3}, 1, NULL, &err));
@@ -70,7 +69,6 @@ TEST_ON(rig, sums_use_the_count_not_the_capacity) {
         assert_ok(sb_blob_reshape(blob, (int64_t[]){COUNT}, 1, NULL, &err));
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == 25 + 9);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -81,7 +79,7 @@ TEST_ON(rig, scaling_runs_where_the_head_is) {
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
             for (int diff = 0; diff < 2; diff++) {
                 struct values v = values_of(dtypes[d]), scaled = v;
-                sb_blob *blob = blob_of_count(f->context, dtypes[d], COUNT);
+                sb_blob *blob = test_vector(f->context, dtypes[d], COUNT);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
                 fill_values(dtypes[d], COUNT, -10, 2.5, scaled.data);
                 mem_place(mem, head, v.data, v.bytes);
@@ -94,7 +92,6 @@ TEST_ON(rig, scaling_runs_where_the_head_is) {
                 assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
                 if (head)
                     assert_true(mem_holds(mem, scaled.data, v.bytes));
-                sb_blob_destroy(blob);
             }
 }
 
@@ -104,7 +101,7 @@ static void update_cell(int32_t dtype, int32_t data_head, int32_t diff_head) {
     struct rig rig;
     struct values v = values_of(dtype), expected = v;
     rig_open(&rig);
-    sb_blob *blob = blob_of_count(rig.context, dtype, COUNT);
+    sb_blob *blob = test_vector(rig.context, dtype, COUNT);
     sb_mem *data = data_of(blob), *diff = diff_of(blob);
     mem_place(data, data_head, v.data, v.bytes);
     mem_place(diff, diff_head, v.diff, v.bytes);
@@ -128,7 +125,7 @@ static void update_cell(int32_t dtype, int32_t data_head, int32_t diff_head) {
                      data_head && device && (diff_head || t.calls[SB_SIM_AXPY]));
     assert_int_equal(t.uploads, data_head && device && diff_head == SB_HEAD_AT_CPU);
     assert_int_equal(t.downloads, data_head && !device && diff_head == SB_HEAD_AT_GPU);
-    sb_blob_destroy(blob);
+    test_end(blob);
     rig_close(&rig);
 }
 
@@ -142,7 +139,7 @@ TEST(update_subtracts_diff_where_data_is) {
 TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
     for (int device = 0; device < 2; device++) {
         struct values v = values_of(SB_DTYPE_F32);
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
         struct lent lent = device ? lend_device(f->context, v.bytes, 0) : lend_host(v.bytes, 0);
         if (device) {
             assert_ok(sb_sim_poke(f->context, lent.ptr, v.data, v.bytes, &err));
@@ -155,8 +152,6 @@ TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
         }
         assert_ok(sb_blob_update(blob, &err));
         assert_true(lent_holds(&lent, 0));
-        sb_blob_destroy(blob);
-        lent_free(&lent);
     }
 }
 
@@ -168,7 +163,7 @@ TEST(integers_and_halves_have_no_arithmetic) {
     for (size_t d = 0; d < sizeof storage_only / sizeof *storage_only; d++)
         for (int64_t count = 0; count < 8; count += 4)
             for (int touched = 0; touched < 2; touched++) {
-                sb_blob *blob = blob_of_count(NULL, storage_only[d], count);
+                sb_blob *blob = test_vector(NULL, storage_only[d], count);
                 void *out;
                 double sum = -1;
                 if (touched)
@@ -182,24 +177,22 @@ TEST(integers_and_halves_have_no_arithmetic) {
                 assert_status(no, sb_blob_scale(blob, SB_DATA, 2, &err));
                 assert_status(no, sb_blob_scale(blob, SB_DIFF, 2, &err));
                 assert_true(sum == -1);
-                sb_blob_destroy(blob);
             }
 }
 
 TEST(arguments_are_checked_before_the_type) {
     double sum;
-    sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    sb_blob *ints = test_vector(NULL, SB_DTYPE_I32, 0);
     const sb_status bad = SB_ERR_INVALID_ARGUMENT;
     assert_status(bad, sb_blob_asum(ints, SB_DATA, NULL, &err));
     assert_status(bad, sb_blob_asum(ints, SB_DIFF, NULL, &err));
     assert_status(bad, sb_blob_sumsq(ints, SB_DATA, NULL, &err));
     assert_status(bad, sb_blob_sumsq(ints, SB_DIFF + 1, &sum, &err));
     assert_status(bad, sb_blob_scale(ints, -1, 2, &err));
-    sb_blob_destroy(ints);
 }
 
 TEST(count_zero_comes_before_the_head) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 0);
     double sum = -1;
     assert_ok(sb_blob_update(blob, &err)); /* though data was never written */
     assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
@@ -207,7 +200,6 @@ TEST(count_zero_comes_before_the_head) {
     assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
-    sb_blob_destroy(blob);
 }
 
 /* --- schedules ------------------------------------------------------------------------- */
@@ -217,7 +209,7 @@ TEST_ON(rig, results_do_not_depend_on_the_schedule) {
         struct values v = values_of(SB_DTYPE_F32);
         double sum = -1;
         void *out;
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
         assert_ok(sb_sim_set_schedule(f->context, (int32_t)(seed % 3), seed, &err));
         assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
         memcpy(out, v.data, v.bytes);
@@ -232,23 +224,18 @@ TEST_ON(rig, results_do_not_depend_on_the_schedule) {
         assert_true(sum == 50);
         assert_ok(sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
         assert_true(sum == 85);
-        sb_blob_destroy(blob);
     }
 }
 
 /* Update makes the diff that was never needed; without memory for it nothing has changed. */
-TEST(an_update_without_memory_for_the_diff_fails) {
-    struct rig rig;
-    sb_blob *blob;
+TEST_ON(rig, an_update_without_memory_for_the_diff_fails) {
     void *data;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
+    rig_reopen_on(f, "cpu", 0);
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 1, (int64_t[]){3});
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
-    rig.counting.fail_nth = 1;
+    f->counting.fail_nth = 1;
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
     assert_ok(sb_blob_update(blob, &err));
-    sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
 /* --- lent bytes -------------------------------------------------------------------------- */
@@ -309,8 +296,8 @@ static void check_writer(sb_context *context, size_t which, uint32_t flags) {
     float lent[COUNT];
     const void *now;
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    sb_blob *source = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
+    sb_blob *source = test_vector(context, SB_DTYPE_F32, COUNT);
     set_all(lent, 1);
     set_all(values_on_host(blob, true), 2);
     set_all(values_on_host(source, false), 7);
@@ -326,8 +313,6 @@ static void check_writer(sb_context *context, size_t which, uint32_t flags) {
     else
         check_all(writers[which].name, lent, 1);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
-    sb_blob_destroy(source);
-    sb_blob_destroy(blob);
 }
 
 TEST_ON(rig, lent_bytes_are_written_unless_they_are_read_only) {

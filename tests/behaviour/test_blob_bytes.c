@@ -58,13 +58,12 @@ static sb_status clear(sb_blob *blob, int diff, sb_error *err) {
 
 TEST(a_blob_to_read_gives_a_memory_to_read) {
     const sb_mem *data, *diff;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 6);
     assert_ok(sb_blob_mem(blob, SB_DATA, &data, &err));
     assert_ok(sb_blob_mem(blob, SB_DIFF, &diff, &err));
     assert_ptr_equal(data, data_of(blob));
     assert_ptr_equal(diff, diff_of(blob));
     assert_int_equal(sb_mem_head(data), SB_HEAD_UNINITIALIZED);
-    sb_blob_destroy(blob);
 }
 
 TEST_ON(rig, accessors_are_those_of_the_right_memory) {
@@ -80,7 +79,7 @@ TEST_ON(rig, accessors_are_those_of_the_right_memory) {
     };
     const struct call_arguments nothing = {.stream = NULL};
     for (int k = 0; k < 2; k++) {
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 8);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 8);
         sb_mem *mem = memory_of(blob, k), *other = memory_of(blob, !k);
         void *out = NULL, *again;
         assert_ptr_not_equal(mem, other);
@@ -95,7 +94,6 @@ TEST_ON(rig, accessors_are_those_of_the_right_memory) {
         assert_ok(clear(blob, k, &err));
         assert_true(bytes_are(out, 32, 0));
         assert_int_equal(sb_mem_head(other), SB_HEAD_UNINITIALIZED);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -104,7 +102,7 @@ TEST_ON(rig, clearing_zeroes_where_the_head_is) {
     memset(image, 0x5a, sizeof image);
     for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
         for (int k = 0; k < 2; k++) {
-            sb_blob *blob = blob_of_count(f->context, SB_DTYPE_I32, 16);
+            sb_blob *blob = test_vector(f->context, SB_DTYPE_I32, 16);
             sb_mem *mem = memory_of(blob, k);
             mem_place(mem, head, image, sizeof image);
             struct tally before = rig_tally(f);
@@ -113,7 +111,6 @@ TEST_ON(rig, clearing_zeroes_where_the_head_is) {
             assert_int_equal(t.uploads + t.downloads, 0);
             assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
             assert_true(mem_holds(mem, (unsigned char[64]){0}, 64));
-            sb_blob_destroy(blob);
         }
 }
 
@@ -121,7 +118,7 @@ TEST_ON(rig, clearing_zeroes_where_the_head_is) {
 TEST(clearing_a_blob_smaller_than_its_memory) {
     for (int64_t count = 0; count <= 4; count += 4) {
         const float *x;
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 10);
         fill_both(blob);
         assert_int_equal(reshape(blob, count), 0);
         assert_ok(sb_blob_clear(blob, SB_DATA, &err));
@@ -130,7 +127,7 @@ TEST(clearing_a_blob_smaller_than_its_memory) {
         for (int i = 0; i < 10; i++)
             assert_true(x[i] == (float)(i < count ? 0 : i + 1));
         expect_diff(blob, 10);
-        sb_blob_destroy(blob);
+        test_end(blob);
     }
 }
 
@@ -138,7 +135,7 @@ TEST_ON(rig, elements_are_read_in_every_dtype) {
     static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         size_t size = sb_dtype_size(dtypes[d]);
-        sb_blob *blob = blob_of(f->context, dtypes[d], 2, (int64_t[]){3, 4});
+        sb_blob *blob = test_blob(f->context, dtypes[d], 2, (int64_t[]){3, 4});
         unsigned char image[2][12 * 8], element[8];
         for (size_t i = 0; i < sizeof image[0]; i++) {
             image[0][i] = (unsigned char)(i + 1);
@@ -162,12 +159,11 @@ TEST_ON(rig, elements_are_read_in_every_dtype) {
         assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* fewer indices */
         assert_memory_equal(element, image[0] + 8 * size, size);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
-        sb_blob_destroy(blob);
     }
 }
 
 TEST(typed_wrappers_check_and_cast) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3), *ints;
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3), *ints;
     float *x = NULL, value = 0;
     const float *rx = NULL;
     double *wrong = NULL, wrong_value = -1;
@@ -199,17 +195,16 @@ TEST(typed_wrappers_check_and_cast) {
     assert_null(i32);
     assert_null(u32);
     assert_true(wrong_value == -1);
-    sb_blob_destroy(blob);
-    ints = blob_of_count(NULL, SB_DTYPE_U32, 3);
+    test_end(blob);
+    ints = test_vector(NULL, SB_DTYPE_U32, 3);
     assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_t(ints, SB_DATA, &i32, &err));
     assert_ok(sb_blob_mutable_cpu_t(ints, SB_DATA, &u32, &err));
     assert_ok(sb_blob_overwrite_cpu_u32(ints, SB_DIFF, &u32, &err));
-    sb_blob_destroy(ints);
 }
 
 #define CHECK_TYPE(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_##NAME, 3);                                   \
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_##NAME, 3);                                     \
         type *to = NULL, value = 0;                                                                \
         const type *from = NULL;                                                                   \
         assert_int_equal(sb_dtype_size(SB_DTYPE_##NAME), sizeof *to);                              \
@@ -223,13 +218,13 @@ TEST(typed_wrappers_check_and_cast) {
         assert_ok(sb_blob_overwrite_cpu_##name(blob, SB_DATA, &to, &err));                         \
         for (size_t d = 0; d < DTYPES; d++)                                                        \
             if (dtypes[d] != SB_DTYPE_##NAME) {                                                    \
-                sb_blob *other = blob_of_count(NULL, dtypes[d], 3);                                \
+                sb_blob *other = test_vector(NULL, dtypes[d], 3);                                  \
                 assert_status(MISMATCH, sb_blob_mutable_cpu_##name(other, SB_DATA, &to, &err));    \
                 assert_status(MISMATCH, sb_blob_cpu_##name(other, SB_DATA, &from, &err));          \
                 assert_status(MISMATCH, sb_blob_at_##name(other, SB_DATA, &at, 1, &value, &err));  \
-                sb_blob_destroy(other);                                                            \
+                test_end(other);                                                                   \
             }                                                                                      \
-        sb_blob_destroy(blob);                                                                     \
+        test_end(blob);                                                                            \
     }
 
 TEST(every_type_has_its_wrappers) {
@@ -246,7 +241,7 @@ TEST(every_type_has_its_wrappers) {
 TEST_ON(rig, memories_are_made_lazily) {
     const void *in;
     struct tally before = rig_tally(f);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 1000);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 1000);
     reshape(blob, 5000);
     reshape(blob, 100);
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);
@@ -260,16 +255,15 @@ TEST_ON(rig, memories_are_made_lazily) {
     t = rig_since(f, &before);
     assert_int_equal(t.host_allocs, 1); /* diff is still not there */
     assert_ptr_equal(sb_blob_context(blob), f->context);
-    sb_blob_destroy(blob);
 }
 
 TEST_ON(rig, count_zero_is_legal_everywhere) {
     for (int never = 0; never < 2; never++) {
-        sb_blob *blob, *other = blob_of_count(f->context, SB_DTYPE_F32, 0);
+        sb_blob *blob, *other = test_vector(f->context, SB_DTYPE_F32, 0);
         if (never)
-            assert_ok(sb_blob_create(f->context, SB_DTYPE_F32, &blob, &err));
+            blob = test_unshaped(f->context, SB_DTYPE_F32);
         else
-            blob = blob_of(f->context, SB_DTYPE_F32, 2, (int64_t[]){0, 5});
+            blob = test_blob(f->context, SB_DTYPE_F32, 2, (int64_t[]){0, 5});
         double sum = -1;
         for (int k = 0; k < 2; k++) {
             for (enum call call = 0; call < POINTER_CALLS; call++) {
@@ -290,8 +284,6 @@ TEST_ON(rig, count_zero_is_legal_everywhere) {
         assert_ok(sb_blob_share(other, SB_DATA, blob, &err));
         assert_ok(sb_blob_share(other, SB_DIFF, blob, &err));
         assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
-        sb_blob_destroy(blob);
-        sb_blob_destroy(other);
     }
     assert_int_equal(rig_stats(f).uploads + rig_stats(f).downloads, 0);
 }
@@ -300,7 +292,7 @@ TEST_ON(rig, count_zero_is_legal_everywhere) {
 
 TEST(storage_is_replaced_only_when_outgrown) {
     const void *before, *after;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 100);
     fill_both(blob);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
     static const int64_t fits[] = {50, 0, 1, 99, 100};
@@ -317,11 +309,10 @@ TEST(storage_is_replaced_only_when_outgrown) {
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
     assert_true(bytes_are(after, 101 * sizeof(float), 0));
-    sb_blob_destroy(blob);
 }
 
 TEST(capacity_is_per_side) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 100);
     struct lent lent = lend_host(200 * sizeof(float), 0);
     fill_both(blob);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
@@ -336,14 +327,14 @@ TEST(capacity_is_per_side) {
     assert_int_equal(sb_mem_size(diff_of(blob)), 200 * sizeof(float));
     assert_int_equal(reshape(blob, 201), BOTH);
     assert_int_equal(lent.deleted, 1);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
 }
 
 TEST(a_retained_memory_outlives_the_reshape) {
     const void *in;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
     fill_both(blob);
     sb_mem *old = sb_mem_retain(data_of(blob));
     reshape(blob, 1000);
@@ -351,7 +342,7 @@ TEST(a_retained_memory_outlives_the_reshape) {
     assert_ok(sb_mem_cpu(old, &in, &err));
     assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
     assert_int_equal(sb_mem_is_unique(old), 1);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_ok(sb_mem_cpu(old, &in, &err));
     assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
     sb_mem_release(old);
@@ -360,8 +351,8 @@ TEST(a_retained_memory_outlives_the_reshape) {
 /* --- sharing ---------------------------------------------------------------------------- */
 
 TEST(shares_see_each_others_writes) {
-    sb_blob *a = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    sb_blob *b = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
+    sb_blob *a = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *b = test_blob(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
     float *x;
     fill_both(a);
     assert_ok(sb_blob_share(b, SB_DATA, a, &err));
@@ -378,22 +369,21 @@ TEST(shares_see_each_others_writes) {
     assert_ptr_equal(diff_of(a), diff_of(b));
     assert_ok(sb_blob_share(b, SB_DATA, a, &err)); /* again: nothing changes */
     assert_ok(sb_blob_share(a, SB_DATA, a, &err));
-    sb_blob_destroy(a);
+    test_end(a);
     expect_data(b, 6);
     expect_diff(b, 6);
-    sb_blob_destroy(b);
 }
 
 TEST_ON(rig, sharing_needs_equal_counts_types_and_contexts) {
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 6), *never;
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
     const struct {
         sb_blob *other;
         sb_status status;
     } cases[] = {
-        {blob_of_count(f->context, SB_DTYPE_F32, 7), SB_ERR_SHAPE_MISMATCH},
-        {blob_of_count(f->context, SB_DTYPE_F32, 5), SB_ERR_SHAPE_MISMATCH},
-        {blob_of_count(f->context, SB_DTYPE_I32, 6), SB_ERR_DTYPE_MISMATCH},
-        {blob_of_count(NULL, SB_DTYPE_F32, 6), SB_ERR_WRONG_DEVICE},
+        {test_vector(f->context, SB_DTYPE_F32, 7), SB_ERR_SHAPE_MISMATCH},
+        {test_vector(f->context, SB_DTYPE_F32, 5), SB_ERR_SHAPE_MISMATCH},
+        {test_vector(f->context, SB_DTYPE_I32, 6), SB_ERR_DTYPE_MISMATCH},
+        {test_vector(NULL, SB_DTYPE_F32, 6), SB_ERR_WRONG_DEVICE},
     };
     fill_both(blob);
     sb_mem *data = data_of(blob), *diff = diff_of(blob);
@@ -402,20 +392,17 @@ TEST_ON(rig, sharing_needs_equal_counts_types_and_contexts) {
         assert_status(cases[i].status, sb_blob_share(blob, SB_DIFF, cases[i].other, &err));
         assert_ptr_equal(data_of(blob), data);
         assert_ptr_equal(diff_of(blob), diff);
-        sb_blob_destroy(cases[i].other);
+        test_end(cases[i].other);
     }
-    assert_ok(sb_blob_create(f->context, SB_DTYPE_F32, &never, &err));
+    sb_blob *never = test_unshaped(f->context, SB_DTYPE_F32);
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_share(never, SB_DATA, blob, &err));
     expect_data(blob, 6);
-    sb_blob_destroy(never);
-    sb_blob_destroy(blob);
 }
 
 /* Whoever outgrows a shared memory lets go of it; Caffe's frees it under the other. */
 TEST(a_reshape_of_either_never_harms_the_other) {
     for (int grower = 0; grower < 2; grower++) {
-        sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 6),
-                            blob_of_count(NULL, SB_DTYPE_F32, 6)};
+        sb_blob *blobs[] = {test_vector(NULL, SB_DTYPE_F32, 6), test_vector(NULL, SB_DTYPE_F32, 6)};
         sb_blob *grown = blobs[grower], *other = blobs[1 - grower];
         float *x;
         const void *before, *after;
@@ -434,23 +421,20 @@ TEST(a_reshape_of_either_never_harms_the_other) {
         expect_data(other, 6);
         expect_diff(other, 6);
         assert_int_equal(sb_mem_is_unique(data_of(other)), 1);
-        sb_blob_destroy(grown);
+        test_end(grown);
         expect_data(other, 6);
-        sb_blob_destroy(other);
     }
 }
 
 /* After a share, a blob's capacity is the shared memory's. */
 TEST(a_share_brings_the_others_capacity) {
-    sb_blob *big = blob_of_count(NULL, SB_DTYPE_F32, 100);
-    sb_blob *small = blob_of_count(NULL, SB_DTYPE_F32, 10);
+    sb_blob *big = test_vector(NULL, SB_DTYPE_F32, 100);
+    sb_blob *small = test_vector(NULL, SB_DTYPE_F32, 10);
     fill_both(big);
     reshape(big, 10);
     assert_ok(sb_blob_share(small, SB_DATA, big, &err));
     assert_int_equal(reshape(small, 100) & SB_REALLOCATED_DATA, 0);
     expect_data(small, 100);
-    sb_blob_destroy(big);
-    sb_blob_destroy(small);
 }
 
 /* --- lending ------------------------------------------------------------------------------ */
@@ -460,8 +444,8 @@ TEST_ON(rig, lending_touches_data_alone) {
     const void *in;
     for (int way = 0; way < 4; way++) {
         const bool device = way & 1, shared = way & 2;
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 6);
-        sb_blob *other = blob_of_count(f->context, SB_DTYPE_F32, 6);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
+        sb_blob *other = test_vector(f->context, SB_DTYPE_F32, 6);
         struct lent lent = device ? lend_device(f->context, 24, 0x10) : lend_host(24, 0x10);
         fill_both(blob);
         if (shared) {
@@ -482,20 +466,20 @@ TEST_ON(rig, lending_touches_data_alone) {
         assert_true(bytes_are(in, 24, 0x10));
         assert_ptr_equal(diff_of(blob), diff);
         expect_diff(blob, 6);
-        sb_blob_destroy(blob);
+        test_end(blob);
         assert_int_equal(lent.deleted, 1);
         if (shared) {
             assert_ptr_equal(diff_of(other), diff);
             expect_data(other, 6);
         }
-        sb_blob_destroy(other);
+        test_end(other);
         lent_free(&lent);
     }
 }
 
 TEST(lent_memory_brings_its_capacity) {
     const void *in;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
     struct lent lent = lend_host(10 * sizeof(float) + 3, 0x10);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
     assert_int_equal(sb_blob_capacity(blob, SB_DATA), 10);
@@ -504,7 +488,7 @@ TEST(lent_memory_brings_its_capacity) {
     assert_ptr_equal(in, lent.ptr);
     assert_true(reshape(blob, 11) & SB_REALLOCATED_DATA);
     assert_int_equal(lent.deleted, 1);
-    sb_blob_destroy(blob);
+    test_end(blob);
     lent_free(&lent);
 }
 
@@ -512,9 +496,9 @@ TEST(a_refused_loan_stays_with_the_caller) {
     struct rig rig, other;
     rig_open(&rig);
     rig_open(&other);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6), *sharer;
-    sb_blob *host_blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
-    sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 6), *sharer;
+    sb_blob *host_blob = test_vector(NULL, SB_DTYPE_F32, 6);
+    sharer = test_vector(rig.context, SB_DTYPE_F32, 6);
     fill_both(blob);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     struct lent host = lend_host(64, 0), device = lend_device(rig.context, 64, 0);
@@ -555,9 +539,9 @@ TEST(a_refused_loan_stays_with_the_caller) {
     }
     assert_status(SB_ERR_NO_DEVICE,
                   sb_blob_set_gpu(host_blob, SB_DATA, host.ptr, 24, 0, lent_deleter, &host, &err));
-    sb_blob_destroy(host_blob);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(sharer);
+    test_end(host_blob);
+    test_end(blob);
+    test_end(sharer);
     assert_int_equal(host.deleted + device.deleted + foreign.deleted, 0);
     lent_free(&host);
     lent_free(&device);
@@ -580,8 +564,8 @@ TEST_ON(rig, read_only_loans_are_never_written) {
         for (int i = 0; i < 6; i++)
             x[i] = (float)(i + 1);
         assert_int_equal(mprotect(x, page, PROT_READ), 0);
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 6);
-        sb_blob *source = blob_of_count(f->context, SB_DTYPE_F32, 6);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
+        sb_blob *source = test_vector(f->context, SB_DTYPE_F32, 6);
         fill_both(source);
         assert_ok(
             sb_blob_set_cpu(blob, SB_DATA, x, page, SB_READ_ONLY, deleter_unmaps, &page, &err));
@@ -616,44 +600,43 @@ TEST_ON(rig, read_only_loans_are_never_written) {
         }
         assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
         assert_ptr_not_equal(in, x);
-        sb_blob_destroy(blob);
-        sb_blob_destroy(source);
+        test_end(blob);
+        test_end(source);
     }
 }
 
 TEST(set_in_place_is_seen_by_sharers) {
     const void *in;
-    sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 6), *b = blob_of_count(NULL, SB_DTYPE_F32, 6);
+    sb_blob *a = test_vector(NULL, SB_DTYPE_F32, 6), *b = test_vector(NULL, SB_DTYPE_F32, 6);
     struct lent lent = lend_host(24, 0x10);
     assert_ok(sb_blob_share(b, SB_DATA, a, &err));
     assert_ok(sb_mem_set_cpu(data_of(a), lent.ptr, 24, 0, lent_deleter, &lent, &err));
     assert_ok(sb_blob_cpu(b, SB_DATA, &in, &err));
     assert_ptr_equal(in, lent.ptr);
-    sb_blob_destroy(a);
+    test_end(a);
     assert_int_equal(lent.deleted, 0);
-    sb_blob_destroy(b);
+    test_end(b);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
 }
 
 /* --- shrinking ------------------------------------------------------------------------------- */
 
-TEST(shrinking_keeps_contents_and_heads) {
-    struct rig rig;
+TEST_ON(rig, shrinking_keeps_contents_and_heads) {
     float values[100];
-    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     fill_values(SB_DTYPE_F32, 100, 1, 1, values);
     for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 100);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 100);
         uint32_t reallocated = 99;
         mem_place(data_of(blob), head, values, sizeof values);
         mem_place(diff_of(blob), head, values, sizeof values);
         assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err)); /* fits already */
         assert_int_equal(reallocated, 0);
         reshape(blob, 10);
-        struct tally before = rig_tally(&rig);
+        struct tally before = rig_tally(f);
         assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err));
-        struct tally since = rig_since(&rig, &before);
+        struct tally since = rig_since(f, &before);
         bool on_host = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
         assert_int_equal(since.host_copies, on_host ? 2 : 0);
         assert_int_equal(since.device_copies, head == SB_HEAD_AT_GPU ? 2 : 0);
@@ -667,14 +650,12 @@ TEST(shrinking_keeps_contents_and_heads) {
             assert_true(mem_holds(diff_of(blob), values, 40));
         }
         assert_int_equal(reshape(blob, 11), BOTH);
-        sb_blob_destroy(blob);
     }
-    rig_close(&rig);
 }
 
 TEST(shared_and_lent_memories_are_not_shrunk) {
     uint32_t reallocated = 99;
-    sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 100), *b = blob_of_count(NULL, SB_DTYPE_F32, 10);
+    sb_blob *a = test_vector(NULL, SB_DTYPE_F32, 100), *b = test_vector(NULL, SB_DTYPE_F32, 10);
     struct lent lent = lend_host(400, 0);
     fill_both(a);
     reshape(a, 10);
@@ -692,7 +673,7 @@ TEST(shared_and_lent_memories_are_not_shrunk) {
     assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
     assert_int_equal(reallocated, SB_REALLOCATED_DIFF);
     assert_int_equal(lent.deleted, 0);
-    sb_blob_destroy(a);
-    sb_blob_destroy(b);
+    test_end(a);
+    test_end(b);
     lent_free(&lent);
 }

@@ -26,8 +26,8 @@ static void copy_within(int32_t source_head, int32_t target_head, sb_part part) 
     struct rig rig;
     float values[COUNT], old[COUNT], zeros[COUNT] = {0};
     rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *source = test_vector(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *target = test_vector(rig.context, SB_DTYPE_F32, COUNT);
     sb_mem *from = part_of(source, part), *to = part_of(target, part);
     sb_mem *bystander = part_of(target, SB_DIFF - part);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
@@ -56,8 +56,6 @@ static void copy_within(int32_t source_head, int32_t target_head, sb_part part) 
         assert_true(mem_holds(to, values, SIZE));
         assert_true(mem_holds(from, values, SIZE));
     }
-    sb_blob_destroy(source);
-    sb_blob_destroy(target);
     rig_close(&rig);
 }
 
@@ -76,8 +74,8 @@ TEST(a_copy_of_what_was_never_written_can_be_updated) {
         for (int touched = 0; touched < 2; touched++) {
             double sum = -1;
             float *diff;
-            sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-            sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
+            sb_blob *source = test_vector(NULL, SB_DTYPE_F32, COUNT);
+            sb_blob *target = test_vector(NULL, SB_DTYPE_F32, counts[i]);
             if (touched)
                 assert_int_equal(sb_mem_head(data_of(target)), SB_HEAD_UNINITIALIZED);
             assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
@@ -87,8 +85,6 @@ TEST(a_copy_of_what_was_never_written_can_be_updated) {
             assert_ok(sb_blob_update(target, &err));
             assert_ok(sb_blob_sumsq(target, SB_DATA, &sum, &err));
             assert_float_equal(sum, 9, 0);
-            sb_blob_destroy(source);
-            sb_blob_destroy(target);
         }
 }
 
@@ -134,27 +130,23 @@ TEST(every_pair_of_heads_across_contexts) {
 }
 
 /* Though both were written, at the host. */
-TEST(a_copy_of_no_elements_is_none) {
-    struct rig rig;
+TEST_ON(rig, a_copy_of_no_elements_is_none) {
     void *out;
-    rig_open_on(&rig, NULL, 0);
-    sb_blob *from = blob_of_count(rig.context, SB_DTYPE_F32, 0);
-    sb_blob *to = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *from = test_vector(f->context, SB_DTYPE_F32, 0);
+    sb_blob *to = test_vector(f->context, SB_DTYPE_F32, 0);
     assert_ok(sb_blob_mutable_cpu(from, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_cpu(to, SB_DATA, &out, &err));
     assert_ok(sb_blob_copy_from(to, SB_DATA, from, 0, &err));
-    assert_int_equal(rig_stats(&rig).host_copies, 0);
-    sb_blob_destroy(from);
-    sb_blob_destroy(to);
-    rig_close(&rig);
+    assert_int_equal(rig_stats(f).host_copies, 0);
 }
 
 TEST_ON(rig, a_copy_to_itself_does_nothing) {
     float values[COUNT];
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-        sb_blob *twin = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *twin = test_vector(f->context, SB_DTYPE_F32, COUNT);
         mem_place(data_of(blob), head, values, SIZE);
         assert_ok(sb_blob_share(twin, SB_DATA, blob, &err));
         struct tally before = rig_tally(f);
@@ -167,15 +159,13 @@ TEST_ON(rig, a_copy_to_itself_does_nothing) {
         assert_ptr_equal(data_of(twin), data_of(blob));
         if (head)
             assert_true(mem_holds(data_of(blob), values, SIZE));
-        sb_blob_destroy(blob);
-        sb_blob_destroy(twin);
     }
 }
 
 TEST(mismatches_are_refused_and_change_nothing) {
     float old[COUNT];
-    sb_blob *target = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), *never;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    sb_blob *target = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4});
+    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);
     fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
     mem_place(data_of(target), SB_HEAD_AT_CPU, old, SIZE);
     const struct {
@@ -184,18 +174,18 @@ TEST(mismatches_are_refused_and_change_nothing) {
         uint32_t flags;
         sb_status status;
     } cases[] = {
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){4, 3}), SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){12}), SB_DIFF, 0, SB_ERR_SHAPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){1, 3, 4}), SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
+        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){4, 3}), SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
+        {test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){12}), SB_DIFF, 0, SB_ERR_SHAPE_MISMATCH},
+        {test_blob(NULL, SB_DTYPE_F32, 3, (int64_t[]){1, 3, 4}), SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
         {never, SB_DATA, 0, SB_ERR_SHAPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), SB_DATA, 0, SB_ERR_DTYPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_DATA, SB_COPY_RESHAPE,
+        {test_blob(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), SB_DATA, 0, SB_ERR_DTYPE_MISMATCH},
+        {test_blob(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_DATA, SB_COPY_RESHAPE,
          SB_ERR_DTYPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 8, SB_ERR_INVALID_ARGUMENT},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 0x80000000u,
+        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 8, SB_ERR_INVALID_ARGUMENT},
+        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 0x80000000u,
          SB_ERR_INVALID_ARGUMENT},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 2, 0, SB_ERR_INVALID_ARGUMENT},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), -1, 0, SB_ERR_INVALID_ARGUMENT},
+        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 2, 0, SB_ERR_INVALID_ARGUMENT},
+        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), -1, 0, SB_ERR_INVALID_ARGUMENT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_status(cases[i].status, sb_blob_copy_from(target, cases[i].part, cases[i].source,
@@ -203,11 +193,10 @@ TEST(mismatches_are_refused_and_change_nothing) {
         assert_int_equal(sb_blob_num_axes(target), 2);
         assert_int_equal(sb_blob_shape(target)[0], 3);
         assert_true(mem_holds(data_of(target), old, SIZE));
-        sb_blob_destroy(cases[i].source);
+        test_end(cases[i].source);
     }
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(NULL, SB_DATA, target, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(target, SB_DATA, NULL, 0, &err));
-    sb_blob_destroy(target);
 }
 
 TEST(shapes_that_differ_in_one_axis_are_refused) {
@@ -231,31 +220,27 @@ TEST_ON(rig, reshape_takes_the_sources_shape_first) {
     for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++)
         for (size_t i = 0; i < 4; i++)
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-                sb_blob *source = blob_of(f->context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
-                sb_blob *target = blob_of_count(f->context, SB_DTYPE_F32, targets[i]);
+                sb_blob *source = test_blob(f->context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
+                sb_blob *target = test_vector(f->context, SB_DTYPE_F32, targets[i]);
                 mem_place(part_of(source, part), head, values, SIZE);
                 assert_ok(sb_blob_copy_from(target, part, source, SB_COPY_RESHAPE, &err));
                 assert_int_equal(sb_blob_shape_equals(target, source), 1);
                 assert_true(mem_holds(part_of(target, part), values, SIZE));
-                sb_blob_destroy(source);
-                sb_blob_destroy(target);
             }
 }
 
 TEST(a_never_shaped_source_makes_the_target_empty) {
-    sb_blob *never, *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    sb_blob *target = test_vector(NULL, SB_DTYPE_F32, 3);
+    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);
     assert_ok(sb_blob_copy_from(target, SB_DATA, never, SB_COPY_RESHAPE, &err));
     assert_int_equal(sb_blob_count(target), 0);
-    sb_blob_destroy(never);
-    sb_blob_destroy(target);
 }
 
 TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
     float values[COUNT], small[3] = {7, 8, 9};
-    sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
-    sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    sb_blob *source = test_vector(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *target = test_vector(NULL, SB_DTYPE_F32, 3);
+    sb_blob *sharer = test_vector(NULL, SB_DTYPE_F32, 3);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     mem_place(data_of(source), SB_HEAD_AT_CPU, values, SIZE);
     mem_place(data_of(target), SB_HEAD_AT_CPU, small, sizeof small);
@@ -263,17 +248,14 @@ TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
     assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
     assert_true(mem_holds(data_of(target), values, SIZE));
     assert_true(mem_holds(data_of(sharer), small, sizeof small));
-    sb_blob_destroy(source);
-    sb_blob_destroy(target);
-    sb_blob_destroy(sharer);
 }
 
 /* A smaller source fits: the sharer sees the copy, bytes past the count stay. */
 TEST(a_copy_into_a_share_is_seen_by_it) {
     float values[COUNT], few[2] = {-1, -2};
-    sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, 2);
-    sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *source = test_vector(NULL, SB_DTYPE_F32, 2);
+    sb_blob *target = test_vector(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *sharer = test_vector(NULL, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     mem_place(data_of(target), SB_HEAD_AT_CPU, values, SIZE);
     mem_place(data_of(source), SB_HEAD_AT_CPU, few, sizeof few);
@@ -282,9 +264,6 @@ TEST(a_copy_into_a_share_is_seen_by_it) {
     values[0] = -1;
     values[1] = -2;
     assert_true(mem_holds(data_of(sharer), values, SIZE));
-    sb_blob_destroy(source);
-    sb_blob_destroy(target);
-    sb_blob_destroy(sharer);
 }
 
 TEST_ON(rig, copies_are_right_under_every_schedule) {
@@ -293,8 +272,8 @@ TEST_ON(rig, copies_are_right_under_every_schedule) {
     for (uint64_t seed = 0; seed < 60; seed++) {
         assert_ok(sb_sim_set_schedule(f->context, (int32_t)(seed % 3), seed, &err));
         fill_values(SB_DTYPE_F32, COUNT, (double)seed, 1, values);
-        sb_blob *source = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-        sb_blob *target = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *source = test_vector(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *target = test_vector(f->context, SB_DTYPE_F32, COUNT);
         float *w;
         assert_ok(sb_blob_overwrite_cpu_f32(source, SB_DATA, &w, &err));
         memcpy(w, values, SIZE);
@@ -306,10 +285,9 @@ TEST_ON(rig, copies_are_right_under_every_schedule) {
         assert_ok(
             sb_blob_overwrite_cpu_f32(source, SB_DATA, &w, &err)); /* must not reach the copy */
         memset(w, 0xff, SIZE);
-        sb_blob_destroy(source);
+        test_end(source);
         assert_ok(sb_blob_cpu_f32(target, SB_DATA, &x, &err));
         assert_memory_equal(x, values, SIZE);
-        sb_blob_destroy(target);
     }
 }
 
@@ -321,12 +299,10 @@ TEST_ON(rig, every_dtype_is_copied) {
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++) {
             size_t bytes = COUNT * sb_dtype_size(dtypes[d]);
-            sb_blob *source = blob_of_count(f->context, dtypes[d], COUNT);
-            sb_blob *target = blob_of_count(f->context, dtypes[d], COUNT);
+            sb_blob *source = test_vector(f->context, dtypes[d], COUNT);
+            sb_blob *target = test_vector(f->context, dtypes[d], COUNT);
             mem_place(data_of(source), head, image, bytes);
             assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
             assert_true(mem_holds(data_of(target), image, bytes));
-            sb_blob_destroy(source);
-            sb_blob_destroy(target);
         }
 }

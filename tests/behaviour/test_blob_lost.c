@@ -21,8 +21,8 @@ struct wreck {
 static void wreck_open(struct wreck *w) {
     void *out;
     rig_open(&w->rig);
-    w->lost = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
-    w->whole = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+    w->lost = test_vector(w->rig.context, SB_DTYPE_F32, COUNT);
+    w->whole = test_vector(w->rig.context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, w->values);
     mem_place(data_of(w->whole), SB_HEAD_AT_CPU, w->values, BYTES);
     mem_place(diff_of(w->whole), SB_HEAD_AT_CPU, w->values, BYTES);
@@ -34,8 +34,6 @@ static void wreck_open(struct wreck *w) {
 }
 
 static void wreck_close(struct wreck *w) {
-    sb_blob_destroy(w->lost);
-    sb_blob_destroy(w->whole);
     rig_close(&w->rig);
 }
 
@@ -71,7 +69,6 @@ TEST(lost_bytes_are_not_added_to_by_a_message) {
         LOST, sb_blob_from_proto(w.lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     assert_int_equal(sb_blob_count(w.lost), COUNT);
     wreck_close(&w);
-    wire_free(&wire);
 }
 
 TEST_ON(wreck, the_other_memory_is_not_concerned) {
@@ -111,7 +108,6 @@ TEST(overwriting_brings_a_lost_blob_back) {
         assert_true(sum == 21);
         assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_AT_CPU);
         wreck_close(&w);
-        lent_free(&lent);
     }
 }
 
@@ -125,7 +121,7 @@ TEST(host_bytes_that_were_current_become_the_head) {
     for (int op = 0; op < 2; op++)
         for (int mode = 0; mode < 2; mode++) {
             rig_open(&rig);
-            sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+            sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
             mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
             mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
             device_fail(rig.context, ops[op], 1, modes[mode]);
@@ -136,7 +132,6 @@ TEST(host_bytes_that_were_current_become_the_head) {
             assert_true(mem_holds(data_of(blob), values, BYTES));
             assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
             assert_true(sum == 21);
-            sb_blob_destroy(blob);
             rig_close(&rig);
         }
 }
@@ -169,7 +164,7 @@ static void queue_and_need(int op, enum need need) {
     float values[COUNT];
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     rig_open(&rig);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
     mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
     rig_schedule(&rig, SB_SIM_LAZY, 0);
@@ -182,7 +177,6 @@ static void queue_and_need(int op, enum need need) {
     assert_status(GONE, need_bytes(need == SYNCHRONISE ? READ_CPU : need, rig.context, blob, &err));
     assert_true(mem_holds(diff_of(blob), values, BYTES)); /* it was only read */
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    sb_blob_destroy(blob);
     rig_close(&rig);
 }
 
@@ -197,16 +191,14 @@ TEST(queued_arithmetic_that_fails_is_told_to_whoever_waits) {
 TEST_ON(rig, a_copy_that_fails_on_its_way_is_told) {
     float values[COUNT];
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *source = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *source = test_vector(f->context, SB_DTYPE_F32, COUNT);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
     mem_place(data_of(source), SB_HEAD_AT_GPU, values, BYTES);
     device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
     assert_status(GONE, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
     assert_int_equal(sb_context_device_status(f->context), GONE);
     assert_true(mem_holds(data_of(blob), values, BYTES));
-    sb_blob_destroy(blob);
-    sb_blob_destroy(source);
 }
 
 /* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
@@ -217,8 +209,8 @@ TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
     const void *in = NULL;
     void *out = NULL;
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *left = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *host = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *left = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *host = test_vector(f->context, SB_DTYPE_F32, COUNT);
     mem_place(data_of(left), SB_HEAD_AT_GPU, values, BYTES);
     mem_place(diff_of(left), SB_HEAD_AT_GPU, values, BYTES);
     mem_place(data_of(host), SB_HEAD_AT_CPU, values, BYTES);
@@ -239,20 +231,17 @@ TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
     assert_int_equal(sb_mem_head(diff_of(left)), SB_HEAD_AT_GPU);
     assert_true(sum == -1 && value == -1 && in == NULL && out == NULL);
     assert_ok(sb_blob_update(host, &err)); /* the host goes on */
-    sb_blob_destroy(left);
-    sb_blob_destroy(host);
 }
 
 /* A write on a stream was let out while the copy before it was pending: what it wrote went down
    with the device, and the host's bytes from before are not taken for it. */
 TEST_ON(rig, what_a_stream_wrote_is_not_replaced_by_older_bytes) {
     sb_stream stream;
-    sb_mem *mem, *other;
     void *out;
     const void *in;
     assert_ok(sb_sim_stream_create(f->context, &stream, &err));
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
-    assert_ok(sb_mem_create(f->context, BYTES, &other, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
+    sb_mem *other = test_mem(f->context, BYTES);
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     memset(out, 0x11, BYTES);
     assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
@@ -263,6 +252,4 @@ TEST_ON(rig, what_a_stream_wrote_is_not_replaced_by_older_bytes) {
         assert_status(GONE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
     }
-    sb_mem_release(mem);
-    sb_mem_release(other);
 }

@@ -29,7 +29,7 @@ TEST(a_memory_becomes_data_or_diff) {
         struct rig rig;
         void *bytes;
         rig_open(&rig);
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
         sb_mem *before = sb_mem_retain(memory_of(blob, k)), *other = memory_of(blob, !k);
         sb_mem *mem = mem_filled(rig.context, BYTES, 0x3F);
         struct tally tally = rig_tally(&rig);
@@ -46,7 +46,7 @@ TEST(a_memory_becomes_data_or_diff) {
         assert_int_equal(sb_mem_is_unique(mem), 1);
         assert_true(mem_holds(memory_of(blob, k), bytes, BYTES));
         sb_mem_release(before);
-        sb_blob_destroy(blob);
+        test_end(blob);
         rig_close(&rig);
     }
 }
@@ -55,7 +55,7 @@ TEST(a_larger_memory_brings_its_capacity) {
     for (int k = 0; k < 2; k++) {
         uint32_t replaced = 99;
         sb_mem *mem = mem_filled(NULL, 10 * sizeof(float) + 3, 0x3F);
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
         assert_ok(set_memory(blob, k, mem, &err));
         assert_int_equal(capacity_of(blob, k), 10);
         assert_ok(sb_blob_reshape(blob, (int64_t[]){10}, 1, &replaced, &err));
@@ -64,7 +64,6 @@ TEST(a_larger_memory_brings_its_capacity) {
         assert_ok(sb_blob_reshape(blob, (int64_t[]){11}, 1, &replaced, &err));
         assert_true(replaced & (k ? SB_REALLOCATED_DIFF : SB_REALLOCATED_DATA));
         assert_int_equal(sb_mem_is_unique(mem), 1);
-        sb_blob_destroy(blob);
         sb_mem_release(mem);
     }
 }
@@ -73,15 +72,15 @@ TEST(a_larger_memory_brings_its_capacity) {
 TEST(one_memory_serves_blobs_of_any_type) {
     const void *first, *second;
     sb_mem *mem = mem_filled(NULL, BYTES, 0x3F);
-    sb_blob *floats = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *bytes = blob_of_count(NULL, SB_DTYPE_U8, BYTES);
+    sb_blob *floats = test_vector(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *bytes = test_vector(NULL, SB_DTYPE_U8, BYTES);
     assert_ok(sb_blob_set_mem(floats, SB_DATA, mem, &err));
     assert_ok(sb_blob_set_mem(bytes, SB_DIFF, mem, &err));
     assert_ok(sb_blob_cpu(floats, SB_DATA, &first, &err));
     assert_ok(sb_blob_cpu(bytes, SB_DIFF, &second, &err));
     assert_ptr_equal(first, second);
-    sb_blob_destroy(floats);
-    sb_blob_destroy(bytes);
+    test_end(floats);
+    test_end(bytes);
     assert_int_equal(sb_mem_is_unique(mem), 1); /* it outlives them */
     assert_true(bytes_are(first, BYTES, 0x3F));
     sb_mem_release(mem);
@@ -90,7 +89,7 @@ TEST(one_memory_serves_blobs_of_any_type) {
 TEST(a_blob_takes_its_own_memory_again) {
     const float *x;
     float *written;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &written, &err));
     written[5] = 7;
     assert_ok(sb_blob_set_mem(blob, SB_DATA, data_of(blob), &err));
@@ -100,21 +99,17 @@ TEST(a_blob_takes_its_own_memory_again) {
     assert_ok(sb_blob_set_mem(blob, SB_DIFF, data_of(blob), &err)); /* as its own gradient */
     assert_ok(sb_blob_update(blob, &err));
     assert_true(x[5] == 0);
-    sb_blob_destroy(blob);
 }
 
 TEST(nothing_needs_no_bytes) {
-    sb_blob *never;
-    sb_mem *empty, *some = mem_filled(NULL, BYTES, 0);
-    assert_ok(sb_mem_create(NULL, 0, &empty, &err));
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    sb_mem *some = mem_filled(NULL, BYTES, 0);
+    sb_mem *empty = test_mem(NULL, 0);
+    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);
     assert_ok(sb_blob_set_mem(never, SB_DATA, empty, &err));
     assert_ok(sb_blob_set_mem(never, SB_DIFF, some, &err));
     assert_int_equal(sb_blob_is_shaped(never), 0);
     assert_int_equal(sb_blob_capacity(never, SB_DATA), 0);
     assert_int_equal(sb_blob_capacity(never, SB_DIFF), COUNT);
-    sb_blob_destroy(never);
-    sb_mem_release(empty);
     sb_mem_release(some);
 }
 
@@ -133,7 +128,7 @@ TEST(too_small_and_strange_memories_are_refused) {
     struct rig rig, other;
     rig_open(&rig);
     rig_open(&other);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
     sb_mem *small = mem_filled(rig.context, BYTES - 1, 0);
     sb_mem *strange = mem_filled(other.context, BYTES, 0);
     sb_mem *built_in = mem_filled(NULL, BYTES, 0);
@@ -147,7 +142,6 @@ TEST(too_small_and_strange_memories_are_refused) {
     sb_mem_release(small);
     sb_mem_release(strange);
     sb_mem_release(built_in);
-    sb_blob_destroy(blob);
     rig_close(&rig);
     rig_close(&other);
 }
@@ -156,43 +150,37 @@ TEST(too_small_and_strange_memories_are_refused) {
 TEST(lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         struct rig rig;
-        sb_mem *mem;
         rig_open(&rig);
         struct lent lent =
             on_device ? lend_device(rig.context, 2 * BYTES, 0x3F) : lend_host(2 * BYTES, 0x3F);
-        sb_blob *floats = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-        sb_blob *halves = blob_of_count(rig.context, SB_DTYPE_F16, COUNT);
+        sb_blob *floats = test_vector(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *halves = test_vector(rig.context, SB_DTYPE_F16, COUNT);
         char *askew = (char *)lent.ptr + 2;
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        sb_mem *mem = test_mem(rig.context, BYTES);
         assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
                             : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
         refuse(INVALID, floats, mem);
         assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
-        sb_blob_destroy(floats);
-        sb_blob_destroy(halves);
-        sb_mem_release(mem);
-        lent_free(&lent);
         rig_close(&rig);
     }
 }
 
 /* --- a diff that is given up ------------------------------------------------------------ */
 
-TEST(a_dropped_diff_gives_its_memory_back) {
+TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
     const size_t count = 1 << 16;
-    struct rig rig;
     const float *x;
-    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)count);
+    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, (int64_t)count);
     float *data, *diff;
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[9] = 3;
-    sb_stats before = rig_stats(&rig);
+    sb_stats before = rig_stats(f);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
     diff[9] = 4;
     assert_ok(sb_blob_gpu_f32(blob, SB_DIFF, &x, &err));
     sb_blob_drop(blob, SB_DIFF);
-    sb_stats after = rig_stats(&rig);
+    sb_stats after = rig_stats(f);
     assert_int_equal(after.host_bytes, before.host_bytes);
     assert_int_equal(after.device_bytes, before.device_bytes);
     assert_int_equal(sb_blob_capacity(blob, SB_DIFF), 0);
@@ -202,15 +190,13 @@ TEST(a_dropped_diff_gives_its_memory_back) {
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
     assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &x, &err)); /* made anew */
     assert_true(x[9] == 0);
-    sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
 TEST(sharers_keep_a_diff_that_one_drops) {
     float *diff;
     const float *x;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *sharer = test_vector(NULL, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
     diff[5] = 4;
     assert_ok(sb_blob_share(sharer, SB_DIFF, blob, &err));
@@ -218,20 +204,18 @@ TEST(sharers_keep_a_diff_that_one_drops) {
     assert_int_equal(sb_mem_is_unique(diff_of(sharer)), 1);
     assert_ok(sb_blob_cpu_f32(sharer, SB_DIFF, &x, &err));
     assert_true(x == diff && x[5] == 4);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(sharer);
 }
 
 TEST(a_lent_diff_goes_back_when_it_is_dropped) {
     struct lent lent = lend_host(BYTES, 0x3F);
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
     sb_mem *mem = diff_of(blob);
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     sb_blob_drop(blob, SB_DIFF);
     assert_int_equal(lent.deleted, 1);
     sb_blob_drop(blob, SB_DIFF); /* there is none: nothing happens */
     sb_blob_drop(NULL, SB_DIFF);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
 }
@@ -318,8 +302,8 @@ TEST(lent_memory_goes_back_to_the_only_other_user) {
             void *user = &l;
             rig_open(&l.rig);
             l.lent = lend_host(16, 0x31);
-            l.blob = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
-            l.other = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
+            l.blob = test_vector(l.rig.context, SB_DTYPE_F32, 4);
+            l.other = test_vector(l.rig.context, SB_DTYPE_F32, 4);
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
@@ -331,10 +315,10 @@ TEST(lent_memory_goes_back_to_the_only_other_user) {
             sb_mem_release(l.owner);
             if (l.tensor)
                 l.tensor->deleter(l.tensor);
-            sb_blob_destroy(l.other);
+            test_end(l.other);
             if (wanted == SB_OK)
                 assert_int_equal(sb_mem_head(data_of(l.blob)), SB_HEAD_UNINITIALIZED);
-            sb_blob_destroy(l.blob);
+            test_end(l.blob);
             assert_int_equal(l.lent.deleted, wanted != SB_OK);
             lent_free(&l.lent);
             rig_close(&l.rig);
@@ -348,7 +332,7 @@ static void another_deleter(void *user, void *ptr) {
 TEST_ON(rig, what_was_not_lent_is_not_given_back) {
     void *user = f, *out;
     struct lent lent = lend_host(16, 0), device = lend_device(f->context, 16, 0);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
@@ -358,7 +342,7 @@ TEST_ON(rig, what_was_not_lent_is_not_given_back) {
     assert_status(INVALID, sb_blob_reclaim_cpu(blob, SB_DATA, another_deleter, &user, &err));
     assert_ptr_equal(user, f);
     assert_int_equal(lent.deleted, 0);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(device.deleted, 1);
     lent_free(&lent);

@@ -45,10 +45,9 @@ static const struct {
 
 TEST(shapes_give_counts_and_texts) {
     for (size_t i = 0; i < SHAPES; i++) {
-        sb_blob *created = blob_of(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
-        sb_blob *reshaped;
+        sb_blob *created = test_blob(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
         uint32_t reallocated = 99;
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &reshaped, &err));
+        sb_blob *reshaped = test_unshaped(NULL, SB_DTYPE_F32);
         assert_ok(
             sb_blob_reshape(reshaped, shapes[i].shape, shapes[i].num_axes, &reallocated, &err));
         assert_int_equal(reallocated & ~3u, 0);
@@ -57,14 +56,12 @@ TEST(shapes_give_counts_and_texts) {
                      shapes[i].text);
         assert_int_equal(sb_blob_is_shaped(created), 1);
         assert_int_equal(sb_blob_shape_equals(created, reshaped), 1);
-        sb_blob_destroy(created);
-        sb_blob_destroy(reshaped);
     }
 }
 
 TEST(a_never_shaped_blob_is_a_state_of_its_own) {
-    sb_blob *empty, *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &empty, &err));
+    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
+    sb_blob *empty = test_unshaped(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_is_shaped(empty), 0);
     assert_non_null(sb_blob_shape(empty));
     assert_null(sb_blob_context(empty));
@@ -76,8 +73,6 @@ TEST(a_never_shaped_blob_is_a_state_of_its_own) {
     assert_int_equal(sb_blob_shape_equals(empty, empty), 1);
     assert_ok(sb_blob_reshape(empty, NULL, 0, NULL, &err)); /* 0 axes: a scalar */
     assert_int_equal(sb_blob_shape_equals(empty, scalar), 1);
-    sb_blob_destroy(empty);
-    sb_blob_destroy(scalar);
 }
 
 TEST(bad_shapes_are_refused_and_change_nothing) {
@@ -107,7 +102,7 @@ TEST(bad_shapes_are_refused_and_change_nothing) {
         {SB_DTYPE_F32, 2, (int64_t[]){70000, I64(70000) << 40}, SB_ERR_SIZE_OVERFLOW},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sb_blob *blob = blob_of(NULL, cases[i].dtype, 2, kept), *none = NULL;
+        sb_blob *blob = test_blob(NULL, cases[i].dtype, 2, kept), *none = NULL;
         uint32_t reallocated = 99;
         assert_status(cases[i].status,
                       sb_blob_reshape(blob, cases[i].shape, cases[i].num_axes, &reallocated, &err));
@@ -116,7 +111,6 @@ TEST(bad_shapes_are_refused_and_change_nothing) {
         assert_status(cases[i].status, sb_blob_create_shaped(NULL, cases[i].dtype, cases[i].shape,
                                                              cases[i].num_axes, &none, &err));
         assert_null(none);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -128,9 +122,8 @@ TEST(the_largest_shapes_that_fit_are_taken) {
                  {SB_DTYPE_F64, (I64(1) << 60) - 1},
                  {SB_DTYPE_BF16, (I64(1) << 62) - 1}};
     for (size_t i = 0; i < 3; i++) {
-        sb_blob *blob = blob_of(NULL, cases[i].dtype, 1, &cases[i].dim);
+        sb_blob *blob = test_blob(NULL, cases[i].dtype, 1, &cases[i].dim);
         assert_int_equal(sb_blob_count(blob), cases[i].dim);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -140,12 +133,12 @@ TEST(dtypes_are_checked) {
     const size_t count = sizeof good / sizeof *good;
     sb_blob *blob = NULL;
     for (size_t i = 0; i < count; i++) {
-        assert_ok(sb_blob_create(NULL, good[i], &blob, &err));
+        blob = test_unshaped(NULL, good[i]);
         assert_int_equal(sb_blob_dtype(blob), good[i]);
         assert_ok(sb_blob_check_dtype(blob, good[i], &err));
         assert_status(SB_ERR_DTYPE_MISMATCH,
                       sb_blob_check_dtype(blob, good[(i + 1) % count], &err));
-        sb_blob_destroy(blob);
+        test_end(blob);
     }
     blob = NULL;
     for (size_t i = 0; i < 5; i++)
@@ -168,8 +161,8 @@ TEST(legacy_dimensions_make_four_axes) {
 }
 
 TEST(axes_are_counted_from_both_ends) {
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
-    sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
+    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
     static const int32_t outside[] = {4, -5, INT32_MAX, INT32_MIN};
     for (int32_t axis = -4; axis < 4; axis++) {
         int32_t canonical = 99, expected = axis < 0 ? axis + 4 : axis;
@@ -190,8 +183,6 @@ TEST(axes_are_counted_from_both_ends) {
     int32_t canonical = 99;
     assert_status(RANGE, sb_blob_canonical_axis(scalar, 0, &canonical, &err));
     assert_status(RANGE, sb_blob_canonical_axis(scalar, -1, &canonical, &err));
-    sb_blob_destroy(blob);
-    sb_blob_destroy(scalar);
 }
 
 TEST(counts_of_ranges_are_exact) {
@@ -223,7 +214,7 @@ TEST(counts_of_ranges_are_exact) {
         {0, {0}, 0, 1, RANGE, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
+        sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
         int64_t count = -7;
         assert_status(cases[i].status,
                       sb_blob_count_range(blob, cases[i].start, cases[i].end, &count, &err));
@@ -233,7 +224,6 @@ TEST(counts_of_ranges_are_exact) {
             assert_status(cases[i].status, sb_blob_count_from(blob, cases[i].start, &count, &err));
             assert_int_equal(count, cases[i].status == SB_OK ? cases[i].count : -7);
         }
-        sb_blob_destroy(blob);
     }
 }
 
@@ -249,7 +239,7 @@ TEST(legacy_accessors_follow_caffe) {
     };
     int64_t out;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
+        sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
         for (int32_t k = 0; k < 4; k++) {
             assert_ok(sb_blob_legacy_shape(blob, k, &out, &err));
             assert_int_equal(out, cases[i].forward[k]);
@@ -269,12 +259,11 @@ TEST(legacy_accessors_follow_caffe) {
         assert_status(RANGE, sb_blob_legacy_shape(blob, -5, &out, &err));
         assert_status(RANGE, sb_blob_legacy_shape(blob, INT32_MIN, &out, &err));
         assert_int_equal(out, 99);
-        sb_blob_destroy(blob);
     }
 }
 
 TEST(legacy_accessors_want_at_most_four_axes) {
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
     int64_t out = 99;
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_legacy_shape(blob, 0, &out, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_num(blob, &out, &err));
@@ -282,23 +271,21 @@ TEST(legacy_accessors_want_at_most_four_axes) {
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_offset_legacy(blob, 0, 0, 0, 0, &out, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &out, &err));
     assert_int_equal(out, 99);
-    sb_blob_destroy(blob);
 }
 
 TEST(offsets_past_two_to_the_31_are_exact) {
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     int64_t out;
     assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));
     assert_int_equal(out, I64(4899999999));
     assert_ok(sb_blob_offset_legacy(blob, 69999, 1, 0, 0, &out, &err));
     assert_int_equal(out, I64(69999) * 70000 + 1);
-    sb_blob_destroy(blob);
 }
 
 /* Caffe's layers step from image to image by offset(0, 1), where there is one channel too. */
 TEST(a_legacy_offset_may_be_one_past_each_axis) {
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
-    sb_blob *hollow = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){0, INT64_MAX, INT64_MAX, 1});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
+    sb_blob *hollow = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){0, INT64_MAX, INT64_MAX, 1});
     int64_t out;
     float value;
     assert_ok(sb_blob_offset_legacy(blob, 0, 1, 0, 0, &out, &err));
@@ -314,14 +301,12 @@ TEST(a_legacy_offset_may_be_one_past_each_axis) {
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_blob_offset_legacy(hollow, 0, 1, 0, 1, &out, &err));
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_blob_offset_legacy(hollow, 0, 2, 0, 0, &out, &err));
     assert_int_equal(out, 99);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(hollow);
 }
 
 TEST(indices_out_of_range_are_errors) {
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
-    sb_blob *flat = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
-    sb_blob *zero = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 0});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
+    sb_blob *flat = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
+    sb_blob *zero = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 0});
     int64_t out = 99;
     float value = -3;
     for (int axis = 0; axis < 4; axis++) {
@@ -355,19 +340,14 @@ TEST(indices_out_of_range_are_errors) {
     assert_int_equal(out, 99);
     assert_true(value == -3);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(flat);
-    sb_blob_destroy(zero);
 }
 
 TEST(an_element_of_a_never_shaped_blob_is_an_error) {
-    sb_blob *blob;
     float value = -3;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     assert_status(RANGE, sb_blob_at(blob, SB_DATA, NULL, 0, &value, &err));
     assert_status(RANGE, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &value, &err));
     assert_true(value == -3);
-    sb_blob_destroy(blob);
 }
 
 TEST(shapes_are_compared_axis_by_axis) {
@@ -383,42 +363,36 @@ TEST(shapes_are_compared_axis_by_axis) {
     int64_t dims[5] = {2, 3, 4, 5, 6};
     for (int32_t axes = 1; axes <= 5; axes++) /* each axis alone makes the difference */
         for (int32_t axis = 0; axis < axes; axis++) {
-            sb_blob *a = blob_of(NULL, SB_DTYPE_F32, axes, dims);
+            sb_blob *a = test_blob(NULL, SB_DTYPE_F32, axes, dims);
             dims[axis]++;
-            sb_blob *b = blob_of(NULL, SB_DTYPE_F32, axes, dims);
+            sb_blob *b = test_blob(NULL, SB_DTYPE_F32, axes, dims);
             assert_int_equal(sb_blob_shape_equals(a, b), 0);
             assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 0);
             dims[axis]--;
             assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 1);
-            sb_blob_destroy(a);
-            sb_blob_destroy(b);
         }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sb_blob *a = blob_of(NULL, SB_DTYPE_F32, cases[i].na, cases[i].a);
-        sb_blob *b = blob_of(NULL, SB_DTYPE_F64, cases[i].nb, cases[i].b);
+        sb_blob *a = test_blob(NULL, SB_DTYPE_F32, cases[i].na, cases[i].a);
+        sb_blob *b = test_blob(NULL, SB_DTYPE_F64, cases[i].nb, cases[i].b);
         assert_int_equal(sb_blob_shape_equals(a, b), cases[i].equal);
         assert_int_equal(sb_blob_shape_equals_dims(a, cases[i].b, cases[i].nb), cases[i].equal);
-        sb_blob_destroy(a);
-        sb_blob_destroy(b);
     }
 }
 
 TEST(a_shape_is_compared_with_dimensions_alone) {
-    sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL), *never;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
+    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, 0), 1);
     assert_int_equal(sb_blob_shape_equals_dims(never, NULL, 0), 0);
     assert_int_equal(sb_blob_shape_equals_dims(never, NULL, -1), 0);
     assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, 1), 0);
     assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, INT32_MAX), 0);
     assert_int_equal(sb_blob_shape_equals_dims(NULL, NULL, 0), 0);
-    sb_blob_destroy(scalar);
-    sb_blob_destroy(never);
 }
 
 TEST(shape_texts_are_cut_to_fit) {
     static const char whole[] = "2 3 4 5 (120)";
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     char text[32];
     size_t length = 0;
     assert_ok(sb_blob_shape_string(blob, NULL, 0, &length, &err));
@@ -432,7 +406,6 @@ TEST(shape_texts_are_cut_to_fit) {
         assert_int_equal(text[capacity], 'Z');
     }
     assert_status(INVALID, sb_blob_shape_string(blob, NULL, 5, &length, &err));
-    sb_blob_destroy(blob);
 }
 
 TEST(the_longest_shape_text_is_whole) {
@@ -445,30 +418,27 @@ TEST(the_longest_shape_text_is_whole) {
         used +=
             (size_t)snprintf(expected + used, sizeof expected - used, "%lld ", (long long)shape[i]);
     (void)snprintf(expected + used, sizeof expected - used, "(0)");
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, SB_MAX_AXES, shape);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, SB_MAX_AXES, shape);
     assert_ok(sb_blob_shape_string(blob, text, sizeof text, &length, &err));
     assert_string_equal(text, expected);
     assert_int_equal(length, strlen(expected));
-    sb_blob_destroy(blob);
 }
 
 TEST(reshape_like_takes_the_whole_shape) {
-    sb_blob *model = blob_of(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
+    sb_blob *model = test_blob(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));
     assert_int_equal(sb_blob_shape_equals(blob, model), 1);
     assert_int_equal(sb_blob_dtype(blob), SB_DTYPE_F32);
     assert_ok(sb_blob_reshape_like(blob, blob, NULL, &err));
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
-    sb_blob_destroy(model);
-    sb_blob_destroy(blob);
 }
 
 /* As in Caffe: no dimensions are those of a scalar, and what has a shape keeps one. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
-    sb_blob *never, *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &never, &err));
+    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F64);
     assert_int_equal(sb_mem_size(data_of(blob)), 0);
     assert_ok(sb_blob_reshape_like(blob, never, &reallocated, &err));
     expect_shape(blob, 0, NULL, 1, "(1)");
@@ -478,34 +448,29 @@ TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     assert_ok(sb_blob_reshape_like(never, never, NULL, &err));
     expect_shape(never, 0, NULL, 1, "(1)");
     assert_int_equal(sb_blob_shape_equals(blob, never), 1);
-    sb_blob_destroy(never);
-    sb_blob_destroy(blob);
 }
 
 TEST(a_count_that_fits_a_small_type_may_not_fit_a_large_one) {
-    sb_blob *small = blob_of_count(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
-    sb_blob *large = blob_of_count(NULL, SB_DTYPE_F64, 3);
+    sb_blob *small = test_vector(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
+    sb_blob *large = test_vector(NULL, SB_DTYPE_F64, 3);
     uint32_t reallocated = 77;
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_blob_reshape_like(large, small, &reallocated, &err));
     assert_int_equal(reallocated, 77);
     assert_int_equal(sb_blob_count(large), 3);
-    sb_blob_destroy(small);
-    sb_blob_destroy(large);
 }
 
 TEST(a_blob_may_be_reshaped_to_its_own_shape) {
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 4});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 4});
     assert_ok(sb_blob_reshape(blob, sb_blob_shape(blob), 3, NULL, &err));
     expect_shape(blob, 3, (int64_t[]){2, 3, 4}, 24, "2 3 4 (24)");
     assert_ok(sb_blob_reshape(blob, sb_blob_shape(blob) + 1, 2, NULL, &err));
     expect_shape(blob, 2, (int64_t[]){3, 4}, 12, "3 4 (12)");
-    sb_blob_destroy(blob);
 }
 
 TEST_ON(rig, the_device_sees_the_shape) {
     const int64_t *shape = NULL;
     int64_t seen[4];
-    sb_blob *blob = blob_of(f->context, SB_DTYPE_F32, 4, (int64_t[]){2, 3, I64(1) << 33, 0});
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 4, (int64_t[]){2, 3, I64(1) << 33, 0});
     for (int round = 0; round < 2; round++) {
         assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
         assert_ok(sb_sim_peek(f->context, seen, shape, sizeof seen, &err));
@@ -525,14 +490,13 @@ TEST_ON(rig, the_device_sees_the_shape) {
     assert_int_equal(seen[0], 5);
     assert_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
     assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
-    sb_blob_destroy(blob);
-    blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    test_end(blob);
+    blob = test_vector(NULL, SB_DTYPE_F32, 3);
     assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_shape(blob, &shape, &err));
-    sb_blob_destroy(blob);
 }
 
 TEST(null_arguments_are_refused) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3);
     int64_t out, at = 0;
     int32_t axis;
     float x;
@@ -569,5 +533,4 @@ TEST(null_arguments_are_refused) {
     assert_names_null("out", sb_blob_at(blob, SB_DATA, &at, 1, NULL, &err));
     assert_names_null("blob", sb_blob_at(NULL, SB_DIFF, &at, 1, &x, &err));
     assert_names_null("out", sb_blob_diff_at_legacy(blob, 0, 0, 0, 0, NULL, &err));
-    sb_blob_destroy(blob);
 }

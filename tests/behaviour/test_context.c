@@ -1,6 +1,7 @@
 /* Making a context: options, devices, allocators, caps, figures, and a
    backend table of the caller's own. */
 #include "aligned.h"
+#include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
 #include "rig.h"
@@ -229,26 +230,23 @@ TEST(cuda_is_absent_or_works) {
         assert_true(status == SB_ERR_UNSUPPORTED || status == SB_ERR_NO_DEVICE);
 }
 
-TEST(a_simulated_device_is_there) {
-    struct rig rig;
+TEST_ON(rig, a_simulated_device_is_there) {
     sb_stream stream = NULL;
-    rig_open_on(&rig, "sim:2", 0);
-    assert_string_equal(sb_context_device(rig.context), "sim:2");
-    assert_int_equal(sb_context_has_device(rig.context), 1);
-    assert_int_equal(sb_context_device_status(rig.context), SB_OK);
-    assert_ok(sb_context_stream(rig.context, &stream, &err));
+    rig_reopen_on(f, "sim:2", 0);
+    assert_string_equal(sb_context_device(f->context), "sim:2");
+    assert_int_equal(sb_context_has_device(f->context), 1);
+    assert_int_equal(sb_context_device_status(f->context), SB_OK);
+    assert_ok(sb_context_stream(f->context, &stream, &err));
     assert_non_null(stream);
-    assert_status(INVALID, sb_context_stream(rig.context, NULL, &err));
-    assert_ok(sb_context_synchronize(rig.context, &err));
-    assert_ok(sb_context_forget_stream(rig.context, (sb_stream)(uintptr_t)0x1234, &err));
-    assert_ok(sb_context_forget_stream(rig.context, NULL, &err));
-    rig_close(&rig);
+    assert_status(INVALID, sb_context_stream(f->context, NULL, &err));
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_ok(sb_context_forget_stream(f->context, (sb_stream)(uintptr_t)0x1234, &err));
+    assert_ok(sb_context_forget_stream(f->context, NULL, &err));
 }
 
 TEST_ON(rig, a_sticky_failure_loses_the_device_for_good) {
-    sb_mem *mem;
     const void *out = NULL;
-    assert_ok(sb_mem_create(f->context, 64, &mem, &err));
+    sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_cpu(mem, &out, &err));
     device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
@@ -258,7 +256,6 @@ TEST_ON(rig, a_sticky_failure_loses_the_device_for_good) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_ok(sb_mem_cpu(mem, &out, &err));
     assert_true(bytes_are(out, 64, 0));
-    sb_mem_release(mem);
 }
 
 /* --- the built-in context --------------------------------------------------------- */
@@ -278,14 +275,12 @@ TEST(null_means_the_built_in_context) {
     assert_ok(sb_context_stats(NULL, &stats, &err));
 }
 
-TEST(host_contexts_have_nothing_to_wait_for) {
-    struct rig rig;
+TEST_ON(rig, host_contexts_have_nothing_to_wait_for) {
     sb_stream stream = NULL;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_context_synchronize(rig.context, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(rig.context, &stream, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(rig.context, NULL, &err));
-    rig_close(&rig);
+    rig_reopen_on(f, "cpu", 0);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(f->context, &stream, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(f->context, NULL, &err));
 }
 
 TEST(contexts_are_counted) {
@@ -333,31 +328,28 @@ TEST(stats_write_no_more_than_was_asked) {
     free(stats);
 }
 
-TEST(live_and_peak_bytes_follow_the_allocator) {
-    struct rig rig;
-    sb_mem *a, *b;
+TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
     const void *in;
-    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
-    sb_stats start = rig_stats(&rig);
-    assert_int_equal(start.host_bytes, rig.counting.live_bytes);
-    assert_ok(sb_mem_create(rig.context, 4096, &a, &err));
-    assert_ok(sb_mem_create(rig.context, 8192, &b, &err));
+    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
+    sb_stats start = rig_stats(f);
+    assert_int_equal(start.host_bytes, f->counting.live_bytes);
+    sb_mem *a = test_mem(f->context, 4096);
+    sb_mem *b = test_mem(f->context, 8192);
     assert_ok(sb_mem_cpu(a, &in, &err));
     assert_ok(sb_mem_cpu(b, &in, &err));
     assert_ok(sb_mem_gpu(b, &in, &err));
-    assert_int_equal(rig_stats(&rig).host_bytes, rig.counting.live_bytes);
-    assert_true(rig_stats(&rig).host_bytes >= start.host_bytes + 4096 + 8192);
-    assert_true(rig_stats(&rig).device_bytes >= 8192);
-    sb_mem_release(a);
-    sb_mem_release(b);
-    assert_int_equal(rig_stats(&rig).host_bytes, start.host_bytes);
-    assert_int_equal(rig_stats(&rig).host_peak, rig.counting.peak_bytes);
-    assert_int_equal(rig_stats(&rig).device_bytes, 0);
-    assert_true(rig_stats(&rig).device_peak >= 8192);
-    assert_int_equal(rig_stats(&rig).uploads, 1);
-    assert_int_equal(rig_stats(&rig).upload_bytes, 8192);
-    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-    rig_close(&rig);
+    assert_int_equal(rig_stats(f).host_bytes, f->counting.live_bytes);
+    assert_true(rig_stats(f).host_bytes >= start.host_bytes + 4096 + 8192);
+    assert_true(rig_stats(f).device_bytes >= 8192);
+    test_end(a);
+    test_end(b);
+    assert_int_equal(rig_stats(f).host_bytes, start.host_bytes);
+    assert_int_equal(rig_stats(f).host_peak, f->counting.peak_bytes);
+    assert_int_equal(rig_stats(f).device_bytes, 0);
+    assert_true(rig_stats(f).device_peak >= 8192);
+    assert_int_equal(rig_stats(f).uploads, 1);
+    assert_int_equal(rig_stats(f).upload_bytes, 8192);
+    assert_int_equal(rig_stats(f).cached_bytes, 0);
 }
 
 TEST(no_host_cache_gives_buffers_back_at_once) {
@@ -365,12 +357,11 @@ TEST(no_host_cache_gives_buffers_back_at_once) {
                                      SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED};
     for (int i = 0; i < 2; i++) {
         struct rig rig;
-        sb_mem *mem;
         const void *in;
         rig_open_on(&rig, "sim:0", flags[i]);
-        assert_ok(sb_mem_create(rig.context, (size_t)4 << 20, &mem, &err));
+        sb_mem *mem = test_mem(rig.context, (size_t)4 << 20);
         assert_ok(sb_mem_cpu(mem, &in, &err));
-        sb_mem_release(mem);
+        test_end(mem);
         assert_int_equal(rig.counting.live_buffers, 0);
         assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
         assert_int_equal(rig_stats(&rig).cached_bytes, 0);
@@ -379,19 +370,17 @@ TEST(no_host_cache_gives_buffers_back_at_once) {
 }
 
 TEST_ON(rig, trimming_leaves_pointers_in_use) {
-    sb_mem *kept, *gone;
     void *ptr, *other;
     const size_t size = (size_t)4 << 20;
-    assert_ok(sb_mem_create(f->context, size, &kept, &err));
-    assert_ok(sb_mem_create(f->context, size, &gone, &err));
+    sb_mem *kept = test_mem(f->context, size);
+    sb_mem *gone = test_mem(f->context, size);
     assert_ok(sb_mem_mutable_cpu(kept, &ptr, &err));
     memset(ptr, 0x5c, size);
     assert_ok(sb_mem_mutable_cpu(gone, &other, &err));
-    sb_mem_release(gone);
+    test_end(gone);
     sb_context_trim(f->context);
     assert_int_equal(rig_stats(f).cached_bytes, 0);
     assert_true(bytes_are(ptr, size, 0x5c));
-    sb_mem_release(kept);
 }
 
 TEST(a_cap_counts_handles_too) {
@@ -405,25 +394,23 @@ TEST(a_cap_counts_handles_too) {
     counting_allocator_assert_clean(&counting);
 }
 
-TEST(the_cap_holds_over_many_objects) {
+TEST_ON(rig, the_cap_holds_over_many_objects) {
     enum { CAP = 256 * 1024, MEMS = 4096 };
-    struct rig rig;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_host_bytes = CAP;
-    rig_open_options(&rig, options);
+    rig_reopen_options(f, options);
     static sb_mem *mems[MEMS];
     int made = 0;
     sb_status status = SB_OK;
-    while (made < MEMS && (status = sb_mem_create(rig.context, 64, &mems[made], NULL)) == SB_OK)
+    while (made < MEMS && (status = sb_mem_create(f->context, 64, &mems[made], NULL)) == SB_OK)
         made++;
     assert_int_equal(status, SB_ERR_CAP_REACHED);
     assert_true(made > 0);
-    assert_true(rig.counting.peak_bytes <= CAP);
+    assert_true(f->counting.peak_bytes <= CAP);
     sb_mem_release(mems[--made]);
-    assert_ok(sb_mem_create(rig.context, 64, &mems[made], &err));
+    assert_ok(sb_mem_create(f->context, 64, &mems[made], &err));
     for (int i = 0; i <= made; i++)
         sb_mem_release(mems[i]);
-    rig_close(&rig);
 }
 
 /* --- failing allocations ------------------------------------------------------------- */
@@ -455,11 +442,29 @@ TEST(every_failing_allocation_of_create_leaks_nothing) {
 
 /* --- a backend of the caller's own ------------------------------------------------------ */
 
+/* A device of the test's table, "plain:0" until the test opens another. */
+struct device {
+    struct plain plain;
+    sb_backend table;
+    sb_context *context; /* NULL until the test makes it */
+    size_t owned_before;
+};
+
+static void device_open(struct device *device) {
+    *device = (struct device){.owned_before = test_num_owned()};
+    device->table = plain_backend(&device->plain);
+}
+
+static void device_close(struct device *device) {
+    test_end_after(device->owned_before);
+    sb_context_release(device->context);
+    assert_int_equal(device->plain.live, 0);
+}
+
 TEST(a_callers_table_is_a_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
-    sb_mem *mem;
     void *ptr;
     const void *in;
     assert_ok(create_with_backend(&table, "plain:3", &context, &err));
@@ -467,7 +472,7 @@ TEST(a_callers_table_is_a_device) {
     assert_int_equal(plain.ordinal, 3);
     assert_string_equal(sb_context_device(context), "plain:3");
     assert_int_equal(sb_context_has_device(context), 1);
-    assert_ok(sb_mem_create(context, 512, &mem, &err));
+    sb_mem *mem = test_mem(context, 512);
     assert_ok(sb_mem_gpu(mem, &in, &err));
     assert_true(bytes_are(in, 512, 0));
     assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
@@ -478,24 +483,20 @@ TEST(a_callers_table_is_a_device) {
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, 512, 0x32));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    sb_mem_release(mem);
+    test_end(mem);
     assert_int_equal(plain.live, 0);
     sb_context_release(context);
     assert_int_equal(plain.closed, 1);
 }
 
-TEST(without_streams_asynchronous_calls_are_done_on_return) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    sb_mem *mem;
+TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     sb_stream stream = NULL;
     void *ptr;
     const void *in = NULL;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_context_stream(context, &stream, &err));
-    assert_ok(sb_context_synchronize(context, &err));
-    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_context_stream(f->context, &stream, &err));
+    assert_ok(sb_context_synchronize(f->context, &err));
+    sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
     memset(ptr, 0x41, 64);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
@@ -513,20 +514,13 @@ TEST(without_streams_asynchronous_calls_are_done_on_return) {
     assert_int_not_equal(sb_mem_gpu_on(mem, other, &in, &err), SB_OK);
     assert_int_not_equal(sb_mem_mutable_gpu_on(mem, other, &ptr, &err), SB_OK);
     assert_int_equal(sb_mem_head(mem), head);
-    sb_mem_release(mem);
-    sb_context_release(context);
-    assert_int_equal(plain.live, 0);
 }
 
-TEST(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    sb_blob *blob;
+TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
     float *x;
     double sum = -1;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < 4; i++)
         x[i] = (float)(i - 2);
@@ -540,10 +534,7 @@ TEST(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
     assert_float_equal(sum, -1.0, 0);
-    assert_int_equal(sb_context_device_status(context), SB_OK);
-    sb_blob_destroy(blob);
-    sb_context_release(context);
-    assert_int_equal(plain.live, 0);
+    assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
 
 TEST(without_a_check_any_pointer_is_taken) {
@@ -578,7 +569,6 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     struct plain plain = {.status = SB_ERR_DEVICE_LOST};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
-    sb_mem *mem;
     void *out;
     const void *in;
     table.trim = plain_trim;
@@ -586,12 +576,12 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     sb_context_trim(context);
     assert_int_equal(plain.trims, 1);
-    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    sb_mem *mem = test_mem(context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err));
     sb_context_trim(context);
     assert_int_equal(plain.trims, 1);
-    sb_mem_release(mem);
+    test_end(mem);
     sb_context_release(context);
 }
 
@@ -606,7 +596,6 @@ TEST(a_device_offers_tables_by_name) {
     sb_context *context = NULL;
     const void *found = NULL;
     void *device = NULL;
-    sb_mem *mem;
     void *out;
     const void *in;
     table.upload = plain_fail;
@@ -623,13 +612,13 @@ TEST(a_device_offers_tables_by_name) {
                   sb_context_extension(NULL, "plain_record", &found, &device, &err));
     assert_null(found);
     assert_null(device);
-    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    sb_mem *mem = test_mem(context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* works all the same */
     assert_ok(sb_context_extension(context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &plain);
     assert_ptr_equal(device, &plain);
-    sb_mem_release(mem);
+    test_end(mem);
     sb_context_release(context);
 }
 
@@ -658,40 +647,34 @@ static sb_status plain_ready(void *device, sb_error *err) {
 }
 
 /* Any other failure may have spoiled what was being written. */
-TEST(arithmetic_that_is_refused_has_done_nothing) {
+TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    sb_blob *blob;
     sb_mem *data;
     float *x, lent[4] = {1, 2, 3, 4};
     const float *now;
-    table.prepare_arithmetic = plain_ready;
-    table.axpy = plain_axpy;
-    table.scale = plain_scale;
-    table.asum = table.sumsq = plain_sum;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    f->table.prepare_arithmetic = plain_ready;
+    f->table.axpy = plain_axpy;
+    f->table.scale = plain_scale;
+    f->table.asum = f->table.sumsq = plain_sum;
+    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
     assert_ok(sb_blob_set_gpu(blob, SB_DATA, lent, sizeof lent, SB_READ_ONLY, NULL, NULL, &err));
     assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
     for (int i = 0; i < 2; i++) {
-        plain.status = refusals[i];
+        f->plain.status = refusals[i];
         assert_status(refusals[i], sb_blob_scale(blob, SB_DATA, 2, &err));
-        assert_int_equal(plain.live, i); /* what it would have written to is gone; the diff's */
+        assert_int_equal(f->plain.live, i); /* what it would have written to is gone; the diff's */
         assert_status(refusals[i], sb_blob_update(blob, &err));
         assert_int_equal(sb_mem_head(data), SB_HEAD_AT_GPU);
-        assert_int_equal(sb_context_device_status(context), SB_OK);
+        assert_int_equal(sb_context_device_status(f->context), SB_OK);
     }
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &now, &err));
-    plain.status = SB_ERR_DEVICE_FAILURE;
+    f->plain.status = SB_ERR_DEVICE_FAILURE;
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_string_equal(err.message, "plain:0 failed while it wrote: as the test says");
     assert_int_equal(err.device_code, 17);
-    assert_int_equal(plain.live, 1); /* the diff's */
-    sb_blob_destroy(blob);
-    sb_context_release(context);
+    assert_int_equal(f->plain.live, 1); /* the diff's */
 }
 
 static sb_status plain_after_default(void *device, sb_error *err) {
@@ -724,7 +707,6 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             struct plain plain = {0};
             sb_backend table = plain_backend(&plain);
             sb_context *context = NULL;
-            sb_blob *blob;
             sb_mem *data;
             void *out;
             table.prepare_arithmetic = plain_ready;
@@ -733,7 +715,7 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             table.asum = table.sumsq = plain_sum;
             table.after_default = plain_after_default;
             assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-            assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+            sb_blob *blob = test_blob(context, SB_DTYPE_F32, 1, (int64_t[]){4});
             assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
             assert_ok(let_out ? sb_mem_overwrite_gpu(data, &out, &err)
                               : sb_mem_overwrite_gpu_on(data, NULL, &out, &err));
@@ -743,7 +725,7 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             assert_int_equal(plain.afters, let_out);
             plain.afters = 0;
             plain.after = SB_OK;
-            sb_blob_destroy(blob); /* the end of its memory is work, too */
+            test_end(blob); /* the end of its memory is work, too */
             assert_int_equal(plain.afters, let_out);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
@@ -751,23 +733,18 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
 }
 
 /* Whoever has it may use it on any stream, until it ends. */
-TEST(a_tensor_ends_after_users_of_its_pointer) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
+TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
     sb_blob *blob;
     sb_dl_managed_versioned *tensor;
-    table.after_default = plain_after_default;
-    table.dlpack_device = SB_DL_DEVICE_EXTENSION;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    f->table.after_default = plain_after_default;
+    f->table.dlpack_device = SB_DL_DEVICE_EXTENSION;
+    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_ok(sb_blob_create_shaped(f->context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
     assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
     sb_blob_destroy(blob);
-    plain.afters = 0;
+    f->plain.afters = 0;
     tensor->deleter(tensor);
-    assert_int_equal(plain.afters, 1);
-    sb_context_release(context);
-    assert_int_equal(plain.live, 0);
+    assert_int_equal(f->plain.afters, 1);
 }
 
 static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -778,14 +755,12 @@ static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *
     return 12345; /* no status either */
 }
 
-TEST(a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    table.open = silent_open;
-    assert_status(SB_ERR_DEVICE_FAILURE, create_with_backend(&table, "plain:0", &context, &err));
+TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
+    f->table.open = silent_open;
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_string_equal(err.message, "plain:0 failed and did not say why");
-    assert_null(context);
+    assert_null(f->context);
 }
 
 TEST(a_slot_without_words_gets_the_status_own) {
@@ -795,20 +770,18 @@ TEST(a_slot_without_words_gets_the_status_own) {
     assert_int_equal(sb_error_fill(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
 }
 
-TEST(a_table_serves_its_own_name_alone) {
+TEST_ON(device, a_table_serves_its_own_name_alone) {
     static const char *const others[] = {"plai:0",  "plain2:0", "cpu2:0",
                                          "plaim:0", "sim:0",    "cuda:0"};
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, others[i], &context, &err));
-    table.name = NULL;
-    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "plain:0", &context, &err));
-    assert_int_equal(plain.opened, 0);
+        assert_status(SB_ERR_UNSUPPORTED,
+                      create_with_backend(&f->table, others[i], &f->context, &err));
+    f->table.name = NULL;
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_int_equal(f->plain.opened, 0);
 }
 
-TEST(a_device_has_a_number_of_31_bits_without_leading_zeros) {
+TEST_ON(device, a_device_has_a_number_of_31_bits_without_leading_zeros) {
     static const struct {
         const char *device;
         int32_t ordinal; /* -1: refused */
@@ -817,29 +790,23 @@ TEST(a_device_has_a_number_of_31_bits_without_leading_zeros) {
                 {"plain:", -1},           {"plain::", -1},   {"plain:/", -1},
                 {"plain:1:", -1},         {"plain:1/", -1},  {"plain:2147483647", INT32_MAX},
                 {"plain:2147483648", -1}, {"plain/:1", -1},  {"plain 1", -1}};
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_context *context = NULL;
         assert_status(rows[i].ordinal < 0 ? INVALID : SB_OK,
-                      create_with_backend(&table, rows[i].device, &context, &err));
+                      create_with_backend(&f->table, rows[i].device, &context, &err));
         if (context)
-            assert_int_equal(plain.ordinal, rows[i].ordinal);
+            assert_int_equal(f->plain.ordinal, rows[i].ordinal);
         sb_context_release(context);
     }
 }
 
-TEST(a_device_has_up_to_31_characters) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    table.name = "abcdefghijklmnopqrstuvwxyz0123";
-    assert_status(INVALID,
-                  create_with_backend(&table, "abcdefghijklmnopqrstuvwxyz0123:1", &context, &err));
-    table.name = "abcdefghijklmnopqrstuvwxyz012";
-    assert_ok(create_with_backend(&table, "abcdefghijklmnopqrstuvwxyz012:1", &context, &err));
-    assert_string_equal(sb_context_device(context), "abcdefghijklmnopqrstuvwxyz012:1");
-    sb_context_release(context);
+TEST_ON(device, a_device_has_up_to_31_characters) {
+    f->table.name = "abcdefghijklmnopqrstuvwxyz0123";
+    assert_status(INVALID, create_with_backend(&f->table, "abcdefghijklmnopqrstuvwxyz0123:1",
+                                               &f->context, &err));
+    f->table.name = "abcdefghijklmnopqrstuvwxyz012";
+    assert_ok(create_with_backend(&f->table, "abcdefghijklmnopqrstuvwxyz012:1", &f->context, &err));
+    assert_string_equal(sb_context_device(f->context), "abcdefghijklmnopqrstuvwxyz012:1");
 }
 
 TEST(a_device_that_does_not_open_tells_why) {
@@ -865,39 +832,38 @@ TEST(a_device_that_does_not_open_tells_why) {
     counting_allocator_assert_clean(&counting);
 }
 
-TEST(tables_of_another_version_are_refused) {
-    struct plain plain = {0};
-    sb_context *context = NULL;
-    sb_backend table = plain_backend(&plain);
-    table.abi_version = SB_BACKEND_ABI_VERSION + 1;
-    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
-    table.abi_version = 0;
-    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
-    table = plain_backend(&plain);
-    table.struct_size = sizeof(size_t);
-    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
-    table.struct_size = offsetof(sb_backend, flags); /* just so long that it says its version */
-    table.abi_version = SB_BACKEND_ABI_VERSION + 1;
-    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+TEST_ON(device, tables_of_another_version_are_refused) {
+    f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
+    assert_status(SB_ERR_ABI_MISMATCH,
+                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    f->table.abi_version = 0;
+    assert_status(SB_ERR_ABI_MISMATCH,
+                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    f->table = plain_backend(&f->plain);
+    f->table.struct_size = sizeof(size_t);
+    assert_status(SB_ERR_ABI_MISMATCH,
+                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    f->table.struct_size = offsetof(sb_backend, flags); /* just so long that it says its version */
+    f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
+    assert_status(SB_ERR_ABI_MISMATCH,
+                  create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_non_null(strstr(err.message, "version"));
-    table = plain_backend(&plain);
-    table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD << 1;
-    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "plain:0", &context, &err));
-    assert_int_equal(plain.opened, 0);
-    assert_null(context);
+    f->table = plain_backend(&f->plain);
+    f->table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD << 1;
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_int_equal(f->plain.opened, 0);
+    assert_null(f->context);
 }
 
 /* From the smallest table that is taken: a slot is there whole or not at all. */
-TEST(half_a_slot_is_no_backend) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    for (size_t size = offsetof(sb_backend, dlpack_device); size <= sizeof table; size++) {
+TEST_ON(device, half_a_slot_is_no_backend) {
+    for (size_t size = offsetof(sb_backend, dlpack_device); size <= sizeof f->table; size++) {
         sb_context *context = NULL;
-        table.struct_size = size;
-        plain.opened = 0;
+        f->table.struct_size = size;
+        f->plain.opened = 0;
         assert_status(size % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
-                      create_with_backend(&table, "plain:0", &context, &err));
-        assert_int_equal(plain.opened, context != NULL);
+                      create_with_backend(&f->table, "plain:0", &context, &err));
+        assert_int_equal(f->plain.opened, context != NULL);
         sb_context_release(context);
     }
 }
@@ -940,13 +906,12 @@ TEST(page_locked_buffers_go_back_to_their_device) {
     options.max_pinned_bytes = 128;
     assert_ok(sb_context_create(&options, &context, &err));
     for (size_t bytes = 128; bytes <= 192; bytes += 64) {
-        sb_mem *mem;
-        assert_ok(sb_mem_create(context, bytes, &mem, &err));
+        sb_mem *mem = test_mem(context, bytes);
         assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_int_equal(plain.live, bytes == 128);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
                          bytes == 128 ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
-        sb_mem_release(mem);
+        test_end(mem);
         assert_int_equal(plain.live, 0);
     }
     sb_context_release(context);

@@ -1,6 +1,7 @@
 /* Host memory that a context keeps for reuse: bounded, trimmable, under the
    cap, and never seen by another context. */
 #include "blobs.h"
+#include "nets.h"
 #include "rig.h"
 
 #include <syncblob/model.h>
@@ -10,35 +11,31 @@
 
 #define MIB ((size_t)1 << 20)
 
-TEST(freed_buffers_are_kept_and_used_again) {
-    struct rig rig;
-    rig_open_on(&rig, "cpu", 0);
-    sb_mem_release(mem_filled(rig.context, 8 * MIB, 1));
-    assert_true(rig_stats(&rig).cached_bytes >= 8 * MIB);
-    int64_t buffers = rig.counting.buffer_calls;
-    sb_mem *mem = mem_filled(rig.context, 8 * MIB, 2);
-    assert_int_equal(rig.counting.buffer_calls, buffers);
-    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+TEST_ON(rig, freed_buffers_are_kept_and_used_again) {
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem_release(mem_filled(f->context, 8 * MIB, 1));
+    assert_true(rig_stats(f).cached_bytes >= 8 * MIB);
+    int64_t buffers = f->counting.buffer_calls;
+    sb_mem *mem = mem_filled(f->context, 8 * MIB, 2);
+    assert_int_equal(f->counting.buffer_calls, buffers);
+    assert_int_equal(rig_stats(f).cached_bytes, 0);
     sb_mem_release(mem);
-    sb_context_trim(rig.context);
-    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-    assert_int_equal(rig.counting.live_buffers, 0);
-    rig_close(&rig);
+    sb_context_trim(f->context);
+    assert_int_equal(rig_stats(f).cached_bytes, 0);
+    assert_int_equal(f->counting.live_buffers, 0);
 }
 
-TEST(the_cache_is_bounded) {
-    struct rig rig;
+TEST_ON(rig, the_cache_is_bounded) {
     sb_mem *mems[4];
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_cache_bytes = 9 * MIB;
-    rig_open_options(&rig, options);
+    rig_reopen_options(f, options);
     for (int i = 0; i < 4; i++)
-        mems[i] = mem_filled(rig.context, 4 * MIB, i);
+        mems[i] = mem_filled(f->context, 4 * MIB, i);
     for (int i = 0; i < 4; i++)
         sb_mem_release(mems[i]);
-    assert_true(rig_stats(&rig).cached_bytes > 0);
-    assert_true(rig_stats(&rig).cached_bytes <= 9 * MIB);
-    rig_close(&rig);
+    assert_true(rig_stats(f).cached_bytes > 0);
+    assert_true(rig_stats(f).cached_bytes <= 9 * MIB);
 }
 
 /* Buffers of many sizes, one at a time: what was in use at once bounds what is kept beside it. */
@@ -59,63 +56,56 @@ TEST(no_more_is_kept_than_was_in_use) {
 }
 
 /* All of them were in use together, so all are kept, and used again in any order. */
-TEST(what_was_in_use_together_is_kept_together) {
-    struct rig rig;
+TEST_ON(rig, what_was_in_use_together_is_kept_together) {
     sb_mem *mems[6];
-    rig_open_on(&rig, "cpu", 0);
+    rig_reopen_on(f, "cpu", 0);
     for (size_t i = 0; i < 6; i++)
-        mems[i] = mem_filled(rig.context, (i + 1) * MIB, 1);
+        mems[i] = mem_filled(f->context, (i + 1) * MIB, 1);
     for (int i = 0; i < 6; i++)
         sb_mem_release(mems[i]);
-    assert_int_equal(rig_stats(&rig).cached_bytes, 21 * MIB);
-    const int64_t buffers = rig.counting.buffer_calls;
+    assert_int_equal(rig_stats(f).cached_bytes, 21 * MIB);
+    const int64_t buffers = f->counting.buffer_calls;
     for (size_t i = 6; i-- > 0;)
-        sb_mem_release(mem_filled(rig.context, (i + 1) * MIB, 2));
-    assert_int_equal(rig.counting.buffer_calls, buffers);
-    sb_mem_release(mem_filled(rig.context, 7 * MIB, 2)); /* in the place of the oldest */
-    assert_true(rig_stats(&rig).cached_bytes <= 21 * MIB);
-    rig_close(&rig);
+        sb_mem_release(mem_filled(f->context, (i + 1) * MIB, 2));
+    assert_int_equal(f->counting.buffer_calls, buffers);
+    sb_mem_release(mem_filled(f->context, 7 * MIB, 2)); /* in the place of the oldest */
+    assert_true(rig_stats(f).cached_bytes <= 21 * MIB);
 }
 
 /* What is in use counts: a new buffer beside it has the place of what is kept. */
-TEST(a_new_buffer_comes_in_the_place_of_what_is_kept) {
-    struct rig rig;
-    rig_open_on(&rig, "cpu", 0);
-    sb_mem *used = mem_filled(rig.context, 4 * MIB, 1);
-    sb_mem_release(mem_filled(rig.context, 4 * MIB, 1));
-    sb_mem *mem = mem_filled(rig.context, 3 * MIB, 1);
-    assert_true(rig_stats(&rig).host_peak < 9 * MIB);
+TEST_ON(rig, a_new_buffer_comes_in_the_place_of_what_is_kept) {
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem *used = mem_filled(f->context, 4 * MIB, 1);
+    sb_mem_release(mem_filled(f->context, 4 * MIB, 1));
+    sb_mem *mem = mem_filled(f->context, 3 * MIB, 1);
+    assert_true(rig_stats(f).host_peak < 9 * MIB);
     sb_mem_release(mem);
     sb_mem_release(used);
-    rig_close(&rig);
 }
 
-TEST(what_is_kept_may_not_be_enough) {
-    struct rig rig;
+TEST_ON(rig, what_is_kept_may_not_be_enough) {
     sb_mem *mem = NULL;
-    rig_open_on(&rig, "cpu", 0);
-    sb_mem_release(mem_filled(rig.context, 2 * MIB, 1));
-    assert_true(rig_stats(&rig).cached_bytes > 0);
-    rig.counting.byte_cap = 1;
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_create(rig.context, 8, &mem, &err));
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem_release(mem_filled(f->context, 2 * MIB, 1));
+    assert_true(rig_stats(f).cached_bytes > 0);
+    f->counting.byte_cap = 1;
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_create(f->context, 8, &mem, &err));
     assert_null(mem);
-    rig_close(&rig);
 }
 
 /* What was asked for in vain was never in use. */
 TEST(a_refused_request_leaves_the_bound) {
     for (int by_cap = 0; by_cap < 2; by_cap++) {
         struct rig rig;
-        sb_mem *mem;
         void *p;
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         options.max_host_bytes = by_cap ? 100 * MIB : 0;
         rig_open_options(&rig, options);
         rig.counting.byte_cap = by_cap ? 0 : 100 * MIB;
-        assert_ok(sb_mem_create(rig.context, 200 * MIB, &mem, &err));
+        sb_mem *mem = test_mem(rig.context, 200 * MIB);
         assert_status(by_cap ? SB_ERR_CAP_REACHED : SB_ERR_OUT_OF_MEMORY,
                       sb_mem_overwrite_cpu(mem, &p, &err));
-        sb_mem_release(mem);
+        test_end(mem);
         for (size_t size = 1; size <= 4; size++)
             sb_mem_release(mem_filled(rig.context, size * MIB, 1));
         assert_int_equal(rig_stats(&rig).cached_bytes, 4 * MIB);
@@ -125,36 +115,30 @@ TEST(a_refused_request_leaves_the_bound) {
 }
 
 TEST_ON(rig, a_refused_device_allocation_is_no_peak) {
-    sb_mem *mem;
     void *p;
-    assert_ok(sb_mem_create(f->context, MIB, &mem, &err));
+    sb_mem *mem = test_mem(f->context, MIB);
     device_fail(f->context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW);
     assert_int_not_equal(sb_mem_overwrite_gpu(mem, &p, &err), SB_OK);
     assert_int_equal(rig_stats(f).device_peak, 0);
-    sb_mem_release(mem);
 }
 
 /* What is kept counts as live, but is given up before a cap refuses. */
-TEST(the_cap_comes_before_the_cache) {
-    struct rig rig;
+TEST_ON(rig, the_cap_comes_before_the_cache) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_host_bytes = 12 * MIB;
-    rig_open_options(&rig, options);
-    sb_mem_release(mem_filled(rig.context, 7 * MIB, 1));
-    sb_mem *mem = mem_filled(rig.context, 10 * MIB, 2);
-    assert_true(rig.counting.peak_bytes <= 12 * MIB);
+    rig_reopen_options(f, options);
+    sb_mem_release(mem_filled(f->context, 7 * MIB, 1));
+    sb_mem *mem = mem_filled(f->context, 10 * MIB, 2);
+    assert_true(f->counting.peak_bytes <= 12 * MIB);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* An allocator that has nothing left gets the kept memory back first. */
-TEST(memory_that_is_kept_is_not_missing) {
-    struct rig rig;
-    rig_open_on(&rig, "cpu", 0);
-    sb_mem_release(mem_filled(rig.context, 7 * MIB, 1));
-    rig.counting.byte_cap = 12 * MIB;
-    sb_mem_release(mem_filled(rig.context, 10 * MIB, 2));
-    rig_close(&rig);
+TEST_ON(rig, memory_that_is_kept_is_not_missing) {
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem_release(mem_filled(f->context, 7 * MIB, 1));
+    f->counting.byte_cap = 12 * MIB;
+    sb_mem_release(mem_filled(f->context, 10 * MIB, 2));
 }
 
 TEST_ON(rig, pinned_memory_is_kept_apart) {
@@ -218,28 +202,24 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
         struct rig rig;
         rig_open_on(&rig, "cpu", 0);
         sb_mem_release(mem_filled(rig.context, 8 * MIB, 0xff));
-        sb_mem *mem;
         const void *in;
         void *out;
-        assert_ok(sb_mem_create(rig.context, 8 * MIB, &mem, &err));
+        sb_mem *mem = test_mem(rig.context, 8 * MIB);
         if (writes)
             assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
         assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(bytes_are(in, 8 * MIB, 0));
-        sb_mem_release(mem);
         rig_close(&rig);
     }
 }
 
 /* Page-locked memory comes from the device with bytes that nobody knows. */
 TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
-    sb_mem *mem;
     void *out;
-    assert_ok(sb_mem_create(f->context, 4096, &mem, &err));
+    sb_mem *mem = test_mem(f->context, 4096);
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_true(bytes_are(out, 4096, 0));
-    sb_mem_release(mem);
 }
 
 /* A buffer of the same class is longer than the one that was there before, which a read filled. */
@@ -248,22 +228,20 @@ TEST_ON(rig, what_is_behind_a_buffer_is_zero_for_the_next) {
     void *bytes, *out;
     size_t size;
     const void *in;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
     memset(out, 0, COUNT * sizeof(float));
     assert_ok(blob_message(blob, 0, &bytes, &size, &err));
-    sb_blob_destroy(blob);
-    assert_ok(sb_blob_create(f->context, SB_DTYPE_F32, &blob, &err));
+    test_end(blob);
+    blob = test_unshaped(f->context, SB_DTYPE_F32);
     assert_ok(sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    sb_blob_destroy(blob);
+    test_end(blob);
     free(bytes);
-    sb_mem *mem;
-    assert_ok(sb_mem_create(f->context, CLASS, &mem, &err));
+    sb_mem *mem = test_mem(f->context, CLASS);
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     assert_ptr_equal(out, in);
     assert_true(bytes_are(out, CLASS, 0));
-    sb_mem_release(mem);
 }
 
 static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
@@ -288,36 +266,33 @@ TEST(no_bytes_of_one_context_show_in_another) {
         assert_ok(sb_context_create(&options, &a, &err));
         assert_ok(sb_context_create(&options, &b, &err));
         for (int round = 0; round < 3; round++) {
-            sb_mem *mine, *theirs;
             void *ptr;
-            assert_ok(sb_mem_create(a, bytes, &mine, &err));
+            sb_mem *mine = test_mem(a, bytes);
             assert_ok(sb_mem_overwrite_cpu(mine, &ptr, &err));
             for (size_t at = 0; at + 16 <= bytes; at += 16)
                 memcpy((char *)ptr + at, secret, 16);
-            sb_mem_release(mine);
+            test_end(mine);
             if (round == 1)
                 sb_context_trim(a);
             if (round == 2)
                 sb_context_release(a);
-            assert_ok(sb_mem_create(b, bytes, &theirs, &err));
+            sb_mem *theirs = test_mem(b, bytes);
             assert_ok(sb_mem_overwrite_cpu(theirs, &ptr, &err));
             assert_false(shows(ptr, bytes, secret));
-            sb_mem_release(theirs);
         }
         sb_context_release(b);
     }
 }
 
 static void *net_of_layers(int layers, size_t *size) {
-    sb_model *model;
-    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+    sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     for (int i = 0; i < layers; i++)
         assert_ok(sb_model_add_layer(model, "layer", 5, "ReLU", 4, NULL, &err));
     assert_ok(sb_model_size(model, size, &err));
     void *net = malloc(*size);
     assert_non_null(net);
     assert_ok(sb_model_save(model, net, *size, NULL, &err));
-    sb_model_destroy(model);
+    test_end(model);
     return net;
 }
 
@@ -333,7 +308,7 @@ TEST(handles_and_indices_get_what_the_cache_holds) {
         options.max_host_bytes = 4 * MIB;
         rig_open_options(&rig, options);
         size_t rest = (size_t)options.max_host_bytes - (size_t)rig_stats(&rig).host_bytes;
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 40000);
+        sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 40000);
         float *x;
         assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
         memset(x, 0, 40000 * sizeof *x);
@@ -351,7 +326,6 @@ TEST(handles_and_indices_get_what_the_cache_holds) {
             sb_model_destroy(model);
         }
         assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-        sb_blob_destroy(blob);
         rig_close(&rig);
     }
     free(net);

@@ -24,7 +24,7 @@ static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, sb_part part, in
     return tensor;
 }
 
-TEST(a_tensor_says_what_the_blob_is) {
+TEST_ON(rig, a_tensor_says_what_the_blob_is) {
     static const struct {
         int32_t dtype;
         sb_dl_data_type type;
@@ -34,10 +34,9 @@ TEST(a_tensor_says_what_the_blob_is) {
         SB_DTYPE_LIST(ROW, )
 #undef ROW
     };
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
+    rig_reopen_on(f, NULL, 0);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        sb_blob *blob = blob_of(rig.context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
+        sb_blob *blob = test_blob(f->context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
         sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
         const void *data;
         assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
@@ -52,28 +51,22 @@ TEST(a_tensor_says_what_the_blob_is) {
         assert_memory_equal(t->dl_tensor.shape, ((int64_t[]){2, 1, 5}), 24);
         assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){5, 5, 1}), 24);
         end(t);
-        sb_blob_destroy(blob);
     }
-    rig_close(&rig);
 }
 
-TEST(shapes_without_axes_or_elements) {
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
-    sb_blob *scalar = blob_of(rig.context, SB_DTYPE_F32, 0, NULL);
+TEST_ON(rig, shapes_without_axes_or_elements) {
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *scalar = test_blob(f->context, SB_DTYPE_F32, 0, NULL);
     sb_dl_managed_versioned *t = exported(scalar, SB_DATA, SB_SIDE_CPU);
     assert_int_equal(t->dl_tensor.ndim, 0);
     assert_non_null(t->dl_tensor.data);
     end(t);
-    sb_blob *empty = blob_of(rig.context, SB_DTYPE_F32, 4, (int64_t[]){INT64_MAX, 3, 0, 5});
+    sb_blob *empty = test_blob(f->context, SB_DTYPE_F32, 4, (int64_t[]){INT64_MAX, 3, 0, 5});
     t = exported_mutable(empty, SB_DIFF, SB_SIDE_CPU);
     assert_null(t->dl_tensor.data);
     assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){15, 5, 5, 1}), 32);
-    assert_int_equal(rig_stats(&rig).host_copies, 0);
+    assert_int_equal(rig_stats(f).host_copies, 0);
     end(t);
-    sb_blob_destroy(scalar);
-    sb_blob_destroy(empty);
-    rig_close(&rig);
 }
 
 /* Each head, each side, for reading and writing: the head, the copies and the pointer of the
@@ -86,8 +79,8 @@ TEST(an_export_is_an_access_of_its_side) {
                 bool writes = how & 1, diff = how & 2;
                 struct rig rig;
                 rig_open_on(&rig, "sim:3", 0);
-                sb_blob *twin = blob_of_count(rig.context, SB_DTYPE_F32, 6);
-                sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+                sb_blob *twin = test_vector(rig.context, SB_DTYPE_F32, 6);
+                sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 6);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob), *same = data_of(twin);
                 mem_place(mem, head, values, sizeof values);
                 mem_place(same, head, values, sizeof values);
@@ -118,8 +111,6 @@ TEST(an_export_is_an_access_of_its_side) {
                     assert_ok(sb_mem_gpu(mem, &in, &err));
                 assert_ptr_equal(t->dl_tensor.data, in);
                 end(t);
-                sb_blob_destroy(blob);
-                sb_blob_destroy(twin);
                 rig_close(&rig);
             }
 }
@@ -130,7 +121,7 @@ TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
     const float *data;
     const void *in;
     float seen[4];
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     float *elements = t->dl_tensor.data;
     elements[2] = 5;
@@ -147,13 +138,11 @@ TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
     assert_ok(sb_sim_peek(f->context, seen, in, sizeof seen, &err));
     assert_true(seen[2] == 6);
     end(t);
-    sb_blob_destroy(blob);
 }
 
-TEST(a_tensor_is_a_sharer_until_it_ends) {
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+TEST_ON(rig, a_tensor_is_a_sharer_until_it_ends) {
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_true(sb_mem_is_unique(data_of(blob)));
     sb_dl_managed_versioned *first = exported(blob, SB_DATA, SB_SIDE_CPU);
     sb_dl_managed_versioned *second = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
@@ -163,8 +152,6 @@ TEST(a_tensor_is_a_sharer_until_it_ends) {
     assert_false(sb_mem_is_unique(data_of(blob)));
     end(second);
     assert_true(sb_mem_is_unique(data_of(blob)));
-    sb_blob_destroy(blob);
-    rig_close(&rig);
 }
 
 TEST(a_tensor_outlives_blob_and_context) {
@@ -197,7 +184,7 @@ TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
         for (uint32_t flags = 0; flags <= SB_CONTEXT_NO_PINNED; flags += SB_CONTEXT_NO_PINNED) {
             struct rig rig;
             rig_open_on(&rig, "sim:0", flags | SB_CONTEXT_NO_HOST_CACHE);
-            sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+            sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 4);
             sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
             sb_dl_managed_versioned *u = exported(blob, SB_DATA, SB_SIDE_CPU);
             float *elements = t->dl_tensor.data;
@@ -208,7 +195,6 @@ TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
             end(t);
             assert_true(((const float *)u->dl_tensor.data)[3] == 9);
             end(u);
-            sb_blob_destroy(blob);
             rig_close(&rig);
         }
 }
@@ -217,13 +203,13 @@ TEST_ON(rig, device_bytes_stay_too) {
     void *out;
     float seen[4];
     static const float values[4] = {1, 2, 3, 4};
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     mem_place(data_of(blob), SB_HEAD_SYNCED, values, sizeof values);
     sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_GPU);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
     assert_int_equal(rig_stats(f).device_bytes, 16);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_ok(sb_sim_peek(f->context, seen, t->dl_tensor.data, sizeof seen, &err));
     assert_memory_equal(seen, values, sizeof values);
     end(t);
@@ -261,11 +247,10 @@ TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
 }
 
 /* A tensor for writing is never the lender's read-only storage. */
-TEST(a_mutable_tensor_moves_out_of_read_only_storage) {
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
+TEST_ON(rig, a_mutable_tensor_moves_out_of_read_only_storage) {
+    rig_reopen_on(f, NULL, 0);
     struct lent lent = lend_host(16, 0x21);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
     assert_ok(
         sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
     sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
@@ -275,7 +260,6 @@ TEST(a_mutable_tensor_moves_out_of_read_only_storage) {
     end(t);
     sb_blob_destroy(blob);
     lent_free(&lent);
-    rig_close(&rig);
 }
 
 /* --- other devices --------------------------------------------------------------------------- */
@@ -296,7 +280,7 @@ TEST(a_backends_table_says_its_device_types) {
     backend.dlpack_device = 10;
     backend.dlpack_pinned = 11;
     sb_context *context = context_on(&backend);
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     for (int32_t side = 0; side < 2; side++) {
         sb_dl_managed_versioned *t = exported(blob, SB_DATA, side);
         assert_int_equal(t->dl_tensor.device.device_type, side == SB_SIDE_GPU ? 10 : 11);
@@ -305,7 +289,7 @@ TEST(a_backends_table_says_its_device_types) {
         assert_int_equal(sb_mem_storage(data_of(again), side), SB_STORAGE_BORROWED_READ_ONLY);
         sb_blob_destroy(again);
     }
-    sb_blob_destroy(blob);
+    test_end(blob);
     sb_context_release(context);
 }
 
@@ -315,26 +299,24 @@ TEST(a_device_without_a_number_is_not_exported) {
     backend.name = "mine";
     backend.struct_size = offsetof(sb_backend, dlpack_device); /* of an older version */
     sb_context *context = context_on(&backend);
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));
     assert_null(t);
     t = exported(blob, SB_DATA, SB_SIDE_CPU);
     assert_int_equal(t->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
     end(t);
-    sb_blob_destroy(blob);
+    test_end(blob);
     sb_context_release(context);
 }
 
 /* --- refused -------------------------------------------------------------------------------- */
 
-TEST(exports_that_are_refused) {
-    struct rig rig;
+TEST_ON(rig, exports_that_are_refused) {
     sb_dl_managed_versioned *t = NULL;
     sb_dl_managed *legacy = NULL;
-    sb_blob *never;
-    rig_open_on(&rig, NULL, 0);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
-    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
+    sb_blob *never = test_unshaped(f->context, SB_DTYPE_F32);
     assert_names_null("blob", sb_blob_to_dlpack(NULL, SB_DATA, 0, &t, &err));
     assert_names_null("out", sb_blob_to_dlpack(blob, SB_DATA, 0, NULL, &err));
     assert_status(INVALID, sb_blob_to_mutable_dlpack(NULL, SB_DATA, 0, &t, &err));
@@ -350,7 +332,4 @@ TEST(exports_that_are_refused) {
     assert_null(t);
     assert_null(legacy);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
-    sb_blob_destroy(never);
-    sb_blob_destroy(blob);
-    rig_close(&rig);
 }

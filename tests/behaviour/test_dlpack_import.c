@@ -13,7 +13,7 @@ static void import_in_place(bool legacy, bool diff) {
     const float *data;
     rig_open(&rig);
     tensor_make(&t);
-    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 1, (int64_t[]){1});
+    sb_blob *blob = test_blob(rig.context, SB_DTYPE_F32, 1, (int64_t[]){1});
     const sb_part part = diff ? SB_DIFF : SB_DATA;
     if (legacy)
         assert_ok(sb_blob_from_legacy_dlpack(blob, part, &t.legacy, SB_DLPACK_RESHAPE, &err));
@@ -28,7 +28,7 @@ static void import_in_place(bool legacy, bool diff) {
     assert_ok(sb_blob_cpu_f32(blob, part, &data, &err));
     assert_ptr_equal(data, t.lent.ptr);
     assert_int_equal(t.deleted, 0);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);
     rig_close(&rig);
@@ -118,26 +118,24 @@ TEST(device_memory_is_imported_by_its_own_context) {
     rig_close(&other);
 }
 
-TEST(sharers_keep_what_they_had) {
-    struct rig rig;
+TEST_ON(rig, sharers_keep_what_they_had) {
     struct tensor t;
     const void *before, *after;
-    rig_open_on(&rig, NULL, 0);
+    rig_reopen_on(f, NULL, 0);
     tensor_make(&t);
-    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *sharer = test_vector(f->context, SB_DTYPE_F32, 6);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     assert_ok(sb_blob_cpu(sharer, SB_DATA, &before, &err));
     assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     assert_ok(sb_blob_cpu(sharer, SB_DATA, &after, &err));
     assert_ptr_equal(before, after);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(t.deleted, 0); /* the last user is the sharer */
-    sb_blob_destroy(sharer);
+    test_end(sharer);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);
-    rig_close(&rig);
 }
 
 TEST(a_tensor_without_a_deleter_is_fine) {
@@ -153,23 +151,21 @@ TEST(a_tensor_without_a_deleter_is_fine) {
     tensor_free(&t);
 }
 
-TEST(a_blob_goes_round_through_a_tensor) {
+TEST_ON(rig, a_blob_goes_round_through_a_tensor) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
-    struct rig rig;
     sb_blob *again;
-    rig_open_on(&rig, "sim:2", 0);
+    rig_reopen_on(f, "sim:2", 0);
     for (int32_t side = 0; side < 2; side++) {
         sb_dl_managed_versioned *t;
-        sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+        sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
         mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
         assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &t, &err));
-        assert_ok(sb_blob_create_from_dlpack(rig.context, t, &again, &err));
-        sb_blob_destroy(blob);
+        assert_ok(sb_blob_create_from_dlpack(f->context, t, &again, &err));
+        test_end(blob);
         assert_true(sb_mem_storage(data_of(again), side) == SB_STORAGE_BORROWED_READ_ONLY);
         assert_true(mem_holds(data_of(again), values, sizeof values));
         sb_blob_destroy(again);
     }
-    rig_close(&rig);
 }
 
 /* --- layouts --------------------------------------------------------------------------------- */
@@ -217,7 +213,7 @@ TEST_ON(rig, tensors_without_elements) {
     struct tensor t;
     const void *data;
     for (int device = 0; device < 2; device++) {
-        sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 5);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 5);
         tensor_make(&t);
         t.shape[0] = 0;
         t.shape[1] = INT64_MAX;
@@ -232,7 +228,7 @@ TEST_ON(rig, tensors_without_elements) {
         assert_non_null(data);
         assert_ok(sb_blob_reshape(blob, (int64_t[]){2}, 1, NULL, &err));
         assert_int_equal(t.deleted, 1);
-        sb_blob_destroy(blob);
+        test_end(blob);
         tensor_free(&t);
     }
 }
@@ -391,7 +387,7 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     struct tensor t, before;
     const void *data, *now;
     rig_open(&rig);
-    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *blob = test_blob(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     tensor_make(&t);
     refusal->spoil(&t);
@@ -407,7 +403,7 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     assert_ok(sb_blob_cpu(blob, SB_DATA, &now, &err));
     assert_ptr_equal(data, now);
     assert_int_equal(sb_blob_count(blob), 6);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(t.deleted, 0);
     tensor_free(&t);
     rig_close(&rig);
@@ -425,7 +421,7 @@ TEST(calls_that_are_refused) {
     struct tensor t;
     sb_blob *out = NULL;
     tensor_make(&t);
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_status(INVALID, sb_blob_from_dlpack(NULL, SB_DATA, &t.versioned, 0, &err));
     assert_status(INVALID, sb_blob_from_dlpack(blob, SB_DATA, NULL, 0, &err));
     assert_status(INVALID, sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 4, &err));
@@ -441,7 +437,7 @@ TEST(calls_that_are_refused) {
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA_HOST;
     assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* the host reads it */
     assert_null(out);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);
 }

@@ -53,7 +53,7 @@ static void take_data(struct results *results, sb_blob *blob) {
 /* --- calls -------------------------------------------------------------------------- */
 
 static void fill_by_each_filler(struct results *results, int32_t dtype) {
-    sb_blob *blob = blob_of(NULL, dtype, 4, shape);
+    sb_blob *blob = test_blob(NULL, dtype, 4, shape);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         sb_filler filler = SB_FILLER_INIT;
         filler.type = type;
@@ -65,12 +65,11 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
         take_status(results, sb_blob_fill(blob, &filler, 7, NULL));
         take_data(results, blob);
     }
-    sb_blob_destroy(blob);
 }
 
 /* Sums, and arithmetic in place, where the head is. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
-    sb_blob *blob = blob_of_count(context, dtype, COUNT);
+    sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
     const size_t bytes = COUNT * sb_dtype_size(dtype);
     double sum = 0;
@@ -86,13 +85,12 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
         take_status(results, sb_blob_update(blob, NULL));
         take_data(results, blob);
     }
-    sb_blob_destroy(blob);
 }
 
 /* A message of one type is read into a blob of another. A type that does not hold NaN or infinity
    gets as many values as it holds, and one more. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
-    sb_blob *source = blob_of_count(NULL, from, count), *blob = blob_of_count(NULL, to, 1);
+    sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
     void *bytes = NULL;
     size_t size = 0;
@@ -118,8 +116,6 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
         take_data(results, blob);
     }
     free(bytes);
-    sb_blob_destroy(source);
-    sb_blob_destroy(blob);
 }
 
 /* Each of them is a float, so that no rounding is at work. */

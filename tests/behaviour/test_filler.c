@@ -90,7 +90,7 @@ static const struct {
 
 static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
     float *data;
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, num_axes, shape);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, num_axes, shape);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, data);
     return blob;
@@ -113,7 +113,6 @@ TEST(wrong_parameters_change_nothing) {
             fail_with("\"%s\" is not in \"%s\"", refusals[i].says, err.message);
         assert_counting_up(blob, refusals[i].says);
     }
-    sb_blob_destroy(blob);
 }
 
 TEST(what_the_type_does_not_use_is_ignored) {
@@ -126,8 +125,6 @@ TEST(what_the_type_does_not_use_is_ignored) {
         assert_ok(sb_blob_cpu_f32(plain, SB_DATA, &expected, &err));
         assert_ok(sb_blob_cpu_f32(odd, SB_DATA, &found, &err));
         assert_memory_equal(found, expected, (size_t)sb_blob_count(plain) * sizeof *found);
-        sb_blob_destroy(plain);
-        sb_blob_destroy(odd);
     }
 }
 
@@ -144,19 +141,17 @@ TEST(what_no_type_may_have_is_refused_where_it_is_not_used_too) {
         assert_status(INVALID, sb_blob_fill(blob, &reserved, 1, &err));
         assert_counting_up(blob, sb_filler_type_name(type));
     }
-    sb_blob_destroy(blob);
 }
 
 TEST(null_arguments) {
     const sb_filler filler = SB_FILLER_INIT;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
     assert_names_null("blob", sb_blob_fill(NULL, &filler, 1, &err));
     assert_names_null("filler", sb_blob_fill(blob, NULL, 1, &err));
     assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
     sb_filler out = SB_FILLER_INIT;
     assert_status(INVALID, sb_filler_parse(NULL, 1, &out, &err));
     sb_filler_init(NULL, sizeof(sb_filler));
-    sb_blob_destroy(blob);
 }
 
 TEST(structs_of_other_versions) {
@@ -164,7 +159,7 @@ TEST(structs_of_other_versions) {
         sb_filler filler;
         unsigned char tail[8];
     } newer = {.filler = SB_FILLER_INIT};
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
     newer.filler.struct_size = sizeof newer;
     assert_ok(sb_blob_fill(blob, &newer.filler, 1, &err));
     newer.tail[3] = 1;
@@ -179,7 +174,6 @@ TEST(structs_of_other_versions) {
     sb_filler_init(&newer.filler, sizeof newer);
     assert_int_equal(newer.filler.struct_size, sizeof newer);
     assert_int_equal(newer.tail[3], 0);
-    sb_blob_destroy(blob);
 }
 
 TEST(defaults_and_names) {
@@ -233,14 +227,13 @@ TEST(a_type_wants_its_axes) {
             assert_non_null(strstr(err.message, "the blob's are 4 x 5"));
         if (fits[i].status != SB_OK)
             assert_counting_up(blob, sb_filler_type_name(fits[i].type));
-        sb_blob_destroy(blob);
     }
 }
 
 /* The least that is allowed: a deviation of 0, and one element of a scalar that is kept. */
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
-    sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
+    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
     const float *data;
     filler.mean = 3;
     filler.std = 0;
@@ -248,20 +241,17 @@ TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     assert_ok(sb_blob_fill(scalar, &filler, 1, &err));
     assert_ok(sb_blob_cpu_f32(scalar, SB_DATA, &data, &err));
     assert_true(*data == 3);
-    sb_blob_destroy(scalar);
 }
 
 TEST(count_0_does_nothing) {
     const int64_t shape[] = {3, 0, 2};
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         const sb_filler filler = filler_of(type);
-        sb_blob *empty = blob_of(NULL, SB_DTYPE_F32, 3, shape), *unshaped;
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &unshaped, &err));
+        sb_blob *empty = test_blob(NULL, SB_DTYPE_F32, 3, shape);
+        sb_blob *unshaped = test_unshaped(NULL, SB_DTYPE_F32);
         assert_ok(sb_blob_fill(empty, &filler, 1, &err));
         assert_ok(sb_blob_fill(unshaped, &filler, 1, &err));
         assert_int_equal(sb_mem_head(data_of(empty)), SB_HEAD_UNINITIALIZED);
-        sb_blob_destroy(empty);
-        sb_blob_destroy(unshaped);
     }
 }
 
@@ -270,10 +260,9 @@ TEST(storage_types_are_refused) {
     const sb_dtype dtypes[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )
                                    SB_DTYPE_HALF_LIST(DTYPE_ITEM, )};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        sb_blob *blob = blob_of_count(NULL, dtypes[i], 4);
+        sb_blob *blob = test_vector(NULL, dtypes[i], 4);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &filler, 1, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -286,7 +275,7 @@ TEST(fills_on_the_host_without_a_transfer) {
         const float before[] = {1, 2, 3, 4}, after[] = {2.5F, 2.5F, 2.5F, 2.5F};
         struct rig rig;
         rig_open(&rig);
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+        sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 4);
         mem_place(data_of(blob), head, before, sizeof before);
         const struct tally tally = rig_tally(&rig);
         assert_ok(sb_blob_fill(blob, &filler, 1, &err));
@@ -294,7 +283,6 @@ TEST(fills_on_the_host_without_a_transfer) {
         assert_int_equal(since.uploads + since.downloads + since.host_copies, 0);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
         assert_true(mem_holds(data_of(blob), after, sizeof after));
-        sb_blob_destroy(blob);
         rig_close(&rig);
     }
 }
@@ -317,7 +305,7 @@ static void last_first(void *user, int64_t tasks, void (*task)(void *arg, int64_
 static void check_cut(size_t cut, int32_t type, sb_context *context, const int64_t *tasks) {
     const int64_t shape[] = {cuts[cut].rows, cuts[cut].length}, before = *tasks;
     const sb_filler filler = filler_of(type);
-    sb_blob *blob = blob_of(context, SB_DTYPE_F64, 2, shape);
+    sb_blob *blob = test_blob(context, SB_DTYPE_F64, 2, shape);
     const bool balls = type == SB_FILLER_POSITIVE_UNITBALL;
     double *x;
     assert_ok(sb_blob_mutable_cpu_f64(blob, SB_DATA, &x, &err));
@@ -333,7 +321,6 @@ static void check_cut(size_t cut, int32_t type, sb_context *context, const int64
             fail_with("%s, %lld rows: row %lld sums to %g", sb_filler_type_name(type),
                       (long long)shape[0], (long long)row, sum);
     }
-    sb_blob_destroy(blob);
 }
 
 TEST(every_element_is_filled_however_the_work_is_cut) {
@@ -355,22 +342,20 @@ TEST(what_lies_beyond_the_count_stays) {
     const int64_t smaller[] = {3};
     float bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     sb_filler filler = SB_FILLER_INIT;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 8);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 8);
     filler.value = -INFINITY;
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, bytes, sizeof bytes, 0, NULL, NULL, &err));
     assert_ok(sb_blob_reshape(blob, smaller, 1, NULL, &err));
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));
     for (int i = 0; i < 8; i++)
         assert_true(bytes[i] == (i < 3 ? -INFINITY : (float)(i + 1)));
-    sb_blob_destroy(blob);
 }
 
 TEST(diff_is_left_alone) {
     const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F64, 4);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F64, 4);
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
-    sb_blob_destroy(blob);
 }
 
 /* --- fans ----------------------------------------------------------------------------------- */

@@ -100,15 +100,15 @@ static struct golden made_now(int filler, int32_t dtype, uint64_t seed) {
     static const int64_t places[] = {0, 77, 299};
     struct golden golden = {.filler = filler, .dtype = dtype, .seed = seed};
     const sb_filler made = golden_filler(filler);
-    sb_blob *blob = blob_of(NULL, dtype, 4, small);
+    sb_blob *blob = test_blob(NULL, dtype, 4, small);
     const void *data = fill(blob, &made, seed);
     for (int i = 0; i < 3; i++)
         golden.values[i] = value_at(dtype, data, places[i]);
-    sb_blob_destroy(blob);
-    blob = blob_of(NULL, dtype, 4, large);
+    test_end(blob);
+    blob = test_blob(NULL, dtype, 4, large);
     data = fill(blob, &made, seed);
     golden.hash = hash_of(data, (size_t)sb_blob_count(blob) * sb_dtype_size(dtype), dtype);
-    sb_blob_destroy(blob);
+    test_end(blob);
     return golden;
 }
 
@@ -192,7 +192,7 @@ TEST(numbers_are_those_of_philox) {
     const sb_filler uniform = filler_of(SB_FILLER_UNIFORM), normal = filler_of(SB_FILLER_GAUSSIAN);
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         const long double close = dtype == SB_DTYPE_F32 ? 1e-7L : 1e-15L;
-        sb_blob *blob = blob_of_count(NULL, dtype, 1003);
+        sb_blob *blob = test_vector(NULL, dtype, 1003);
         const void *data = fill(blob, &uniform, SEED_B);
         for (uint64_t i = 0; i < 1003; i++)
             assert_near(uniform_reference(SEED_B, dtype, i), value_at(dtype, data, (int64_t)i),
@@ -201,7 +201,6 @@ TEST(numbers_are_those_of_philox) {
         for (uint64_t i = 0; i < 1003; i++)
             assert_near(normal_reference(SEED_B, dtype, i), value_at(dtype, data, (int64_t)i),
                         close, i);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -211,7 +210,7 @@ TEST(sparse_numbers_are_those_or_zero) {
     sparse.sparse = 3;
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2;
-        sb_blob *blob = blob_of(NULL, dtype, 2, shape);
+        sb_blob *blob = test_blob(NULL, dtype, 2, shape);
         const void *data = fill(blob, &sparse, SEED_A);
         for (uint64_t i = 0; i < 1010; i++) {
             const struct drawn d = words_of(SEED_A, 1, i, per_lane);
@@ -219,7 +218,6 @@ TEST(sparse_numbers_are_those_or_zero) {
             assert_near(kept ? normal_reference(SEED_A, dtype, i) : 0,
                         value_at(dtype, data, (int64_t)i), 1e-7L, i);
         }
-        sb_blob_destroy(blob);
     }
 }
 
@@ -309,7 +307,8 @@ static bool is_worth_it(const int64_t *shape, int filler) {
 static void check_threads(const int64_t *shape, int filler, int32_t dtype, int threads) {
     struct crew crew = {.threads = threads};
     sb_context *context = context_with(crew_run, &crew);
-    sb_blob *alone = blob_of(NULL, dtype, 4, shape), *shared = blob_of(context, dtype, 4, shape);
+    sb_blob *alone = test_blob(NULL, dtype, 4, shape),
+            *shared = test_blob(context, dtype, 4, shape);
     const sb_filler made = golden_filler(filler);
     if (made.sparse <= shape[0]) {
         const void *a = fill(alone, &made, SEED_A), *b = fill(shared, &made, SEED_A);
@@ -318,8 +317,7 @@ static void check_threads(const int64_t *shape, int filler, int32_t dtype, int t
                       (long long)shape[0], threads);
         assert_true(crew.tasks > 1);
     }
-    sb_blob_destroy(alone);
-    sb_blob_destroy(shared);
+    test_end(shared);
     sb_context_release(context);
 }
 
@@ -336,13 +334,11 @@ TEST(numbers_do_not_depend_on_threads) {
 TEST(another_seed_gives_other_numbers) {
     for (uint64_t bit = 0; bit < 64; bit++) {
         const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-        sb_blob *a = blob_of_count(NULL, SB_DTYPE_F64, 50);
-        sb_blob *b = blob_of_count(NULL, SB_DTYPE_F64, 50);
+        sb_blob *a = test_vector(NULL, SB_DTYPE_F64, 50);
+        sb_blob *b = test_vector(NULL, SB_DTYPE_F64, 50);
         const double *x = fill(a, &filler, SEED_A), *y = fill(b, &filler, SEED_A ^ 1ULL << bit);
         for (int i = 0; i < 50; i++)
             assert_true(x[i] != y[i]);
-        sb_blob_destroy(a);
-        sb_blob_destroy(b);
     }
 }
 

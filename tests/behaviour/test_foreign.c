@@ -29,18 +29,17 @@
 
 /* --- the kinds ------------------------------------------------------------------------ */
 
-static struct foreign_list kinds;
+/* The rows of foreign.txt. */
+struct kinds {
+    struct foreign_list all;
+};
 
-static int read_kinds(void **state) {
-    (void)state;
-    kinds = foreign_list();
-    return 0;
+static void kinds_open(struct kinds *kinds) {
+    kinds->all = foreign_list();
 }
 
-static int free_kinds(void **state) {
-    (void)state;
-    foreign_free(&kinds);
-    return 0;
+static void kinds_close(struct kinds *kinds) {
+    foreign_free(&kinds->all);
 }
 
 /* --- the readers ---------------------------------------------------------------------- */
@@ -171,17 +170,17 @@ static bool is_message(const struct foreign *kind) {
 
 /* --- every kind, every reader ------------------------------------------------------------ */
 
-TEST_WITH(read_kinds, free_kinds, every_reader_says_what_the_bytes_are) {
+TEST_ON(kinds, every_reader_says_what_the_bytes_are) {
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
     assert_int_equal(close(mkstemp(path)), 0); /* on Windows nobody else opens it before */
-    for (size_t k = 0; k < kinds.count; k++) {
-        const struct given given = {kinds.rows[k].bytes, kinds.rows[k].size, path};
+    for (size_t k = 0; k < f->all.count; k++) {
+        const struct given given = {f->all.rows[k].bytes, f->all.rows[k].size, path};
         file_write(path, given.bytes, given.size);
-        (void)snprintf(end, sizeof end, BEFORE "%s", kinds.rows[k].words);
+        (void)snprintf(end, sizeof end, BEFORE "%s", f->all.rows[k].words);
         for (size_t r = 0; r < NUM_READERS; r++) {
             support_poison_error(&err);
             if (readers[r](&given, &err) == SB_OK)
-                fail_with("reader %zu takes \"%s\"", r, kinds.rows[k].words);
+                fail_with("reader %zu takes \"%s\"", r, f->all.rows[k].words);
             const char *words = strstr(err.message, BEFORE);
             if (!words || strcmp(words, end) != 0)
                 fail_with("reader %zu: \"%s\" does not end in \"%s\"", r, err.message, end);
@@ -216,27 +215,26 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
            starts(words, "nothing but ");
 }
 
-TEST_WITH(read_kinds, free_kinds, beginnings_are_called_nothing_else) {
-    for (size_t k = 0; k < kinds.count; k++)
-        for (size_t size = 0; size <= kinds.rows[k].size; size++)
+TEST_ON(kinds, beginnings_are_called_nothing_else) {
+    for (size_t k = 0; k < f->all.count; k++)
+        for (size_t size = 0; size <= f->all.rows[k].size; size++)
             for (size_t r = 0; r < FIRST_FILE; r++) {
-                const char *words = words_of(readers[r], kinds.rows[k].bytes, size, &err);
-                if (!fits_beginning(&kinds.rows[k], words))
-                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kinds.rows[k].size,
-                              kinds.rows[k].words, words);
+                const char *words = words_of(readers[r], f->all.rows[k].bytes, size, &err);
+                if (!fits_beginning(&f->all.rows[k], words))
+                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, f->all.rows[k].size,
+                              f->all.rows[k].words, words);
             }
 }
 
-TEST_WITH(read_kinds, free_kinds, near_misses_are_not_the_kind) {
-    for (size_t k = 0; k < kinds.count; k++)
-        for (size_t i = kinds.rows[k].from; i < kinds.rows[k].to; i++) {
+TEST_ON(kinds, near_misses_are_not_the_kind) {
+    for (size_t k = 0; k < f->all.count; k++)
+        for (size_t i = f->all.rows[k].from; i < f->all.rows[k].to; i++) {
             struct wire near = {0};
-            wire_raw(&near, kinds.rows[k].bytes, kinds.rows[k].size);
+            wire_raw(&near, f->all.rows[k].bytes, f->all.rows[k].size);
             near.bytes[i] ^= 5;
             const char *words = words_of(blob_bytes, near.bytes, near.size, &err);
-            if (words && strcmp(words, kinds.rows[k].words) == 0)
+            if (words && strcmp(words, f->all.rows[k].words) == 0)
                 fail_with("\"%s\" although byte %zu is another", words, i);
-            wire_free(&near);
         }
 }
 
@@ -308,7 +306,7 @@ static const struct {
     {B("\1aaaaaaaa"), 99, "text, which begins \"\""},
 };
 
-TEST_WITH(read_kinds, free_kinds, so_much_of_a_kind_is_called_that) {
+TEST(so_much_of_a_kind_is_called_that) {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         for (size_t size = bounds[i].size + 1; size--;) {
             const char *words = words_of(model_bytes, bounds[i].bytes, size, &err);
@@ -320,7 +318,7 @@ TEST_WITH(read_kinds, free_kinds, so_much_of_a_kind_is_called_that) {
 }
 
 /* Versions 2 and 3 begin with an opcode, of which some are first. */
-TEST_WITH(read_kinds, free_kinds, a_pickle_begins_with_its_version_and_an_opcode) {
+TEST(a_pickle_begins_with_its_version_and_an_opcode) {
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
             const char bytes[] = {'\x80', (char)version, (char)c, '\xff', '\xff'};
@@ -332,7 +330,7 @@ TEST_WITH(read_kinds, free_kinds, a_pickle_begins_with_its_version_and_an_opcode
 }
 
 /* A graph's first node has an operation of letters and digits, the first of which is large. */
-TEST_WITH(read_kinds, free_kinds, an_operation_has_letters_and_digits) {
+TEST(an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
             char graph[] = "\x0a\x09\x0a\2in\x12\3AbC";
@@ -368,7 +366,7 @@ static struct wire tar_header(unsigned char other) {
     return tar;
 }
 
-TEST_WITH(read_kinds, free_kinds, a_tar_is_known_by_its_sum) {
+TEST(a_tar_is_known_by_its_sum) {
     for (int other = 0; other < 64; other++) { /* all values of two digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
@@ -379,11 +377,10 @@ TEST_WITH(read_kinds, free_kinds, a_tar_is_known_by_its_sum) {
         assert_null(words_of(model_bytes, tar.bytes, 511, &err));
         tar.bytes[400]++;
         assert_null(words_of(model_bytes, tar.bytes, tar.size, &err));
-        wire_free(&tar);
     }
 }
 
-TEST_WITH(read_kinds, free_kinds, zeros_are_counted_as_far_as_they_were_seen) {
+TEST(zeros_are_counted_as_far_as_they_were_seen) {
     unsigned char zeros[5000] = {0};
     assert_null(words_of(model_bytes, zeros, 7, &err));
     assert_string_equal(words_of(model_bytes, zeros, 1024, &err),
@@ -395,7 +392,7 @@ TEST_WITH(read_kinds, free_kinds, zeros_are_counted_as_far_as_they_were_seen) {
     assert_null(words_of(model_bytes, zeros, sizeof zeros, &err));
 }
 
-TEST_WITH(read_kinds, free_kinds, nothing_is_called_empty) {
+TEST(nothing_is_called_empty) {
     assert_string_equal(words_of(model_bytes, NULL, 0, &err), "empty: there are no bytes");
     assert_string_equal(words_of(blob_bytes, NULL, 0, &err), "empty: there are no bytes");
 }
@@ -425,14 +422,14 @@ static bool is_text(const struct foreign *kind) {
 }
 
 /* Sparse files: the kind, blank lines behind a text, then zeros. */
-TEST_WITH(read_kinds, free_kinds, files_of_every_size_are_named) {
+TEST_ON(kinds, files_of_every_size_are_named) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
     memset(blanks, '\n', sizeof blanks);
     assert_int_equal(close(mkstemp(path)), 0);
-    for (size_t k = 0; k < kinds.count; k++)
+    for (size_t k = 0; k < f->all.count; k++)
         for (size_t i = 0; i < NUM_LARGE; i++) {
-            const struct foreign *kind = &kinds.rows[k];
+            const struct foreign *kind = &f->all.rows[k];
             const struct given given = {kind->bytes, kind->size, path};
             struct wire wire = {0};
             wire_raw(&wire, kind->bytes, kind->size);
@@ -455,15 +452,15 @@ TEST_WITH(read_kinds, free_kinds, files_of_every_size_are_named) {
     assert_int_equal(unlink(path), 0);
 }
 
-TEST_WITH(read_kinds, free_kinds, bytes_of_every_size_are_named) {
+TEST_ON(kinds, bytes_of_every_size_are_named) {
     static reader *const of_bytes[] = {model_bytes, blob_bytes, blob_equals, model_source,
                                        model_spans};
     const size_t size = (size_t)INT32_MAX + 1;
     skip_without_memory(4096, size);
     unsigned char *bytes = calloc(size, 1); /* pages of which one is touched */
     assert_non_null(bytes);
-    for (size_t k = 0; k < kinds.count; k++) {
-        const struct foreign *kind = &kinds.rows[k];
+    for (size_t k = 0; k < f->all.count; k++) {
+        const struct foreign *kind = &f->all.rows[k];
         const struct given given = {bytes, size, NULL};
         memset(bytes, is_text(kind) ? '\n' : 0, 2048);
         memcpy(bytes, kind->bytes, kind->size);
@@ -559,7 +556,7 @@ static void check_named(const struct wire *wire, int32_t is, int32_t wanted, con
         assert_int_equal(err.offset, 0);
 }
 
-TEST_WITH(read_kinds, free_kinds, another_format_than_was_wanted_is_refused_by_name) {
+TEST(another_format_than_was_wanted_is_refused_by_name) {
     for (size_t i = 0; i < NUM_OURS; i++)
         for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++) {
             struct wire wire = {0};
@@ -569,7 +566,7 @@ TEST_WITH(read_kinds, free_kinds, another_format_than_was_wanted_is_refused_by_n
         }
 }
 
-TEST_WITH(read_kinds, free_kinds, a_real_file_of_another_format_is_refused_by_name) {
+TEST(a_real_file_of_another_format_is_refused_by_name) {
     static const struct {
         const char *file;
         int32_t format;
@@ -593,7 +590,7 @@ TEST_WITH(read_kinds, free_kinds, a_real_file_of_another_format_is_refused_by_na
     }
 }
 
-TEST_WITH(read_kinds, free_kinds, an_empty_message_is_of_the_format_that_is_wanted) {
+TEST(an_empty_message_is_of_the_format_that_is_wanted) {
     static const struct {
         int32_t format;
         const char *bytes;
@@ -617,7 +614,7 @@ TEST_WITH(read_kinds, free_kinds, an_empty_message_is_of_the_format_that_is_want
     }
 }
 
-TEST_WITH(read_kinds, free_kinds, a_blobs_reader_takes_no_other_format) {
+TEST(a_blobs_reader_takes_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
     assert_int_equal(close(mkstemp(path)), 0); /* on Windows nobody else opens it before */
@@ -631,13 +628,12 @@ TEST_WITH(read_kinds, free_kinds, a_blobs_reader_takes_no_other_format) {
                            ours[i].words);
             assert_status(SB_ERR_MALFORMED, of_blobs[r](&given, &err));
             assert_non_null(strstr(err.message, end));
-            wire_free(&wire);
         }
     assert_int_equal(unlink(path), 0);
 }
 
 /* Protobuf takes each for a blob, of no elements or of one. */
-TEST_WITH(read_kinds, free_kinds, what_has_fields_of_another_format_is_no_blob) {
+TEST(what_has_fields_of_another_format_is_no_blob) {
     static const struct {
         const char *named, *bytes;
         size_t size;
@@ -675,11 +671,10 @@ TEST(fields_further_on_speak_against_another_format) {
     assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
     wire_text(&wire, 1, "net");
     assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
-    wire_free(&wire);
 }
 
 /* Fields that nobody knows, and generic messages of numbers and texts, are not ours for sure. */
-TEST_WITH(read_kinds, free_kinds, other_messages_are_not_called_ours) {
+TEST(other_messages_are_not_called_ours) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -727,7 +722,7 @@ TEST_WITH(read_kinds, free_kinds, other_messages_are_not_called_ours) {
     }
 }
 
-TEST_WITH(read_kinds, free_kinds, what_is_over_a_limit_is_not_called_foreign) {
+TEST(what_is_over_a_limit_is_not_called_foreign) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         sb_limits limits = SB_LIMITS_INIT;
@@ -739,14 +734,13 @@ TEST_WITH(read_kinds, free_kinds, what_is_over_a_limit_is_not_called_foreign) {
             if (strstr(err.message, BEFORE))
                 fail_with("%s: %s", ours[i].words, err.message);
         }
-        wire_free(&wire);
     }
 }
 
 /* To protobuf they are messages of any type, and so may be Caffe's. */
-TEST_WITH(read_kinds, free_kinds, messages_of_others_are_refused_whatever_the_caller_says) {
-    for (size_t k = 0; k < kinds.count; k++) {
-        const struct foreign *kind = &kinds.rows[k];
+TEST_ON(kinds, messages_of_others_are_refused_whatever_the_caller_says) {
+    for (size_t k = 0; k < f->all.count; k++) {
+        const struct foreign *kind = &f->all.rows[k];
         const struct wire wire = {(unsigned char *)kind->bytes, kind->size, kind->size};
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
             assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
@@ -774,8 +768,6 @@ static void onnx_graph(struct wire *out, size_t nodes, bool is_named) {
     wire_number(&constant, 2, 1);
     wire_floats(&constant, 4, (const float[]){1, 2}, 2);
     wire_message(out, 5, &constant);
-    wire_free(&node);
-    wire_free(&constant);
 }
 
 static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t properties) {
@@ -790,7 +782,6 @@ static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t pro
     onnx_graph(&graph, nodes, is_named);
     wire_message(out, 7, &graph);
     wire_bytes(out, 8, B("\x10\x19"));
-    wire_free(&graph);
 }
 
 /* The graph's name stands behind its nodes, which may be more than are read. */
@@ -806,7 +797,6 @@ TEST(onnx_models_of_every_size_are_named) {
                 if (!strstr(err.message, BEFORE "an ONNX model"))
                     fail_with("%zu nodes as %s: %s", nodes[i], sb__format_name(as), err.message);
             }
-            wire_free(&wire);
         }
 }
 
@@ -816,7 +806,6 @@ TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
         onnx_model(&wire, 100, false, properties);
         assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
         assert_non_null(strstr(err.message, BEFORE "an ONNX model"));
-        wire_free(&wire);
     }
 }
 
@@ -844,24 +833,20 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
         const bool is_onnx = st != SB_OK && strstr(err.message, BEFORE "an ONNX model");
         if (is_onnx != rows[i].is_onnx)
             fail_with("a node that %s", rows[i].claim);
-        wire_free(&graph);
-        wire_free(&wire);
     }
 }
 
 /* The name is a node of TensorFlow's. */
-TEST_WITH(read_kinds, free_kinds, a_net_with_blobs_is_a_net_whatever_its_name) {
+TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
     assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
     wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1); /* one is enough */
     wire_message(&wire, 100, &layer);
     assert_status(SB_OK, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
-    wire_free(&layer);
-    wire_free(&wire);
 }
 
-TEST_WITH(read_kinds, free_kinds, short_json_is_named) {
+TEST(short_json_is_named) {
     static const struct {
         const char *text;
         bool is_json;
@@ -875,7 +860,7 @@ TEST_WITH(read_kinds, free_kinds, short_json_is_named) {
 
 /* Real ones are large: their first field passes for a net's name, or a solver's, that is too long.
  */
-TEST_WITH(read_kinds, free_kinds, large_graphs_are_named) {
+TEST(large_graphs_are_named) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -953,7 +938,7 @@ static void check_every_cut(const struct wire *file, size_t known, const char *w
     }
 }
 
-TEST_WITH(read_kinds, free_kinds, a_real_file_that_was_cut_off_lacks_bytes) {
+TEST(a_real_file_that_was_cut_off_lacks_bytes) {
     static const struct {
         const char *file, *words;
         size_t known; /* where the first layer or blob has told its fields: a shape comes last */
@@ -972,25 +957,23 @@ TEST_WITH(read_kinds, free_kinds, a_real_file_that_was_cut_off_lacks_bytes) {
             skip();
         struct wire file = wire_of_file(path);
         check_every_cut(&file, rows[i].known, rows[i].words);
-        wire_free(&file);
     }
 }
 
-TEST_WITH(read_kinds, free_kinds, a_made_file_that_was_cut_off_lacks_bytes) {
+TEST(a_made_file_that_was_cut_off_lacks_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         ours[i].build(&wire);
         check_every_cut(&wire, wire.size - 4, ours[i].words);
-        wire_free(&wire);
     }
 }
 
 /* --- beside the reason ------------------------------------------------------------------- */
 
 /* The source is asked once more, and what it says then is nobody's error. */
-TEST_WITH(read_kinds, free_kinds, a_source_that_fails_then_changes_nothing) {
-    struct wire wire = {(unsigned char *)kinds.rows[0].bytes, kinds.rows[0].size,
-                        kinds.rows[0].size};
+TEST_ON(kinds, a_source_that_fails_then_changes_nothing) {
+    struct wire wire = {(unsigned char *)f->all.rows[0].bytes, f->all.rows[0].size,
+                        f->all.rows[0].size};
     sb_error first, err;
     assert_non_null(words_of(model_source, wire.bytes, wire.size, &first));
     bool silent = false, told = false;
@@ -1023,11 +1006,10 @@ static void large_onnx(struct wire *out) {
     for (int i = 0; i < 5000; i++)
         wire_bytes(&graph, 1, B("\x0a\1x\x12\1y\x22\4Relu"));
     wire_message(out, 7, &graph);
-    wire_free(&graph);
 }
 
 /* No net or solver state without blobs is opened while nobody knows what else it may be. */
-TEST_WITH(read_kinds, free_kinds, a_source_that_fails_is_not_opened) {
+TEST(a_source_that_fails_is_not_opened) {
     static void (*const builders[])(struct wire *) = {placeholder, large_onnx};
     for (size_t i = 0; i < sizeof builders / sizeof *builders; i++) {
         struct wire wire = {0};

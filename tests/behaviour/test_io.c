@@ -1,5 +1,6 @@
 /* Sources, sinks and progress: what they are asked for and told, and callers
    that break the rules. */
+#include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
 
@@ -23,26 +24,17 @@ struct world {
     int lent;
 };
 
-static int setup(void **state) {
-    struct world *w = calloc(1, sizeof *w);
+static void world_open(struct world *w) {
+    *w = (struct world){.blob = test_blob(NULL, SB_DTYPE_F32, 1, three)};
     wire_number(&w->wire, 1, 5);
     wire_blob_field(&w->wire, 3, large, 1, 1);
     wire_blob_field(&w->wire, 3, three, 1, 9);
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, three, 1, &w->blob, &err));
-    *state = w;
-    return 0;
 }
 
-static int teardown(void **state) {
-    struct world *w = *state;
+static void world_close(struct world *w) {
     assert_false(w->source.outside);
     assert_false(w->sink.after_failure);
     assert_false(w->progress.wrong);
-    sb_blob_destroy(w->blob);
-    wire_free(&w->wire);
-    wire_free(&w->sink.got);
-    free(w);
-    return 0;
 }
 
 static sb_model *open_source(struct world *w) {
@@ -62,55 +54,51 @@ static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
 
 /* --- models ----------------------------------------------------------------------------- */
 
-TEST_WITH(setup, teardown, a_model_is_listed_loaded_and_saved_through_callbacks) {
-    struct world *w = *state;
-    const sb_sink sink = test_sink_of(&w->sink);
-    sb_model *model = open_source(w);
+TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f);
     assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
     assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
-    assert_true(w->source.largest < 100000); /* no values were read */
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-    assert_counts_up(w->blob, *large, 1);
-    assert_int_equal(w->source.largest, 4 * *large); /* values are one read */
+    assert_true(f->source.largest < 100000); /* no values were read */
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+    assert_counts_up(f->blob, *large, 1);
+    assert_int_equal(f->source.largest, 4 * *large); /* values are one read */
     assert_ok(sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(w->sink.got.size, w->wire.size);
-    assert_memory_equal(w->sink.got.bytes, w->wire.bytes, w->wire.size);
-    assert_int_equal(w->source.closes, 0);
+    assert_int_equal(f->sink.got.size, f->wire.size);
+    assert_memory_equal(f->sink.got.bytes, f->wire.bytes, f->wire.size);
+    assert_int_equal(f->source.closes, 0);
     sb_model_destroy(model);
-    assert_int_equal(w->source.closes, 1);
+    assert_int_equal(f->source.closes, 1);
 }
 
-TEST_WITH(setup, teardown, edits_are_saved_among_what_the_source_has) {
-    struct world *w = *state;
-    const sb_sink sink = test_sink_of(&w->sink);
-    sb_model *model = open_source(w), *again;
+TEST_ON(world, edits_are_saved_among_what_the_source_has) {
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f), *again;
     size_t size;
-    assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, w->blob, 0, &err));
+    assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, f->blob, 0, &err));
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(w->sink.got.size, size);
-    assert_int_equal(w->sink.writes, 1); /* small pieces are gathered */
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, w->sink.got.bytes, size, NULL, NULL, NULL,
+    assert_int_equal(f->sink.got.size, size);
+    assert_int_equal(f->sink.writes, 1); /* small pieces are gathered */
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->sink.got.bytes, size, NULL, NULL, NULL,
                                   &again, &err));
-    assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, w->blob, &err));
-    assert_counts_up(w->blob, 3, 9);
+    assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
+    assert_counts_up(f->blob, 3, 9);
     sb_model_destroy(again);
     sb_model_destroy(model);
 }
 
-TEST_WITH(setup, teardown, an_announced_blob_is_not_saved_to_a_sink) {
-    struct world *w = *state;
-    const sb_sink sink = test_sink_of(&w->sink);
-    sb_model *model = open_source(w);
-    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, w->blob, &err));
+TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f);
+    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(w->sink.writes, 0);
+    assert_int_equal(f->sink.writes, 0);
     sb_model_destroy(model);
 }
 
-TEST_WITH(setup, teardown, a_failed_opening_does_not_close_the_source) {
-    struct world *w = *state;
-    const sb_source source = test_source_of(&w->source, &w->wire);
+TEST_ON(world, a_failed_opening_does_not_close_the_source) {
+    const sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_blobs = 1;
@@ -123,19 +111,18 @@ TEST_WITH(setup, teardown, a_failed_opening_does_not_close_the_source) {
     assert_status(SB_ERR_MALFORMED, sb_model_open_source(NULL, SB_FORMAT_BLOB_VECTOR, &source, NULL,
                                                          NULL, &model, &err));
     assert_null(model);
-    assert_int_equal(w->source.closes, 0);
+    assert_int_equal(f->source.closes, 0);
 }
 
-TEST_WITH(setup, teardown, the_limit_of_memory_holds_for_a_load) {
-    struct world *w = *state;
-    const sb_source source = test_source_of(&w->source, &w->wire);
+TEST_ON(world, the_limit_of_memory_holds_for_a_load) {
+    const sb_source source = test_source_of(&f->source, &f->wire);
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
     for (int i = 0; i < 2; i++) { /* the model itself counts, too */
         limits.max_memory = i ? 4 * (uint64_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
-        assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-        assert_int_equal(sb_blob_count(w->blob), 3);
+        assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+        assert_int_equal(sb_blob_count(f->blob), 3);
         sb_model_destroy(model);
     }
 }
@@ -145,8 +132,7 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, one, 1, &blob, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, one);
     for (uint32_t field = 5; field <= 6; field++) {
         wire_float(&wire, field, 1);
         limits.max_memory = sizeof(sb_mem) + 4 * (field - 4) - 1;
@@ -155,31 +141,27 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
         limits.max_memory++;
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     }
-    sb_blob_destroy(blob);
-    wire_free(&wire);
 }
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
-TEST_WITH(setup, teardown, a_blob_is_read_and_written_through_callbacks) {
-    struct world *w = *state;
-    const sb_sink sink = test_sink_of(&w->sink);
+TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
+    const sb_sink sink = test_sink_of(&f->sink);
     struct wire wire = {0};
     wire_blob(&wire, large, 1, 7);
-    const sb_source source = test_source_of(&w->source, &wire);
+    const sb_source source = test_source_of(&f->source, &wire);
     assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
-    assert_counts_up(w->blob, *large, 7);
-    assert_ok(sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
-    assert_int_equal(w->sink.got.size, wire.size);
-    assert_int_equal(w->source.closes, 0); /* it was borrowed */
+                  sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_counts_up(f->blob, *large, 7);
+    assert_ok(sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
+    assert_int_equal(f->sink.got.size, wire.size);
+    assert_int_equal(f->source.closes, 0); /* it was borrowed */
     wire_free(&wire);
 }
 
 /* Of no values between others, beyond what is read at once. */
-TEST_WITH(setup, teardown, an_empty_piece_is_not_asked_for) {
-    struct world *w = *state;
+TEST_ON(world, an_empty_piece_is_not_asked_for) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
     float *values = calloc(10000, sizeof *values);
@@ -188,9 +170,9 @@ TEST_WITH(setup, teardown, an_empty_piece_is_not_asked_for) {
     wire_floats(&wire, 5, (const float[]){7, 8}, 2);
     wire_numbers(&shape, 1, dims, 1);
     wire_message(&wire, 7, &shape);
-    const sb_source source = test_source_of(&w->source, &wire);
-    assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
-    assert_int_equal(sb_blob_count(w->blob), *dims);
+    const sb_source source = test_source_of(&f->source, &wire);
+    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_int_equal(sb_blob_count(f->blob), *dims);
     wire_free(&wire);
     wire_free(&shape);
     free(values);
@@ -198,11 +180,10 @@ TEST_WITH(setup, teardown, an_empty_piece_is_not_asked_for) {
 
 /* --- callers that break the rules ---------------------------------------------------------- */
 
-TEST_WITH(setup, teardown, null_is_refused) {
-    struct world *w = *state;
-    const sb_source source = test_source_of(&w->source, &w->wire);
-    const sb_sink sink = test_sink_of(&w->sink);
-    sb_model *model = open_source(w), *out;
+TEST_ON(world, null_is_refused) {
+    const sb_source source = test_source_of(&f->source, &f->wire);
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f), *out;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, NULL, NULL, NULL, &out, &err));
     assert_string_equal(err.message, "source is NULL");
@@ -213,92 +194,88 @@ TEST_WITH(setup, teardown, null_is_refused) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, NULL, &err));
     assert_string_equal(err.message, "sink is NULL");
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_load_source(NULL, &source, 0, NULL, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_load_source(w->blob, NULL, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_load_source(f->blob, NULL, 0, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(NULL, &sink, 0, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(w->blob, NULL, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, NULL, 0, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, 99, &source, NULL, NULL, &out, &err));
-    assert_int_equal(w->sink.writes, 0);
+    assert_int_equal(f->sink.writes, 0);
     sb_model_destroy(model);
 }
 
-TEST_WITH(setup, teardown, what_lacks_a_slot_is_refused) {
-    struct world *w = *state;
-    sb_source source = test_source_of(&w->source, &w->wire);
-    sb_sink sink = test_sink_of(&w->sink);
+TEST_ON(world, what_lacks_a_slot_is_refused) {
+    sb_source source = test_source_of(&f->source, &f->wire);
+    sb_sink sink = test_sink_of(&f->sink);
     sb_progress progress = SB_PROGRESS_INIT;
-    sb_model *model = open_source(w);
-    const int reads = w->source.reads;
+    sb_model *model = open_source(f);
+    const int reads = f->source.reads;
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_load_source(w->blob, &source, 0, NULL, &progress, &err));
+                  sb_blob_load_source(f->blob, &source, 0, NULL, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
-    assert_int_equal(w->source.reads, reads);
+    assert_int_equal(f->source.reads, reads);
     source.read_at = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
+                  sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
     assert_non_null(strstr(err.message, "read_at"));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(w->blob, &sink, 0, &progress, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(model, &progress, &err));
     sink.write = NULL;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, &sink, &err));
     sb_model_destroy(model);
 }
 
-TEST_WITH(setup, teardown, structs_of_other_versions_are_judged_by_their_size) {
-    struct world *w = *state;
+TEST_ON(world, structs_of_other_versions_are_judged_by_their_size) {
     struct {
         sb_source known;
         uint64_t later;
     } source = {{0}, 0};
-    sb_sink sink = test_sink_of(&w->sink);
-    sb_progress progress = test_progress_of(&w->progress);
-    w->wire.size = 0;
-    wire_blob(&w->wire, three, 1, 9);
-    source.known = test_source_of(&w->source, &w->wire);
+    sb_sink sink = test_sink_of(&f->sink);
+    sb_progress progress = test_progress_of(&f->progress);
+    f->wire.size = 0;
+    wire_blob(&f->wire, three, 1, 9);
+    source.known = test_source_of(&f->source, &f->wire);
     source.known.struct_size = sizeof source;
-    assert_ok(sb_blob_load_source(w->blob, &source.known, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_ok(sb_blob_load_source(f->blob, &source.known, SB_PROTO_RESHAPE, NULL, NULL, &err));
     source.later = 1;
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_blob_load_source(w->blob, &source.known, 0, NULL, NULL, &err));
+                  sb_blob_load_source(f->blob, &source.known, 0, NULL, NULL, &err));
     source.known.struct_size = sink.struct_size = progress.struct_size = 8;
     assert_status(SB_ERR_ABI_MISMATCH,
-                  sb_blob_load_source(w->blob, &source.known, 0, NULL, NULL, &err));
-    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
+                  sb_blob_load_source(f->blob, &source.known, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     sink.struct_size = sizeof sink;
-    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_save_sink(w->blob, &sink, 0, &progress, &err));
-    assert_int_equal(w->sink.writes, 0);
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
+    assert_int_equal(f->sink.writes, 0);
 }
 
-TEST_WITH(setup, teardown, a_source_is_no_larger_than_a_message) {
-    struct world *w = *state;
-    sb_source source = test_source_of(&w->source, &w->wire);
+TEST_ON(world, a_source_is_no_larger_than_a_message) {
+    sb_source source = test_source_of(&f->source, &f->wire);
     for (source.size = (uint64_t)INT32_MAX + 1; source.size != 0; source.size <<= 1) {
         assert_status(SB_ERR_DATA_LIMIT,
-                      sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
+                      sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
-    const int reads = w->source.reads; /* the first bytes may tell what it is, if anybody asks */
+    const int reads = f->source.reads; /* the first bytes may tell what it is, if anybody asks */
     source.size = (uint64_t)INT32_MAX + 1;
-    assert_int_equal(sb_blob_load_source(w->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
-    assert_int_equal(w->source.reads, reads);
-    w->source.outside = false;
+    assert_int_equal(sb_blob_load_source(f->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
+    assert_int_equal(f->source.reads, reads);
+    f->source.outside = false;
 }
 
 /* Beyond the end the source's own failure is what is seen, below it a message that is cut. */
-TEST_WITH(setup, teardown, a_source_that_lies_about_its_size_is_an_error) {
-    struct world *w = *state;
-    sb_source source = test_source_of(&w->source, &w->wire);
+TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
+    sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     source.size += 10;
     assert_status(SB_ERR_IO,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_true(w->source.outside);
-    w->source.outside = false;
+    assert_true(f->source.outside);
+    f->source.outside = false;
     source.size -= 12;
     assert_status(SB_ERR_MALFORMED,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
@@ -306,8 +283,7 @@ TEST_WITH(setup, teardown, a_source_that_lies_about_its_size_is_an_error) {
 }
 
 /* Both slots, each status that a callback may and may not return. */
-TEST_WITH(setup, teardown, a_status_of_a_callback_is_one_of_three) {
-    struct world *w = *state;
+TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
     } rows[] = {
@@ -321,33 +297,32 @@ TEST_WITH(setup, teardown, a_status_of_a_callback_is_one_of_three) {
     };
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         const sb_status returned = rows[i / 2].returned, seen = rows[i / 2].seen;
-        const sb_source source = test_source_of(&w->source, &w->wire);
+        const sb_source source = test_source_of(&f->source, &f->wire);
         struct test_sink fails = {.fault = {1, returned, i % 2}};
         const sb_sink sink = test_sink_of(&fails);
-        w->source.fault = (struct test_fault){2, returned, i % 2}; /* after the first version */
-        assert_status(seen, sb_blob_load_source(w->blob, &source, 0, NULL, NULL, &err));
+        f->source.fault = (struct test_fault){2, returned, i % 2}; /* after the first version */
+        assert_status(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_string_equal(err.message, i % 2 ? "the source failed and did not say why"
                                                : "the test wants it so");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
         assert_int_equal(err.offset, 0);
-        assert_status(seen, sb_blob_save_sink(w->blob, &sink, 0, NULL, &err));
+        assert_status(seen, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
         assert_string_equal(err.message,
                             i % 2 ? "the sink failed and did not say why" : "the test wants it so");
         assert_int_equal(fails.got.size, 0);
     }
 }
 
-TEST_WITH(setup, teardown, another_version_is_a_source_that_changed) {
-    struct world *w = *state;
-    const sb_sink sink = test_sink_of(&w->sink);
-    sb_model *model = open_source(w);
-    w->source.version = 8;
-    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+TEST_ON(world, another_version_is_a_source_that_changed) {
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f);
+    f->source.version = 8;
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_non_null(strstr(err.message, "changed"));
-    assert_int_equal(sb_blob_count(w->blob), 3);
+    assert_int_equal(sb_blob_count(f->blob), 3);
     assert_status(SB_ERR_IO, sb_model_save_sink(model, &sink, &err));
-    w->source.version = 0;
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    f->source.version = 0;
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     sb_model_destroy(model);
 }
 
@@ -365,9 +340,8 @@ static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
     return SB_ERR_IO;
 }
 
-TEST_WITH(setup, teardown, a_source_that_cannot_tell_its_version_is_refused) {
-    struct world *w = *state;
-    sb_source source = test_source_of(&w->source, &w->wire);
+TEST_ON(world, a_source_that_cannot_tell_its_version_is_refused) {
+    sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     source.version = no_version;
     assert_status(SB_ERR_IO,
@@ -377,9 +351,8 @@ TEST_WITH(setup, teardown, a_source_that_cannot_tell_its_version_is_refused) {
     assert_null(model);
 }
 
-TEST_WITH(setup, teardown, a_source_that_changes_while_it_is_opened_is_refused) {
-    struct world *w = *state;
-    sb_source source = test_source_of(&w->source, &w->wire);
+TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
+    sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     source.version = next_version;
     assert_status(SB_ERR_IO,
@@ -401,11 +374,10 @@ static void check_told(struct world *w, uint64_t total) {
 }
 
 /* From its own beginning, not the file's. */
-TEST_WITH(setup, teardown, a_blob_far_behind_is_told_in_steps) {
+TEST_ON(world, a_blob_far_behind_is_told_in_steps) {
     enum { COUNT = 1 << 20 };
-    struct world *w = *state;
     float *values = malloc(COUNT * sizeof *values);
-    const sb_progress progress = test_progress_of(&w->progress);
+    const sb_progress progress = test_progress_of(&f->progress);
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_model *model;
@@ -415,67 +387,63 @@ TEST_WITH(setup, teardown, a_blob_far_behind_is_told_in_steps) {
                                   NULL, &model, &err));
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
-    check_told(w, info.size);
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
+    check_told(f, info.size);
     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 1, SB_DATA, 0, COUNT, SB_DTYPE_F32, values,
                                    COUNT * sizeof *values, &err));
-    check_told(w, info.size);
+    check_told(f, info.size);
     sb_model_destroy(model);
-    wire_free(&wire);
     free(values);
 }
 
-TEST_WITH(setup, teardown, a_blob_that_is_read_is_told_in_steps) {
-    struct world *w = *state;
-    const sb_progress progress = test_progress_of(&w->progress);
+TEST_ON(world, a_blob_that_is_read_is_told_in_steps) {
+    const sb_progress progress = test_progress_of(&f->progress);
     struct wire wire = {0};
     wire_blob(&wire, (int64_t[]){1 << 20}, 1, 1);
-    const sb_source source = test_source_of(&w->source, &wire);
-    assert_ok(sb_blob_load_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
-    check_told(w, wire.size);
+    const sb_source source = test_source_of(&f->source, &wire);
+    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
+    check_told(f, wire.size);
     wire_free(&wire);
 }
 
-TEST_WITH(setup, teardown, long_calls_tell_how_far_they_are) {
-    struct world *w = *state;
-    const sb_progress progress = test_progress_of(&w->progress);
-    const sb_sink sink = test_sink_of(&w->sink);
-    const sb_source source = test_source_of(&w->source, &w->wire);
-    unsigned char *buffer = malloc(w->wire.size);
+TEST_ON(world, long_calls_tell_how_far_they_are) {
+    const sb_progress progress = test_progress_of(&f->progress);
+    const sb_sink sink = test_sink_of(&f->sink);
+    const sb_source source = test_source_of(&f->source, &f->wire);
+    unsigned char *buffer = malloc(f->wire.size);
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
     sb_model *model;
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
-    assert_int_equal(w->progress.done, w->wire.size); /* steps are what is passed over, too */
-    w->progress = (struct test_progress){.cancels_at = 0};
+    assert_int_equal(f->progress.done, f->wire.size); /* steps are what is passed over, too */
+    f->progress = (struct test_progress){.cancels_at = 0};
     sb_model_destroy(model);
     assert_ok(
         sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, &progress, &model, &err));
-    assert_int_equal(w->progress.done, w->wire.size);
-    w->progress = (struct test_progress){.cancels_at = 0};
+    assert_int_equal(f->progress.done, f->wire.size);
+    f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(w->progress.reports, 0); /* the opening's alone */
+    assert_int_equal(f->progress.reports, 0); /* the opening's alone */
     assert_ok(sb_model_set_progress(model, &progress, &err));
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-    assert_true(w->source.largest <= 1 << 20);
-    check_told(w, info.size);
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+    assert_true(f->source.largest <= 1 << 20);
+    check_told(f, info.size);
     assert_ok(sb_model_save_sink(model, &sink, &err));
-    assert_true(w->sink.largest <= 1 << 20);
-    check_told(w, w->wire.size);
-    assert_ok(sb_model_save(model, buffer, w->wire.size, &size, &err));
-    check_told(w, w->wire.size);
-    assert_ok(sb_blob_save_sink(w->blob, &sink, 0, &progress, &err));
-    check_told(w, info.size);
+    assert_true(f->sink.largest <= 1 << 20);
+    check_told(f, f->wire.size);
+    assert_ok(sb_model_save(model, buffer, f->wire.size, &size, &err));
+    check_told(f, f->wire.size);
+    assert_ok(sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
+    check_told(f, info.size);
     assert_ok(sb_model_set_progress(model, NULL, &err));
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-    assert_int_equal(w->progress.reports, 0);
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+    assert_int_equal(f->progress.reports, 0);
     sb_model_destroy(model);
     free(buffer);
 }
 
 /* A message of small fields is read whole at each of the walks over it. */
-TEST_WITH(setup, teardown, each_walk_over_a_file_is_its_share) {
-    struct world *w = *state;
+TEST_ON(world, each_walk_over_a_file_is_its_share) {
     static const struct {
         int32_t said, is;
         uint64_t walks;
@@ -494,41 +462,38 @@ TEST_WITH(setup, teardown, each_walk_over_a_file_is_its_share) {
         if (rows[i].is == SB_FORMAT_BLOB)
             wire_text(&wire, 7, "\x08\x80\x80\4");
         const sb_source source = test_source_of(&from, &wire);
-        const sb_progress progress = test_progress_of(&w->progress);
+        const sb_progress progress = test_progress_of(&f->progress);
         assert_ok(sb_model_open_source(NULL, rows[i].said, &source, NULL, &progress, &model, &err));
-        assert_int_equal(w->progress.done, wire.size);
-        assert_true(w->progress.largest_step <= (65536 + 4096) / rows[i].walks + 1); /* a read */
-        assert_true((uint64_t)w->progress.reports >= rows[i].walks * wire.size / 65536);
-        w->progress = (struct test_progress){.cancels_at = 0};
+        assert_int_equal(f->progress.done, wire.size);
+        assert_true(f->progress.largest_step <= (65536 + 4096) / rows[i].walks + 1); /* a read */
+        assert_true((uint64_t)f->progress.reports >= rows[i].walks * wire.size / 65536);
+        f->progress = (struct test_progress){.cancels_at = 0};
         sb_model_destroy(model);
         wire_free(&wire);
     }
 }
 
 /* Bytes and mapped files are walked and copied in pieces as well. */
-TEST_WITH(setup, teardown, a_model_in_memory_tells_too) {
-    struct world *w = *state;
-    const sb_progress progress = test_progress_of(&w->progress);
+TEST_ON(world, a_model_in_memory_tells_too) {
+    const sb_progress progress = test_progress_of(&f->progress);
     sb_model *model;
-    sb_blob *wide;
     void *p;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &wide, &err)); /* converted on the way */
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, w->wire.bytes, w->wire.size, NULL, NULL,
+    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* converted on the way */
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->wire.bytes, f->wire.size, NULL, NULL,
                                   NULL, &model, &err));
     assert_ok(sb_model_set_progress(model, &progress, &err));
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-    assert_true(w->progress.reports > 3);
-    assert_counts_up(w->blob, *large, 1);
-    w->progress = (struct test_progress){.cancels_at = 0};
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+    assert_true(f->progress.reports > 3);
+    assert_counts_up(f->blob, *large, 1);
+    f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, wide, &err));
-    assert_true(w->progress.reports > 3);
-    w->progress = (struct test_progress){.cancels_at = 2};
-    assert_ok(sb_blob_overwrite_cpu(w->blob, SB_DATA, &p, &err));
+    assert_true(f->progress.reports > 3);
+    f->progress = (struct test_progress){.cancels_at = 2};
+    assert_ok(sb_blob_overwrite_cpu(f->blob, SB_DATA, &p, &err));
     for (int64_t i = 0; i < *large; i++)
         ((float *)p)[i] = -5 + (float)i;
-    assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-    assert_counts_up(w->blob, *large, -5); /* not a value was written where it fits */
-    sb_blob_destroy(wide);
+    assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+    assert_counts_up(f->blob, *large, -5); /* not a value was written where it fits */
     sb_model_destroy(model);
 }
 
@@ -541,21 +506,18 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-TEST_WITH(setup, teardown, blobs_are_not_asked_for_after_a_cancel) {
-    struct world *w = *state;
-    const sb_progress progress = test_progress_of(&w->progress);
-    sb_model *model;
-    assert_ok(sb_blob_reshape(w->blob, large, 1, NULL, &err));
-    assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB_VECTOR, &model, &err));
+TEST_ON(world, blobs_are_not_asked_for_after_a_cancel) {
+    const sb_progress progress = test_progress_of(&f->progress);
+    assert_ok(sb_blob_reshape(f->blob, large, 1, NULL, &err));
+    sb_model *model = test_model(NULL, SB_FORMAT_BLOB_VECTOR);
     for (int i = 0; i < 2; i++)
-        assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, w->blob, &err));
+        assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
     assert_ok(sb_model_set_progress(model, &progress, &err));
-    w->progress.cancels_at = 2;
+    f->progress.cancels_at = 2;
     assert_status(SB_ERR_CANCELLED,
-                  sb_model_save_file_from(model, "/tmp/syncblob-io-nothing", lend, w, &err));
-    assert_int_equal(w->lent, 1);
+                  sb_model_save_file_from(model, "/tmp/syncblob-io-nothing", lend, f, &err));
+    assert_int_equal(f->lent, 1);
     assert_int_not_equal(access("/tmp/syncblob-io-nothing", F_OK), 0);
-    sb_model_destroy(model);
 }
 
 /* --- descriptors ----------------------------------------------------------------------------- */
@@ -573,19 +535,18 @@ static bool is_open(int fd) {
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-TEST_WITH(setup, teardown, a_descriptor_is_a_source) {
-    struct world *w = *state;
+TEST_ON(world, a_descriptor_is_a_source) {
     sb_source source = SB_SOURCE_INIT;
     sb_model *model;
     for (int closes = 0; closes < 2; closes++) {
-        int fd = temporary(&w->wire);
+        int fd = temporary(&f->wire);
         assert_ok(sb_source_of_descriptor(fd, closes ? SB_SOURCE_CLOSES : 0, &source, &err));
-        assert_int_equal(source.size, w->wire.size);
+        assert_int_equal(source.size, f->wire.size);
         assert_int_equal(source.close != NULL, closes);
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-        assert_counts_up(w->blob, *large, 1);
-        assert_int_equal(lseek(fd, 0, SEEK_CUR), w->wire.size); /* its offset is as it was */
+        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
+        assert_counts_up(f->blob, *large, 1);
+        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* its offset is as it was */
         sb_model_destroy(model);
         assert_int_equal(is_open(fd), !closes);
         if (!closes)
@@ -593,55 +554,53 @@ TEST_WITH(setup, teardown, a_descriptor_is_a_source) {
     }
 }
 
-TEST_WITH(setup, teardown, a_file_that_changed_is_seen_through_its_descriptor) {
-    struct world *w = *state;
+TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     const struct timespec times[] = {{1, 1}, {1, 1}};
     sb_source source = SB_SOURCE_INIT;
-    int fd = temporary(&w->wire);
+    int fd = temporary(&f->wire);
     uint64_t before, after;
     sb_model *model;
     char message[64];
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(sb_source_of_descriptor(fd, 0, &source, &err));
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_ok(sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
     assert_ok(source.version(source.user, &before, &err));
-    assert_int_equal(ftruncate(fd, (off_t)w->wire.size + 1), 0);
+    assert_int_equal(ftruncate(fd, (off_t)f->wire.size + 1), 0);
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(source.version(source.user, &after, &err));
     assert_int_not_equal(before, after); /* of the size */
     assert_status(SB_ERR_IO,
                   sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
-    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
-    assert_int_equal(ftruncate(fd, (off_t)w->wire.size), 0);
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
+    assert_int_equal(ftruncate(fd, (off_t)f->wire.size), 0);
     assert_ok(source.version(source.user, &after, &err));
     assert_int_not_equal(before, after); /* of the time */
-    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(source.version(source.user, &after, &err));
     assert_int_equal(before, after);
-    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_int_equal(ftruncate(fd, 10), 0);
-    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     sb_model_destroy(model);
     assert_int_equal(close(fd), 0);
 }
 
-TEST_WITH(setup, teardown, a_newer_source_of_a_descriptor_ends_in_zeros) {
-    struct world *w = *state;
+TEST_ON(world, a_newer_source_of_a_descriptor_ends_in_zeros) {
     struct {
         sb_source known;
         uint64_t later;
     } source = {SB_SOURCE_INIT, 7};
     source.known.struct_size = sizeof source;
-    assert_ok(sb_source_of_descriptor(temporary(&w->wire), SB_SOURCE_CLOSES, &source.known, &err));
+    assert_ok(sb_source_of_descriptor(temporary(&f->wire), SB_SOURCE_CLOSES, &source.known, &err));
     assert_int_equal(source.known.struct_size, sizeof source);
     assert_int_equal(source.later, 0);
     source.known.close(source.known.user);
 }
 
-TEST_WITH(setup, teardown, what_is_no_file_is_no_source) {
+TEST_ON(world, what_is_no_file_is_no_source) {
     sb_source source = SB_SOURCE_INIT;
     int ends[2], folder = open("/tmp", O_RDONLY | O_DIRECTORY);
     assert_int_equal(pipe(ends), 0);
@@ -659,9 +618,8 @@ TEST_WITH(setup, teardown, what_is_no_file_is_no_source) {
 }
 
 /* Its size is none of any version: nothing is written past what sb_source has. */
-TEST_WITH(setup, teardown, a_source_that_was_never_initialised_is_refused) {
-    struct world *w = *state;
-    int fd = temporary(&w->wire);
+TEST_ON(world, a_source_that_was_never_initialised_is_refused) {
+    int fd = temporary(&f->wire);
     union {
         sb_source source;
         unsigned char room[8192];

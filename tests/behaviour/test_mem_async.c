@@ -408,11 +408,10 @@ TEST(a_wait_that_fails_does_not_let_the_copy_loose) {
 
 /* Storage that a failed call left behind belongs to the stream that it was allocated on. */
 TEST_ON(rig, spare_storage_is_zeroed_after_its_allocation) {
-    sb_mem *mem;
     const void *out;
     sb_stream first = rig_stream(f), second = rig_stream(f);
     rig_schedule(f, SB_SIM_LAZY, 0);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     device_fail(f->context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, first, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
@@ -422,7 +421,7 @@ TEST_ON(rig, spare_storage_is_zeroed_after_its_allocation) {
     assert_ok(sb_mem_gpu_on(mem, second, &out, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_true(device_bytes_are(f->context, out, BYTES, 0));
-    sb_mem_release(mem);
+    test_end(mem);
     rig_end_stream(f, first);
     rig_end_stream(f, second);
 }
@@ -515,7 +514,7 @@ TEST(later_work_is_ordered_after_recorded_streams) {
             const void *in;
             rig_open(&rig);
             sb_stream one = rig_stream(&rig), two = rig_stream(&rig);
-            assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+            mem = test_mem(rig.context, BYTES);
             assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
             memset(out, OLD, BYTES);
             rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
@@ -551,13 +550,13 @@ TEST(later_work_is_ordered_after_recorded_streams) {
                 assert_ok(sb_mem_set_gpu(mem, next.ptr, BYTES, 0, NULL, NULL, &err));
                 break;
             case RELEASES:
-                sb_mem_release(mem);
+                test_end(mem);
                 mem = NULL;
                 break;
             default: /* freed device memory may come back at once */
-                sb_mem_release(mem);
+                test_end(mem);
                 mem = NULL;
-                assert_ok(sb_mem_create(rig.context, BYTES, &second, &err));
+                second = test_mem(rig.context, BYTES);
                 assert_ok(sb_mem_gpu(second, &in, &err));
                 break;
             }
@@ -569,9 +568,6 @@ TEST(later_work_is_ordered_after_recorded_streams) {
             if (!writer.ran || !writer.right || !reader.ran || !reader.right)
                 fail_with("way %d, seed %d: writer %d %d, reader %d %d", way, (int)seed, writer.ran,
                           writer.right, reader.ran, reader.right);
-            sb_mem_release(mem);
-            sb_mem_release(second);
-            lent_free(&next);
             rig_close(&rig);
         }
 }
@@ -581,13 +577,12 @@ TEST(plain_calls_are_ordered_with_the_default_stream) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct rig rig;
         struct job jobs[4];
-        sb_mem *mem;
         void *out;
         const void *in;
         rig_open(&rig);
         sb_stream named = rig_stream(&rig);
         rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        sb_mem *mem = test_mem(rig.context, BYTES);
         assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
         launch(&jobs[0], rig.context, NULL, out, 0, OLD);
         assert_ok(sb_mem_gpu_on(mem, named, &in, &err)); /* after what is queued unnamed */
@@ -601,7 +596,7 @@ TEST(plain_calls_are_ordered_with_the_default_stream) {
         assert_ok(sb_mem_clear(mem, &err));
         assert_ok(sb_mem_gpu(mem, &in, &err));
         launch(&jobs[2], rig.context, NULL, in, 0, -1);
-        sb_mem_release(mem);
+        test_end(mem);
         assert_ok(sb_context_synchronize(rig.context, &err));
         rig_end_stream(&rig, named);
         for (int i = 0; i < 4; i++)
@@ -612,12 +607,11 @@ TEST(plain_calls_are_ordered_with_the_default_stream) {
 
 TEST_ON(rig, a_forgotten_stream_may_be_destroyed) {
     struct job job;
-    sb_mem *mem;
     void *out;
     const void *in;
     rig_schedule(f, SB_SIM_LAZY, 0);
     sb_stream stream = rig_stream(f);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
     launch(&job, f->context, stream, out, 0, NEW);
     assert_ok(sb_context_forget_stream(f->context, stream, &err));
@@ -628,26 +622,24 @@ TEST_ON(rig, a_forgotten_stream_may_be_destroyed) {
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     assert_ok(sb_mem_evict_cpu(mem, &err));
     assert_ok(sb_mem_clear(mem, &err));
-    sb_mem_release(mem);
 }
 
 /* More than there are bits in a memory's set of streams. */
 TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
-    sb_mem *mem, *other;
     const void *in = NULL;
     sb_stream streams[MANY];
     struct job jobs[MANY];
     rig_schedule(f, SB_SIM_LAZY, 0);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
-    assert_ok(sb_mem_create(f->context, BYTES, &other, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
+    sb_mem *other = test_mem(f->context, BYTES);
     for (int i = 0; i < MANY; i++) {
         streams[i] = rig_stream(f);
         assert_ok(sb_mem_gpu_on(i % 2 ? mem : other, streams[i], &in, &err));
         launch(&jobs[i], f->context, streams[i], in, 0, -1);
     }
-    sb_mem_release(mem);
-    sb_mem_release(other);
+    test_end(mem);
+    test_end(other);
     assert_ok(sb_context_synchronize(f->context, &err));
     for (int i = 0; i < MANY; i++)
         if (!jobs[i].ran || !jobs[i].right)
@@ -658,10 +650,9 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
 
 /* Forgotten ones leave room: their slots are taken again. */
 TEST_ON(rig, forgotten_streams_cost_nothing) {
-    sb_mem *mem;
     const void *in;
     uint64_t first = 0;
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     for (int i = 0; i < 100; i++) {
         sb_stream stream = rig_stream(f);
         assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
@@ -670,7 +661,6 @@ TEST_ON(rig, forgotten_streams_cost_nothing) {
             first = rig_stats(f).host_bytes;
     }
     assert_int_equal(rig_stats(f).host_bytes, first);
-    sb_mem_release(mem);
 }
 
 TEST(prefetch_starts_what_the_read_would_do) {

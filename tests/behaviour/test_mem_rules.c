@@ -8,9 +8,8 @@
 #define WRONG SB_ERR_INVALID_ARGUMENT
 
 TEST(the_built_in_context_works_like_any_host) {
-    sb_mem *mem;
     const void *ptr;
-    assert_ok(sb_mem_create(NULL, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(NULL, BYTES);
     assert_null(sb_mem_context(mem));
     assert_ok(sb_mem_cpu(mem, &ptr, &err));
     assert_true(bytes_are(ptr, BYTES, 0));
@@ -21,16 +20,14 @@ TEST(the_built_in_context_works_like_any_host) {
     }
     assert_status(SB_ERR_NO_DEVICE, sb_mem_gpu(mem, &ptr, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    sb_mem_release(mem);
 }
 
 /* --- creation, ownership, arguments --------------------------------------------- */
 
 TEST_ON(rig, creation_allocates_no_buffer) {
-    sb_mem *mem;
     int64_t buffers = f->counting.buffer_calls;
     struct tally before = rig_tally(f);
-    assert_ok(sb_mem_create(f->context, (size_t)1 << 40, &mem, &err));
+    sb_mem *mem = test_mem(f->context, (size_t)1 << 40);
     assert_int_equal(sb_mem_size(mem), (size_t)1 << 40);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_NONE);
@@ -40,18 +37,17 @@ TEST_ON(rig, creation_allocates_no_buffer) {
     struct tally t = rig_since(f, &before);
     assert_no_work(&t);
     assert_int_equal(f->counting.buffer_calls, buffers);
-    sb_mem_release(mem);
 }
 
 TEST(sizes_past_the_address_space_are_refused) {
     sb_mem *mem = NULL;
-    assert_ok(sb_mem_create(NULL, PTRDIFF_MAX, &mem, &err));
+    mem = test_mem(NULL, PTRDIFF_MAX);
     const void *ptr = NULL;
     sb_status status = sb_mem_cpu(mem, &ptr, NULL);
     assert_true(status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_null(ptr);
-    sb_mem_release(mem);
+    test_end(mem);
     mem = NULL;
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(NULL, (size_t)PTRDIFF_MAX + 1, &mem, &err));
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(NULL, SIZE_MAX, &mem, &err));
@@ -62,26 +58,22 @@ TEST_ON(rig, first_touch_reads_as_zero_even_in_reused_memory) {
     static const size_t sizes[] = {1, 64, 4096, (size_t)1 << 20, (size_t)5 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int round = 0; round < 3; round++) {
-            sb_mem *host, *device;
             void *ptr;
-            assert_ok(sb_mem_create(f->context, sizes[i], &host, &err));
-            assert_ok(sb_mem_create(f->context, sizes[i], &device, &err));
+            sb_mem *host = test_mem(f->context, sizes[i]);
+            sb_mem *device = test_mem(f->context, sizes[i]);
             assert_true(bytes_are(read_cpu(host), sizes[i], 0));
             assert_true(device_bytes_are(f->context, read_gpu(device), sizes[i], 0));
             assert_ok(sb_mem_mutable_cpu(host, &ptr, &err));
             memset(ptr, 0xff, sizes[i]);
             assert_ok(sb_mem_mutable_gpu(device, &ptr, &err));
             device_fill(f->context, ptr, sizes[i], 0xff);
-            sb_mem_release(host);
-            sb_mem_release(device);
         }
 }
 
-TEST(references_are_counted) {
-    struct rig rig;
+TEST_ON(rig, references_are_counted) {
     sb_mem *mem;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_mem_create(rig.context, 16, &mem, &err));
+    rig_reopen_on(f, "cpu", 0);
+    assert_ok(sb_mem_create(f->context, 16, &mem, &err));
     struct lent lent = lend_host(16, LENT);
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     assert_int_equal(sb_mem_is_unique(mem), 1);
@@ -95,7 +87,6 @@ TEST(references_are_counted) {
     assert_null(sb_mem_retain(NULL));
     sb_mem_release(NULL);
     lent_free(&lent);
-    rig_close(&rig);
 }
 
 TEST(a_memory_keeps_its_context_alive) {
@@ -165,37 +156,34 @@ TEST(a_refused_set_leaves_everything_with_the_caller) {
     rig_close(&other);
 }
 
-TEST(borrowed_bytes_are_accounted_apart) {
-    struct rig rig;
+TEST_ON(rig, borrowed_bytes_are_accounted_apart) {
     sb_mem *mem;
-    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    sb_stats before = rig_stats(&rig);
-    struct lent host = lend_host(BYTES, LENT), device = lend_device(rig.context, BYTES, LENT);
-    uint64_t device_bytes = rig_stats(&rig).device_bytes;
+    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_stats before = rig_stats(f);
+    struct lent host = lend_host(BYTES, LENT), device = lend_device(f->context, BYTES, LENT);
+    uint64_t device_bytes = rig_stats(f).device_bytes;
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, 0, lent_deleter, &host, &err));
-    assert_int_equal(rig_stats(&rig).borrowed_bytes, BYTES);
+    assert_int_equal(rig_stats(f).borrowed_bytes, BYTES);
     assert_ok(sb_mem_set_gpu(mem, device.ptr, BYTES, 0, lent_deleter, &device, &err));
-    assert_int_equal(rig_stats(&rig).borrowed_bytes, 2 * BYTES);
-    assert_int_equal(rig.counting.live_buffers, 0);
-    assert_int_equal(rig_stats(&rig).pinned_bytes, before.pinned_bytes);
-    assert_int_equal(rig_stats(&rig).device_bytes, device_bytes);
+    assert_int_equal(rig_stats(f).borrowed_bytes, 2 * BYTES);
+    assert_int_equal(f->counting.live_buffers, 0);
+    assert_int_equal(rig_stats(f).pinned_bytes, before.pinned_bytes);
+    assert_int_equal(rig_stats(f).device_bytes, device_bytes);
     assert_ok(sb_mem_evict_cpu(mem, &err));
-    assert_int_equal(rig_stats(&rig).borrowed_bytes, BYTES);
+    assert_int_equal(rig_stats(f).borrowed_bytes, BYTES);
     sb_mem_release(mem);
-    assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
+    assert_int_equal(rig_stats(f).borrowed_bytes, 0);
     assert_int_equal(host.deleted, 1);
     assert_int_equal(device.deleted, 1);
     lent_free(&host);
     lent_free(&device);
-    rig_close(&rig);
 }
 
-TEST(lending_the_same_pointer_again_ends_the_first_loan) {
-    struct rig rig;
+TEST_ON(rig, lending_the_same_pointer_again_ends_the_first_loan) {
     sb_mem *mem;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    rig_reopen_on(f, "cpu", 0);
+    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
     struct lent first = lend_host(BYTES, LENT), second = first;
     assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
     assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &second, &err));
@@ -205,13 +193,11 @@ TEST(lending_the_same_pointer_again_ends_the_first_loan) {
     assert_int_equal(first.deleted, 1);
     assert_int_equal(second.deleted, 1);
     lent_free(&first);
-    rig_close(&rig);
 }
 
 TEST_ON(rig, a_refusal_says_where_the_bytes_are) {
-    sb_mem *mem;
     void *out;
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err));
     assert_string_equal(err.message, "the newest bytes are on the host already");
@@ -222,7 +208,6 @@ TEST_ON(rig, a_refusal_says_where_the_bytes_are) {
     assert_string_equal(err.message, "the newest bytes are on the device already");
     assert_status(WRONG, sb_mem_evict_gpu(mem, &err));
     assert_string_equal(err.message, "the device holds the only current bytes");
-    sb_mem_release(mem);
 }
 
 /* A deleter may call the library: no lock is held. */
@@ -254,14 +239,13 @@ TEST_ON(rig, deleters_run_outside_every_lock) {
 
 TEST(streams_of_another_context_are_refused) {
     struct rig rig, other;
-    sb_mem *mem;
     sb_stream foreign;
     const void *in = NULL;
     void *out = NULL, *ptr;
     rig_open(&rig);
     rig_open(&other);
     assert_ok(sb_sim_stream_create(other.context, &foreign, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(rig.context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
     memset(ptr, CURRENT, BYTES);
     const sb_status no = SB_ERR_WRONG_DEVICE;
@@ -278,7 +262,7 @@ TEST(streams_of_another_context_are_refused) {
     assert_status(no, sb_mem_prefetch_cpu(mem, foreign, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
     assert_null(in);
-    sb_mem_release(mem);
+    test_end(mem);
     assert_ok(sb_sim_stream_destroy(other.context, foreign, &err));
     rig_close(&rig);
     rig_close(&other);
@@ -292,26 +276,24 @@ static int32_t kind_of_touched(sb_context *context, size_t bytes, sb_mem **out) 
     return sb_mem_storage(*out, SB_SIDE_CPU);
 }
 
-TEST(host_memory_is_pinned_up_to_the_cap) {
-    struct rig rig;
+TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
     sb_mem *a, *b, *c;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "sim:0";
     options.max_pinned_bytes = 3 * BYTES;
-    rig_open_options(&rig, options);
-    assert_int_equal(kind_of_touched(rig.context, 2 * BYTES, &a), SB_STORAGE_PINNED);
-    assert_int_equal(rig_stats(&rig).pinned_bytes, 2 * BYTES);
-    assert_int_equal(kind_of_touched(rig.context, 2 * BYTES, &b), SB_STORAGE_OWNED);
-    assert_int_equal(kind_of_touched(rig.context, BYTES, &c), SB_STORAGE_PINNED);
-    assert_int_equal(rig_stats(&rig).pinned_bytes, 3 * BYTES);
-    assert_int_equal(rig_stats(&rig).pinned_peak, 3 * BYTES);
+    rig_reopen_options(f, options);
+    assert_int_equal(kind_of_touched(f->context, 2 * BYTES, &a), SB_STORAGE_PINNED);
+    assert_int_equal(rig_stats(f).pinned_bytes, 2 * BYTES);
+    assert_int_equal(kind_of_touched(f->context, 2 * BYTES, &b), SB_STORAGE_OWNED);
+    assert_int_equal(kind_of_touched(f->context, BYTES, &c), SB_STORAGE_PINNED);
+    assert_int_equal(rig_stats(f).pinned_bytes, 3 * BYTES);
+    assert_int_equal(rig_stats(f).pinned_peak, 3 * BYTES);
     sb_mem_release(a);
     sb_mem_release(b);
     sb_mem_release(c);
-    sb_context_trim(rig.context);
-    assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
-    assert_int_equal(rig_stats(&rig).pinned_peak, 3 * BYTES);
-    rig_close(&rig);
+    sb_context_trim(f->context);
+    assert_int_equal(rig_stats(f).pinned_bytes, 0);
+    assert_int_equal(rig_stats(f).pinned_peak, 3 * BYTES);
 }
 
 TEST_ON(rig, memory_is_ordinary_when_pinning_fails) {
@@ -324,21 +306,18 @@ TEST_ON(rig, memory_is_ordinary_when_pinning_fails) {
     sb_mem_release(mem);
 }
 
-TEST(no_pinned_means_none) {
-    struct rig rig;
+TEST_ON(rig, no_pinned_means_none) {
     sb_mem *mem;
-    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_PINNED);
-    struct tally before = rig_tally(&rig);
-    assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_OWNED);
-    assert_int_equal(rig_since(&rig, &before).calls[SB_SIM_ALLOC_PINNED], 0);
+    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_PINNED);
+    struct tally before = rig_tally(f);
+    assert_int_equal(kind_of_touched(f->context, BYTES, &mem), SB_STORAGE_OWNED);
+    assert_int_equal(rig_since(f, &before).calls[SB_SIM_ALLOC_PINNED], 0);
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* --- caps ------------------------------------------------------------------------------ */
 
-TEST(caps_refuse_and_change_nothing) {
-    struct rig rig;
+TEST_ON(rig, caps_refuse_and_change_nothing) {
     sb_mem *mem;
     const void *in = NULL;
     void *out = NULL;
@@ -347,8 +326,8 @@ TEST(caps_refuse_and_change_nothing) {
     options.flags = SB_CONTEXT_NO_PINNED;
     options.max_host_bytes = (size_t)1 << 20;
     options.max_device_bytes = (size_t)1 << 20;
-    rig_open_options(&rig, options);
-    assert_ok(sb_mem_create(rig.context, ((size_t)1 << 20) + 1, &mem, &err));
+    rig_reopen_options(f, options);
+    assert_ok(sb_mem_create(f->context, ((size_t)1 << 20) + 1, &mem, &err));
     const sb_status cap = SB_ERR_CAP_REACHED;
     assert_status(cap, sb_mem_cpu(mem, &in, &err));
     assert_status(cap, sb_mem_mutable_cpu(mem, &out, &err));
@@ -367,6 +346,5 @@ TEST(caps_refuse_and_change_nothing) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     sb_mem_release(mem);
     lent_free(&lent);
-    assert_true(rig_stats(&rig).host_peak <= (size_t)1 << 20);
-    rig_close(&rig);
+    assert_true(rig_stats(f).host_peak <= (size_t)1 << 20);
 }

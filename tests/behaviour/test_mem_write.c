@@ -99,37 +99,33 @@ TEST(a_write_changes_nothing_before_its_end) {
                 }
 }
 
-TEST(a_write_outlives_its_memory_s_other_owners) {
-    struct rig rig;
-    sb_mem *mem;
+TEST_ON(rig, a_write_outlives_its_memory_s_other_owners) {
     sb_write *write;
     void *ptr;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
-    sb_mem_release(mem);
+    test_end(mem);
     memset(ptr, WRITTEN, BYTES);
     assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
     sb_write_destroy(write);
     sb_write_destroy(NULL);
-    rig_close(&rig);
 }
 
 TEST(what_somebody_may_still_write_is_kept) {
     for (int read_only = 0; read_only < 2; read_only++) {
         struct rig rig;
         struct lent lent = lend_host(BYTES, CURRENT);
-        sb_mem *mem;
         sb_write *write;
         void *ptr;
         rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        sb_mem *mem = test_mem(rig.context, BYTES);
         if (read_only)
             assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
         assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
         assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
         sb_write_destroy(write);
-        sb_mem_release(mem);
+        test_end(mem);
         memset(ptr, WRITTEN, BYTES);
         assert_true(lent_holds(&lent, CURRENT));
         assert_int_equal(rig.counting.live_buffers, 1);
@@ -138,7 +134,6 @@ TEST(what_somebody_may_still_write_is_kept) {
             sb__host_free(rig.context, ptr, BYTES, false);
         sb_mem_release(mem);
         rig_close(&rig);
-        lent_free(&lent);
     }
 }
 
@@ -162,13 +157,11 @@ TEST(bytes_that_somebody_may_still_write_are_not_current) {
     }
 }
 
-TEST(sides_flags_and_outcomes_are_checked) {
-    struct rig rig;
-    sb_mem *mem;
+TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     sb_write *write = NULL;
     void *ptr = NULL;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 2, 0, &ptr, &write, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_begin(mem, 0, 1, &ptr, &write, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_write_begin(mem, SB_SIDE_GPU, 0, &ptr, &write, &err));
@@ -178,8 +171,6 @@ TEST(sides_flags_and_outcomes_are_checked) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, -1, &err));
     sb_write_destroy(write);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* The write's own side stays until the write has ended, or done would be a head without storage. */
@@ -187,11 +178,10 @@ TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {
             struct rig rig;
-            sb_mem *mem;
             sb_write *write;
             void *out;
             rig_open(&rig);
-            assert_ok(sb_mem_create(rig.context, 64, &mem, &err));
+            sb_mem *mem = test_mem(rig.context, 64);
             assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
@@ -202,7 +192,6 @@ TEST(no_side_is_evicted_while_a_write_is_open) {
             assert_ok(sb_mem_cpu(mem, (const void **)&out, &err));
             assert_non_null(out);
             assert_ok(sb_mem_evict_gpu(mem, &err)); /* as nobody writes */
-            sb_mem_release(mem);
             rig_close(&rig);
         }
 }

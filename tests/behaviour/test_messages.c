@@ -16,7 +16,7 @@
 TEST(indices_are_told_with_their_axis) {
     int64_t offset;
     float element;
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not below 3",
                 sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
@@ -25,13 +25,12 @@ TEST(indices_are_told_with_their_axis) {
                 sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err));
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
                 sb_blob_data_at_legacy(blob, 1, 2, 1, 0, &element, &err));
-    sb_blob_destroy(blob);
 }
 
 TEST(two_blobs_are_told_in_their_order) {
-    sb_blob *three = blob_of_count(NULL, SB_DTYPE_F32, 3);
-    sb_blob *four = blob_of_count(NULL, SB_DTYPE_F32, 4);
-    sb_blob *wide = blob_of_count(NULL, SB_DTYPE_F64, 3);
+    sb_blob *three = test_vector(NULL, SB_DTYPE_F32, 3);
+    sb_blob *four = test_vector(NULL, SB_DTYPE_F32, 4);
+    sb_blob *wide = test_vector(NULL, SB_DTYPE_F64, 3);
     assert_told(SB_ERR_SHAPE_MISMATCH, "shapes 3 (3) and 4 (4) differ",
                 sb_blob_copy_from(three, SB_DATA, four, 0, &err));
     assert_told(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot take one of f64",
@@ -40,9 +39,6 @@ TEST(two_blobs_are_told_in_their_order) {
                 sb_blob_share(three, SB_DATA, four, &err));
     assert_told(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot share with one of f64",
                 sb_blob_share(three, SB_DIFF, wide, &err));
-    sb_blob_destroy(three);
-    sb_blob_destroy(four);
-    sb_blob_destroy(wide);
 }
 
 /* --- of bytes: the field, what is wrong with it, where --------------------------------------- */
@@ -64,10 +60,10 @@ static void check_told(struct told *told, sb_status (*read)(const struct told *,
 }
 
 static sb_status read_f64(const struct told *told, sb_error *err) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F64, 1);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F64, 1);
     sb_status st = sb_blob_from_proto(blob, told->wire.bytes, told->wire.size, SB_PROTO_RESHAPE,
                                       &told->limits, err);
-    sb_blob_destroy(blob);
+    test_end(blob);
     return st;
 }
 
@@ -108,7 +104,6 @@ TEST(shapes_are_told_by_their_fields) {
     wire_message(&told.wire, 7, &shape);
     told.text = "the shape's bytes do not fit; the message begins at offset 0";
     check_told(&told, read_f64);
-    wire_free(&shape);
 }
 
 TEST(models_are_told_by_their_fields) {
@@ -168,7 +163,7 @@ static sb_status load(const struct told *told, sb_error *err) {
     assert_int_equal(open_into(told, &model, err), SB_OK);
     sb_status st = sb_model_load_blob(model, told->layer, 0, told->blob, err);
     sb_model_destroy(model);
-    sb_blob_destroy(told->blob);
+    test_end(told->blob);
     return st;
 }
 
@@ -177,13 +172,13 @@ TEST(blobs_of_models_are_told_by_their_places) {
     struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};
     wire_raw(&told.wire, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
     told.layer = 1;
-    told.blob = blob_of_count(NULL, SB_DTYPE_F64, 1);
+    told.blob = test_vector(NULL, SB_DTYPE_F64, 1);
     told.text = "layer[1].blobs[0]: the shape's bytes do not fit; the message begins at offset 8";
     check_told(&told, load);
     told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 4};
     wire_raw(&told.wire, B("\x08\1\x1a\x0d" TOO_LARGE));
     told.layer = SB_NO_LAYER;
-    told.blob = blob_of_count(NULL, SB_DTYPE_F64, 1);
+    told.blob = test_vector(NULL, SB_DTYPE_F64, 1);
     told.text = "history[0]: the shape's bytes do not fit; the message begins at offset 4";
     check_told(&told, load);
     told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
@@ -191,7 +186,7 @@ TEST(blobs_of_models_are_told_by_their_places) {
     wire_number(&told.wire, 1, 1);
     wire_blob_field(&told.wire, 3, (int64_t[]){2000}, 1, 1);
     told.layer = SB_NO_LAYER;
-    told.blob = blob_of_count(NULL, SB_DTYPE_F32, 1);
+    told.blob = test_vector(NULL, SB_DTYPE_F32, 1);
     told.text = "history[0]: 2000 elements exceed the memory limit of 4000 bytes; the message "
                 "begins at offset 5";
     check_told(&told, load);
@@ -199,7 +194,7 @@ TEST(blobs_of_models_are_told_by_their_places) {
     told.limits.max_memory = 3000;
     wire_raw(&told.wire, B("\x08\1\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1"));
     told.layer = SB_NO_LAYER;
-    told.blob = blob_of_count(NULL, SB_DTYPE_F32, 1000);
+    told.blob = test_vector(NULL, SB_DTYPE_F32, 1000);
     (void)data_of(told.blob);
     assert_ok(sb_blob_reshape(told.blob, (int64_t[]){1}, 1, NULL, &err));
     told.text = "history[0]: the blob's room of 4000 bytes must come to the host: more than the "
@@ -220,7 +215,7 @@ TEST(what_changed_is_told_by_its_generations_fields) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire net = {0};
         struct test_source from = {0};
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 1);
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
         sb_model *model;
         wire_raw(&net, rows[i].net, rows[i].size);
         const sb_source source = test_source_of(&from, &net);
@@ -232,7 +227,7 @@ TEST(what_changed_is_told_by_its_generations_fields) {
         assert_told(SB_ERR_IO, "the file changed while it was read",
                     sb_model_load_blob(model, 0, 0, blob, &err));
         sb_model_destroy(model);
-        sb_blob_destroy(blob);
+        test_end(blob);
         wire_free(&net);
     }
 }

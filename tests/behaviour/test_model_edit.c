@@ -1,5 +1,5 @@
 /* Editing and saving: what was replaced is new, every other byte is as it was. */
-#include "support.h"
+#include "blobs.h"
 
 #include "files.h"
 #include "nets.h"
@@ -13,9 +13,8 @@ static const int64_t two[] = {2}, two_by_three[] = {2, 3}, four[] = {4};
 
 /* A blob of 4 that counts up from `first`. */
 static sb_blob *new_four(float first) {
-    sb_blob *blob;
     void *p;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, four, 1, &blob, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, four);
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
     for (int i = 0; i < 4; i++)
         ((float *)p)[i] = first + (float)i;
@@ -25,13 +24,11 @@ static sb_blob *new_four(float first) {
 static void set_four(sb_model *model, int64_t layer, int64_t index, float first) {
     sb_blob *blob = new_four(first);
     assert_ok(sb_model_set_blob(model, layer, index, blob, 0, &err));
-    sb_blob_destroy(blob);
 }
 
 static void add_four(sb_model *model, int64_t layer, float first) {
     sb_blob *blob = new_four(first);
     assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
-    sb_blob_destroy(blob);
 }
 
 /* The model saved, as a wire to compare with or to open. */
@@ -53,14 +50,9 @@ static void assert_wire(const struct wire *found, const struct wire *expected) {
         assert_memory_equal(found->bytes, expected->bytes, expected->size);
 }
 
-/* The model saves what is expected. Ends all three. */
-static void assert_saved(sb_model *model, struct wire *wire, struct wire *expected) {
+static void assert_saved(const sb_model *model, const struct wire *expected) {
     struct wire found = save(model);
     assert_wire(&found, expected);
-    sb_model_destroy(model);
-    wire_free(wire);
-    wire_free(expected);
-    wire_free(&found);
 }
 
 static void assert_loads(const sb_model *model, int64_t layer, int64_t index, int64_t count,
@@ -101,8 +93,6 @@ static void odd_net(struct wire *net, int32_t generation, unsigned replaced, int
     wire_message(net, generation == SB_LAYER_CURRENT ? 100 : 2,
                  generation == SB_LAYER_V0 ? &outer : &layer);
     wire_double(net, 902, 1.5);
-    wire_free(&layer);
-    wire_free(&outer);
 }
 
 TEST(test_edits_leave_every_other_byte) {
@@ -112,7 +102,7 @@ TEST(test_edits_leave_every_other_byte) {
                 struct wire wire = {0}, expected = {0};
                 odd_net(&wire, generation, 0, 0);
                 odd_net(&expected, generation, replaced, added);
-                sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+                sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
                 if (replaced & 2)
                     set_four(model, 0, 1, 60);
                 if (replaced & 1)
@@ -120,7 +110,7 @@ TEST(test_edits_leave_every_other_byte) {
                 for (int i = 0; i < added; i++)
                     add_four(model, 0, 70 + (float)i);
                 assert_int_equal(num_blobs(model, 0), 2 + added);
-                assert_saved(model, &wire, &expected);
+                assert_saved(model, &expected);
             }
         }
     }
@@ -139,10 +129,8 @@ static void net_of_pieces(struct wire *net, int edited, bool replaced, bool adde
         wire_tag(&layer, 1, 2);
         wire_overlong(&layer, inner.size, i == edited ? 1 : 4);
         wire_raw(&layer, inner.bytes, inner.size);
-        wire_free(&inner);
     }
     wire_message(net, 2, &layer);
-    wire_free(&layer);
 }
 
 TEST(test_messages_of_a_layer_without_an_edit_stay) {
@@ -151,12 +139,12 @@ TEST(test_messages_of_a_layer_without_an_edit_stay) {
         const bool adds = edited == 3; /* behind the last blob */
         net_of_pieces(&wire, -1, false, false);
         net_of_pieces(&expected, adds ? 2 : edited, !adds, adds);
-        sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
+        sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
         if (adds)
             add_four(model, 0, 70);
         else
             set_four(model, 0, edited, 50);
-        assert_saved(model, &wire, &expected);
+        assert_saved(model, &expected);
     }
 }
 
@@ -166,7 +154,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     void *p;
     net_current(&wire);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     sb_blob *blob = new_four(8);
     assert_ok(sb_model_set_blob(model, 0, 0, blob, SB_PROTO_WRITE_DIFF, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
@@ -188,9 +176,6 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_loads(model, 1, 0, 4, 35);
     assert_loads(model, 1, 1, 4, 40);
     assert_int_equal(num_blobs(model, 0), 2);
-    sb_blob_destroy(blob);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(test_blobs_outside_layers_are_edited) {
@@ -205,16 +190,18 @@ TEST(test_blobs_outside_layers_are_edited) {
     wire_number(&expected, 4, 1);
     wire_blob_field(&expected, 3, four, 1, 5);
     wire_blob_field(&expected, 3, four, 1, 6);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, SB_NO_LAYER, 1, 5);
     add_four(model, SB_NO_LAYER, 6);
-    assert_saved(model, &wire, &expected);
+    assert_saved(model, &expected);
+    wire_free(&wire);
+    wire_free(&expected);
     wire_blob(&wire, two, 1, 1);
     wire_blob(&expected, four, 1, 9);
-    model = model_of(&wire, SB_FORMAT_AUTO);
+    model = test_model_of(&wire, SB_FORMAT_AUTO);
     set_four(model, SB_NO_LAYER, 0, 9);
-    assert_saved(model, &wire, &expected);
+    assert_saved(model, &expected);
 }
 
 /* What a name is when it was saved and opened again. */
@@ -237,21 +224,19 @@ TEST(test_names_are_bytes_of_any_value) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_model *model;
         int64_t found = -5;
-        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_set_name(model, bytes, size, &err));
         assert_ok(sb_model_add_layer(model, "before", 6, NULL, 0, NULL, &err));
         assert_ok(sb_model_add_layer(model, bytes, size, bytes, size, NULL, &err));
         struct wire wire = save(model);
-        sb_model_destroy(model);
-        model = model_of(&wire, SB_FORMAT_AUTO);
+        test_end(model);
+        model = test_model_of(&wire, SB_FORMAT_AUTO);
         assert_name(name_of(model), bytes, size);
         assert_ok(sb_model_find_layer(model, bytes, size, &found, &err));
         assert_int_equal(found, 1);
         assert_ok(sb_model_layer_info(model, 1, &info, &err));
         assert_name(info.name, bytes, size);
         assert_name(info.type, bytes, size);
-        sb_model_destroy(model);
-        wire_free(&wire);
     }
 }
 
@@ -259,9 +244,8 @@ TEST(test_a_name_that_no_message_holds_is_refused_unread) {
     static const char one = 'x';
     const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
     for (size_t i = 0; i < 2; i++) {
-        sb_model *model, *solver;
-        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
-        assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+        sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
+        sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);
         sb_solver_info info = {sizeof info, {&one, sizes[i]}, 1, 1};
         assert_status(SB_ERR_OVER_LIMIT, sb_model_set_name(model, &one, sizes[i], &err));
         assert_status(SB_ERR_OVER_LIMIT,
@@ -271,8 +255,6 @@ TEST(test_a_name_that_no_message_holds_is_refused_unread) {
         assert_status(SB_ERR_OVER_LIMIT, sb_model_set_solver_info(solver, &info, &err));
         assert_int_equal(sb_model_num_layers(model), 0);
         assert_int_equal(name_of(model).size, 0);
-        sb_model_destroy(model);
-        sb_model_destroy(solver);
     }
 }
 
@@ -281,11 +263,10 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
     char *bytes = calloc(1, 65537);
     for (size_t size = 65536; size <= 65537; size++) {
         sb_limits limits = SB_LIMITS_INIT;
-        sb_model *model;
-        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_add_layer(model, bytes, size, "", 0, NULL, &err));
         struct wire wire = save(model);
-        sb_model_destroy(model);
+        test_end(model);
         assert_status(
             size > 65536 ? SB_ERR_DATA_LIMIT : SB_OK,
             sb_model_open_bytes(NULL, 0, wire.bytes, wire.size, NULL, NULL, NULL, &model, &err));
@@ -295,7 +276,6 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
         assert_ok(
             sb_model_open_bytes(NULL, 0, wire.bytes, wire.size, &limits, NULL, NULL, &model, &err));
         sb_model_destroy(model);
-        wire_free(&wire);
     }
     free(bytes);
 }
@@ -305,10 +285,9 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
 TEST(test_a_struct_size_of_no_version_is_refused) {
     static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX};
     struct wire wire = {0};
-    sb_model *solver;
     odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
-    sb_model *net = model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+    sb_model *net = test_model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         sb_layer_info layer = {.struct_size = sizes[i], .num_blobs = 77};
         sb_blob_info blob = {.struct_size = sizes[i], .count = 77};
@@ -322,9 +301,6 @@ TEST(test_a_struct_size_of_no_version_is_refused) {
     sb_solver_info unset = SB_SOLVER_INFO_INIT;
     assert_ok(sb_model_solver_info(solver, &unset, &err));
     assert_int_equal(unset.iter, 0);
-    sb_model_destroy(net);
-    sb_model_destroy(solver);
-    wire_free(&wire);
 }
 
 TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
@@ -332,7 +308,7 @@ TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
     unsigned char buffer[1024];
     size_t size;
     odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_size(model, &size, &err));
     assert_true(size <= sizeof buffer);
     memset(buffer, 0x5a, sizeof buffer);
@@ -346,8 +322,6 @@ TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
     assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_model_save(model, buffer, size - 1, NULL, &err));
     for (size_t i = 0; i < sizeof buffer; i++)
         assert_int_equal(buffer[i], 0x5a);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(test_a_net_built_in_memory) {
@@ -355,7 +329,7 @@ TEST(test_a_net_built_in_memory) {
     sb_model *model;
     sb_layer_info info = SB_LAYER_INFO_INIT;
     int64_t index = -5;
-    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+    model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     found = save(model);
     assert_int_equal(found.size, 0);
     wire_free(&found);
@@ -388,13 +362,10 @@ TEST(test_a_net_built_in_memory) {
     assert_int_equal(info.generation, SB_LAYER_CURRENT);
     assert_ok(sb_model_find_layer(model, "layer7", 6, &index, &err));
     assert_int_equal(index, 7);
-    sb_model_destroy(model);
-    model = model_of(&found, SB_FORMAT_AUTO);
+    test_end(model);
+    model = test_model_of(&found, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_num_layers(model), 10);
     assert_loads(model, 5, 1, 4, 51);
-    sb_model_destroy(model);
-    wire_free(&found);
-    wire_free(&expected);
 }
 
 TEST(test_layers_are_added_behind_those_of_a_file) {
@@ -405,32 +376,26 @@ TEST(test_layers_are_added_behind_those_of_a_file) {
     wire_text(&layer, 2, "");
     wire_blob_field(&layer, 7, four, 1, 3);
     wire_message(&expected, 100, &layer);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     add_four(model, 2, 3);
-    assert_saved(model, &wire, &expected);
-    wire_free(&layer);
+    assert_saved(model, &expected);
 }
 
 /* What a layer took is there for the next one, and nothing of its texts is seen there. */
-TEST(room_of_a_layer_that_was_taken_away_is_used_again) {
+TEST_ON(rig, room_of_a_layer_that_was_taken_away_is_used_again) {
     char name[700];
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    sb_context *context;
-    sb_model *model;
     memset(name, 'x', sizeof name);
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    assert_ok(sb_model_create(context, SB_FORMAT_CAFFEMODEL, &model, &err));
+    rig_reopen_on(f, "cpu", 0);
+    sb_model *model = test_model(f->context, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_add_layer(model, "kept", 4, "Scale", 5, NULL, &err));
     assert_ok(sb_model_add_layer(model, name, sizeof name, name, 20, NULL, &err));
-    const size_t bytes = counting.live_bytes;
+    const size_t bytes = f->counting.live_bytes;
     for (int i = 0; i < 1000; i++) {
         assert_ok(sb_model_pop_layer(model, &err));
         assert_ok(sb_model_add_layer(model, name, sizeof name, name, 20, NULL, &err));
-        assert_int_equal(counting.live_bytes, bytes);
+        assert_int_equal(f->counting.live_bytes, bytes);
     }
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_add_layer(model, "ab", 2, "c", 1, NULL, &err));
@@ -440,9 +405,6 @@ TEST(room_of_a_layer_that_was_taken_away_is_used_again) {
     assert_ok(sb_model_layer_info(model, 0, &info, &err));
     assert_string_equal(info.name.bytes, "kept");
     assert_string_equal(info.type.bytes, "Scale");
-    sb_model_destroy(model);
-    sb_context_release(context);
-    counting_allocator_assert_clean(&counting);
 }
 
 /* A blob of floats that is `bytes` long as a message. */
@@ -450,40 +412,29 @@ static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
     for (int32_t axes = 1; axes <= 4; axes++)
         for (int64_t count = (int64_t)bytes / 4 - 8; count <= (int64_t)bytes / 4; count++) {
             int64_t dims[4] = {1, 1, 1, 1};
-            sb_blob *blob;
             size_t size = 0;
             dims[axes - 1] = count;
-            assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, dims, axes, &blob, &err));
+            sb_blob *blob = test_blob(context, SB_DTYPE_F32, axes, dims);
             assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
             if (size == bytes)
                 return blob;
-            sb_blob_destroy(blob);
         }
     fail_with("no blob has a message of %zu bytes", bytes);
     return NULL;
 }
 
 /* Below 4 KiB it lies where objects do. */
-TEST(the_allocator_is_told_which_blobs_are_small) {
+TEST_ON(rig, the_allocator_is_told_which_blobs_are_small) {
     static const size_t bytes[] = {4095, 4096};
     for (int i = 0; i < 2; i++) {
-        struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        sb_context *context;
-        sb_model *model;
-        options.allocator = counting_allocator_table(&counting);
-        assert_ok(sb_context_create(&options, &context, &err));
-        assert_ok(sb_model_create(context, SB_FORMAT_BLOB_VECTOR, &model, &err));
-        sb_blob *blob = blob_encoded_in(context, bytes[i]);
+        rig_reopen_on(f, "cpu", 0);
+        sb_model *model = test_model(f->context, SB_FORMAT_BLOB_VECTOR);
+        sb_blob *blob = blob_encoded_in(f->context, bytes[i]);
         assert_ok(
             sb_blob_cpu(blob, SB_DATA, &(const void *){NULL}, &err)); /* zeros, allocated now */
-        const int64_t before = counting.live_buffers;
+        const int64_t before = f->counting.live_buffers;
         assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
-        assert_int_equal(counting.live_buffers - before, i);
-        sb_blob_destroy(blob);
-        sb_model_destroy(model);
-        sb_context_release(context);
-        counting_allocator_assert_clean(&counting);
+        assert_int_equal(f->counting.live_buffers - before, i);
     }
 }
 
@@ -493,7 +444,7 @@ TEST(test_added_layers_are_taken_away_again) {
     int64_t found;
     net_current(&wire);
     net_current(&expected);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     const int64_t first = sb_model_num_layers(model);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
     for (int64_t i = 0; i < 30; i++) {
@@ -537,15 +488,15 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
     assert_int_equal(num_blobs(model, first), 0);
     assert_loads(model, 0, 0, 4, 9);
-    sb_model_destroy(model);
-    model = model_of(&wire, SB_FORMAT_AUTO);
+    test_end(model);
+    model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     add_four(model, first, 3);
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     assert_int_equal(num_blobs(model, first), 0);
     assert_ok(sb_model_pop_layer(model, &err));
-    assert_saved(model, &wire, &expected);
+    assert_saved(model, &expected);
 }
 
 TEST(test_a_new_name_replaces_all_old_ones) {
@@ -557,12 +508,12 @@ TEST(test_a_new_name_replaces_all_old_ones) {
     wire_text(&expected, 1, "new");
     wire_number(&expected, 5, 1);
     wire_text(&expected, 100, "");
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_string_equal(name_of(model).bytes, "older");
     assert_ok(sb_model_set_name(model, "newer", 5, &err));
     assert_ok(sb_model_set_name(model, "new", 3, &err));
     assert_string_equal(name_of(model).bytes, "new");
-    assert_saved(model, &wire, &expected);
+    assert_saved(model, &expected);
 }
 
 /* A net's name and an old layer's have the same field number. */
@@ -572,19 +523,15 @@ TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
         struct wire net = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
         builders[i](&net);
-        sb_model *model = model_of(&net, SB_FORMAT_AUTO);
+        sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
         set_four(model, 0, 1, 7);
         assert_ok(sb_model_set_name(model, "new", 3, &err));
         struct wire saved = save(model);
-        sb_model *again = model_of(&saved, SB_FORMAT_AUTO);
+        sb_model *again = test_model_of(&saved, SB_FORMAT_AUTO);
         assert_int_equal(name_of(again).size, 3);
         assert_ok(sb_model_layer_info(again, 0, &info, &err));
         assert_string_equal(info.name.bytes, "conv");
         assert_loads(again, 0, 1, 4, 7);
-        sb_model_destroy(again);
-        sb_model_destroy(model);
-        wire_free(&saved);
-        wire_free(&net);
     }
 }
 
@@ -601,7 +548,7 @@ TEST(test_a_solver_state_is_edited) {
     wire_number(&expected, 4, (uint64_t)-7);
     wire_blob_field(&expected, 3, two, 1, 1);
     wire_number(&expected, 55, 1);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     const sb_solver_info set = {
         .struct_size = sizeof set, .learned_net = {"n\0t", 3}, .iter = 99, .current_step = -7};
     assert_ok(sb_model_set_solver_info(model, &set, &err));
@@ -610,7 +557,7 @@ TEST(test_a_solver_state_is_edited) {
     assert_int_equal(info.current_step, -7);
     assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
     assert_ok(sb_model_set_solver_info(model, &info, &err)); /* from itself */
-    assert_saved(model, &wire, &expected);
+    assert_saved(model, &expected);
 }
 
 TEST(test_structs_of_newer_callers_end_in_zeros) {
@@ -626,12 +573,11 @@ TEST(test_structs_of_newer_callers_end_in_zeros) {
         sb_solver_info known;
         uint64_t later;
     } solver = {SB_SOLVER_INFO_INIT, 7};
-    sb_model *net, *history;
     layer.known.struct_size = sizeof layer;
     blob.known.struct_size = sizeof blob;
     solver.known.struct_size = sizeof solver;
-    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
-    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &history, &err));
+    sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
+    sb_model *history = test_model(NULL, SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_add_layer(net, "a", 1, "Scale", 5, NULL, &err));
     add_four(net, 0, 1);
     assert_ok(sb_model_layer_info(net, 0, &layer.known, &err));
@@ -641,26 +587,20 @@ TEST(test_structs_of_newer_callers_end_in_zeros) {
     assert_int_equal(layer.known.struct_size, sizeof layer);
     assert_int_equal(blob.known.struct_size, sizeof blob);
     assert_int_equal(solver.known.struct_size, sizeof solver);
-    sb_model_destroy(net);
-    sb_model_destroy(history);
 }
 
 /* Nothing of an old text is kept, and nothing is the caller's. */
-TEST(test_texts_are_copied_and_replaced) {
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+TEST_ON(rig, test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
-    sb_context *context;
-    sb_model *net, *history;
+    sb_model *net;
     char text[] = "net";
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    assert_ok(sb_model_create(context, SB_FORMAT_CAFFEMODEL, &net, &err));
-    assert_ok(sb_model_create(context, SB_FORMAT_SOLVERSTATE, &history, &err));
+    rig_reopen_on(f, "cpu", 0);
+    net = test_model(f->context, SB_FORMAT_CAFFEMODEL);
+    sb_model *history = test_model(f->context, SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_set_name(net, text, 3, &err));
-    const int64_t blocks = counting.live_blocks;
+    const int64_t blocks = f->counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
-    assert_int_equal(counting.live_blocks, blocks);
+    assert_int_equal(f->counting.live_blocks, blocks);
     for (int i = 0; i < 5; i++) /* more than there is room for at first */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
@@ -669,36 +609,28 @@ TEST(test_texts_are_copied_and_replaced) {
     assert_ok(sb_model_solver_info(history, &info, &err));
     assert_int_equal(info.learned_net.size, 3);
     assert_memory_equal(info.learned_net.bytes, "net", 3);
-    sb_model_destroy(net);
-    sb_model_destroy(history);
-    sb_context_release(context);
-    counting_allocator_assert_clean(&counting);
 }
 
 TEST(test_where_a_format_has_blobs_is_told) {
     sb_blob *blob = new_four(1);
     for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const bool is_net = format == SB_FORMAT_CAFFEMODEL;
-        sb_model *model;
-        assert_ok(sb_model_create(NULL, format, &model, &err));
+        sb_model *model = test_model(NULL, format);
         assert_status(SB_ERR_UNSUPPORTED,
                       sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
         assert_string_equal(err.message, is_net ? "a caffemodel has blobs in layers only"
                                                 : "a solverstate has blobs in no layer");
-        sb_model_destroy(model);
     }
-    sb_blob_destroy(blob);
 }
 
 TEST(test_edits_that_do_not_apply) {
-    sb_model *net, *solver, *file;
-    sb_blob *blob = new_four(0), *ints;
+    sb_blob *blob = new_four(0);
     sb_solver_info info = {.struct_size = sizeof info, .iter = 1};
     int64_t layer = -9;
-    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
-    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
-    assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &file, &err));
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_I32, &ints, &err));
+    sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
+    sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);
+    sb_model *file = test_model(NULL, SB_FORMAT_BLOB);
+    sb_blob *ints = test_unshaped(NULL, SB_DTYPE_I32);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_layer(solver, "a", 1, "b", 1, &layer, &err));
     assert_int_equal(layer, -9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_name(solver, "a", 1, &err));
@@ -717,29 +649,17 @@ TEST(test_edits_that_do_not_apply) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_blob(file, SB_NO_LAYER, 0, ints, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save(file, NULL, 1, NULL, &err));
     assert_loads(file, SB_NO_LAYER, 0, 4, 0);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(ints);
-    sb_model_destroy(net);
-    sb_model_destroy(solver);
-    sb_model_destroy(file);
 }
 
 /* --- files ------------------------------------------------------------------------------ */
 
-static void in_folder(char path[64]) {
-    strcpy(path, "/tmp/syncblob-model-XXXXXX");
-    assert_non_null(mkdtemp(path));
-}
-
-TEST(test_a_model_is_saved_over_its_own_file) {
+TEST_ON(rig, test_a_model_is_saved_over_its_own_file) {
     if (!file_is_replaced_while_open())
         skip();
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct wire wire = {0}, expected = {0}, found;
-        char folder[64], path[96];
         sb_model *model;
-        in_folder(folder);
-        (void)snprintf(path, sizeof path, "%s/net", folder);
+        const char *path = rig_path(f, "net");
         odd_net(&wire, SB_LAYER_V0, 0, 0);
         file_write_wire(path, &wire);
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, flags, NULL, &model, &err));
@@ -758,11 +678,6 @@ TEST(test_a_model_is_saved_over_its_own_file) {
         found = wire_of_file(path);
         assert_wire(&found, &expected);
         sb_model_destroy(model);
-        wire_free(&wire);
-        wire_free(&expected);
-        wire_free(&found);
-        unlink(path);
-        assert_int_equal(rmdir(folder), 0); /* nothing was left beside it */
     }
 }
 
@@ -774,7 +689,6 @@ TEST(test_real_models_are_saved_as_they_were) {
         char buffer[1024];
         const char *path = test_data_path(files[i], buffer, sizeof buffer);
         sb_model *model;
-        sb_blob *blob;
         if (!path)
             continue; /* the made nets above stand for it */
         struct wire original = wire_of_file(path), found;
@@ -783,7 +697,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         assert_wire(&found, &original);
         wire_free(&found);
         /* Replaced by themselves, current blobs come out as they were: Caffe packed them alike. */
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++) {
                 assert_ok(sb_model_load_blob(model, l, k, blob, &err));
@@ -793,22 +707,16 @@ TEST(test_real_models_are_saved_as_they_were) {
         found = save(model);
         if (i > 0)
             assert_wire(&found, &original);
-        sb_blob_destroy(blob);
         sb_model_destroy(model);
-        wire_free(&found);
-        wire_free(&original);
     }
 }
 
-TEST(test_over_two_gigabytes_nothing_is_written) {
+TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
     enum { FIELD = 2 + 3 + 5 }; /* an empty name, tag and length of the unknown field */
     struct wire head = {0};
-    char folder[64], path[96], target[96];
     sb_model *model;
     size_t size = 7;
-    in_folder(folder);
-    (void)snprintf(path, sizeof path, "%s/net", folder);
-    (void)snprintf(target, sizeof target, "%s/saved", folder);
+    const char *path = rig_path(f, "net"), *target = rig_path(f, "saved");
     /* A sparse file of the most that a message can have, nearly all of it one unknown field. */
     wire_text(&head, 1, "");
     wire_tag(&head, 50000, 2);
@@ -837,9 +745,6 @@ TEST(test_over_two_gigabytes_nothing_is_written) {
     assert_int_equal(truncate(path, (off_t)INT32_MAX + 1), 0);
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
-    unlink(path);
-    assert_int_equal(rmdir(folder), 0);
-    wire_free(&head);
 }
 
 TEST(test_many_edits_in_any_order) {
@@ -855,7 +760,7 @@ TEST(test_many_edits_in_any_order) {
             wire_free(&layer);
         }
     }
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     bool done[LAYERS * BLOBS] = {false};
     for (int left = LAYERS * BLOBS; left > 0;) {
         int i = (int)(test_random(&seed) % sizeof done);
@@ -863,7 +768,7 @@ TEST(test_many_edits_in_any_order) {
         done[i] = true;
         set_four(model, i / BLOBS, i % BLOBS, (float)i);
     }
-    assert_saved(model, &wire, &expected);
+    assert_saved(model, &expected);
 }
 
 static sb_text layer_name(const sb_model *model, int64_t layer) {
@@ -873,10 +778,9 @@ static sb_text layer_name(const sb_model *model, int64_t layer) {
 }
 
 TEST(texts_may_be_the_models_own) {
-    sb_model *net, *solver;
     sb_text text;
     sb_solver_info info = SB_SOLVER_INFO_INIT;
-    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
+    sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, &err));
     for (int64_t i = 0; i < 1000; i++) { /* while tables and texts grow */
         text = layer_name(net, i);
@@ -888,9 +792,9 @@ TEST(texts_may_be_the_models_own) {
     assert_ok(sb_model_set_name(net, text.bytes + 2, 3, &err));
     assert_ok(sb_model_name(net, &text, &err));
     assert_string_equal(text.bytes, "net");
-    sb_model_destroy(net);
+    test_end(net);
 
-    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+    sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);
     info.learned_net = (sb_text){"a/net", 5};
     assert_ok(sb_model_set_solver_info(solver, &info, &err));
     assert_ok(sb_model_solver_info(solver, &info, &err));
@@ -899,5 +803,4 @@ TEST(texts_may_be_the_models_own) {
     assert_ok(sb_model_set_solver_info(solver, &info, &err));
     assert_ok(sb_model_solver_info(solver, &info, &err));
     assert_string_equal(info.learned_net.bytes, "net");
-    sb_model_destroy(solver);
 }

@@ -1,5 +1,6 @@
 /* Parts of a model's bytes without the rest: messages without blobs, where values lie, ranges of
    values. */
+#include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
 
@@ -17,6 +18,7 @@ static struct wire message_of(const sb_model *model, int64_t layer) {
     got.bytes = malloc(got.size);
     got.room = got.size;
     assert_non_null(got.bytes);
+    test_own_loan(got.bytes, free);
     assert_status(SB_ERR_BUFFER_TOO_SMALL,
                   sb_model_layer_message(model, layer, got.bytes, got.size - 1, NULL, &err));
     assert_ok(sb_model_layer_message(model, layer, got.bytes, got.size, &got.size, &err));
@@ -29,7 +31,6 @@ static void assert_message(const sb_model *model, int64_t layer, struct wire *ex
     assert_int_equal(got.size, expected->size);
     if (got.size)
         assert_memory_equal(got.bytes, expected->bytes, got.size);
-    wire_free(&got);
     wire_free(expected);
 }
 
@@ -49,7 +50,7 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     wire_text(&layer, 3, "bottom");
     wire_message(&net, 100, &layer);
     wire_number(&net, 8, 1);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
 
     wire_text(&expected, 1, "conv");
     wire_text(&expected, 2, "Convolution");
@@ -60,10 +61,6 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     wire_text(&expected, 3, "input");
     wire_number(&expected, 8, 1);
     assert_message(model, SB_NO_LAYER, &expected);
-    sb_model_destroy(model);
-    wire_free(&net);
-    wire_free(&layer);
-    wire_free(&blob);
 }
 
 /* A layer of the first generation has its blobs in the layer within it. */
@@ -76,7 +73,7 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     wire_message(&outer, 1, &inner);
     wire_text(&outer, 2, "bottom");
     wire_message(&net, 2, &outer);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     int64_t blobs;
     assert_ok(sb_model_num_blobs(model, 0, &blobs, &err));
     assert_int_equal(blobs, 1);
@@ -85,12 +82,6 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     wire_message(&expected, 1, &rest);
     wire_text(&expected, 2, "bottom");
     assert_message(model, 0, &expected);
-    sb_model_destroy(model);
-    wire_free(&net);
-    wire_free(&outer);
-    wire_free(&inner);
-    wire_free(&blob);
-    wire_free(&rest);
 }
 
 /* Also a length that takes more bytes than it needs. */
@@ -101,32 +92,25 @@ TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
     wire_text(&outer, 1, "re");
     wire_text(&outer, 2, "bottom");
     wire_message(&net, 2, &outer);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     wire_raw(&expected, outer.bytes, outer.size);
     assert_message(model, 0, &expected);
-    sb_model_destroy(model);
-    wire_free(&net);
-    wire_free(&outer);
 }
 
 TEST(edits_are_in_the_messages) {
     struct wire net = {0}, expected = {0};
     int64_t layer;
     net_current(&net);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_set_name(model, "other", 5, &err));
     assert_ok(sb_model_add_layer(model, "ip", 2, "InnerProduct", 12, &layer, &err));
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){3});
     assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
     wire_text(&expected, 1, "ip");
     wire_text(&expected, 2, "InnerProduct");
     assert_message(model, layer, &expected);
     wire_text(&expected, 1, "other");
     assert_message(model, SB_NO_LAYER, &expected);
-    sb_blob_destroy(blob);
-    sb_model_destroy(model);
-    wire_free(&net);
 }
 
 /* Joined as a net again, the messages say of each layer what the file says. */
@@ -135,14 +119,13 @@ TEST(all_messages_together_are_the_net_without_blobs) {
     for (size_t i = 0; i < 3; i++) {
         struct wire net = {0}, joined = {0};
         nets[i](&net);
-        sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+        sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
         joined = message_of(model, SB_NO_LAYER);
         for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
             struct wire message = message_of(model, layer);
             wire_message(&joined, i == 0 ? 100 : 2, &message);
-            wire_free(&message);
         }
-        sb_model *again = model_of(&joined, SB_FORMAT_CAFFEMODEL);
+        sb_model *again = test_model_of(&joined, SB_FORMAT_CAFFEMODEL);
         assert_int_equal(sb_model_num_layers(again), sb_model_num_layers(model));
         for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
             sb_layer_info one = SB_LAYER_INFO_INIT, other = SB_LAYER_INFO_INIT;
@@ -153,10 +136,6 @@ TEST(all_messages_together_are_the_net_without_blobs) {
             assert_int_equal(one.generation, other.generation);
             assert_int_equal(other.num_blobs, 0);
         }
-        sb_model_destroy(again);
-        sb_model_destroy(model);
-        wire_free(&joined);
-        wire_free(&net);
     }
 }
 
@@ -165,8 +144,8 @@ TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
     size_t size = 77;
     wire_blob(&blob, (int64_t[]){2}, 1, 1);
     net_current(&net);
-    sb_model *one = model_of(&blob, SB_FORMAT_BLOB);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_model *one = test_model_of(&blob, SB_FORMAT_BLOB);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     assert_status(SB_ERR_UNSUPPORTED,
                   sb_model_layer_message(one, SB_NO_LAYER, NULL, 0, &size, &err));
     static const int64_t layers[] = {-2, 2, INT64_MAX, INT64_MIN};
@@ -179,10 +158,6 @@ TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
         assert_int_equal(blobs, 77);
     }
     assert_int_equal(size, 77);
-    sb_model_destroy(one);
-    sb_model_destroy(model);
-    wire_free(&blob);
-    wire_free(&net);
 }
 
 /* --- what is read --------------------------------------------------------------------------- */
@@ -211,7 +186,6 @@ static void large_net(struct wire *net) {
         wire_blob_field(&layer, 7, (int64_t[]){VALUES}, 1, (float)i);
         wire_text(&layer, 2, "InnerProduct");
         wire_message(net, 100, &layer);
-        wire_free(&layer);
     }
 }
 
@@ -288,7 +262,7 @@ TEST(encodings_and_places_of_values) {
         default:
             break;
         }
-        sb_model *model = model_of(&blob, SB_FORMAT_BLOB);
+        sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
         assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
         assert_int_equal(info.data_encoding, rows[i].data);
         assert_int_equal(info.diff_encoding, rows[i].diff);
@@ -308,11 +282,8 @@ TEST(encodings_and_places_of_values) {
                 struct wire value = {0};
                 wire_value(&value, all + k * size, size);
                 assert_memory_equal(value.bytes, blob.bytes + offset + k * size, size);
-                wire_free(&value);
             }
         }
-        sb_model_destroy(model);
-        wire_free(&blob);
     }
 }
 
@@ -365,7 +336,6 @@ TEST(values_of_real_files_lie_where_they_are_said_to) {
             for (int64_t index = 0; index < num_blobs(model, layer); index++)
                 check_place(model, layer, index, &file);
         sb_model_destroy(model);
-        wire_free(&file);
     }
 }
 
@@ -387,27 +357,22 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
                 wire_floats(&blob, 5, floats + k, n);
             k += n;
         }
-        sb_model *model = model_of(&blob, SB_FORMAT_BLOB);
+        sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
         for (size_t d = 0; d < 4; d++)
             for (int64_t first = 0; first <= 7; first++)
                 for (int64_t count = 0; first + count <= 7; count++) {
                     unsigned char some[7 * 8 + 1];
                     const size_t size = sb_dtype_size(dtypes[d]), bytes = (size_t)count * size;
                     const void *all;
-                    sb_blob *loaded;
                     memset(some, 0xee, sizeof some);
                     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, first, count,
                                                    dtypes[d], some, bytes, &err));
                     assert_int_equal(some[bytes], 0xee);
-                    assert_ok(sb_blob_create(NULL, dtypes[d], &loaded, &err));
+                    sb_blob *loaded = test_unshaped(NULL, dtypes[d]);
                     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, loaded, &err));
                     assert_ok(sb_blob_cpu(loaded, SB_DATA, &all, &err));
                     assert_memory_equal(some, (const char *)all + (size_t)first * size, bytes);
-                    sb_blob_destroy(loaded);
                 }
-        sb_model_destroy(model);
-        wire_free(&blob);
-        wire_free(&shape);
     }
 }
 
@@ -467,7 +432,7 @@ TEST(ranges_that_are_refused) {
     };
     struct wire net = {0};
     net_current(&net);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         float values[7];
         assert_status(rows[i].status,
@@ -476,18 +441,15 @@ TEST(ranges_that_are_refused) {
                                            rows[i].capacity, &err));
     }
     assert_ok(sb_model_read_values(model, 0, 0, SB_DATA, 6, 0, SB_DTYPE_F32, NULL, 0, &err));
-    sb_model_destroy(model);
-    wire_free(&net);
 }
 
 TEST(values_of_edits) {
     struct wire net = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     float *data, values[2] = {0};
-    sb_blob *blob;
     net_current(&net);
-    sb_model *model = model_of(&net, SB_FORMAT_CAFFEMODEL);
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){2}, 1, &blob, &err));
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){2});
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[1] = 9;
     assert_ok(sb_model_set_blob(model, 0, 1, blob, 0, &err));
@@ -505,7 +467,4 @@ TEST(values_of_edits) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_read_values(model, 0, 2, SB_DATA, 0, 1, SB_DTYPE_F32,
                                                            values, sizeof values, &err));
     assert_non_null(strstr(err.message, "blob 2 of layer 0"));
-    sb_blob_destroy(blob);
-    sb_model_destroy(model);
-    wire_free(&net);
 }

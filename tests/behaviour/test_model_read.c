@@ -1,5 +1,6 @@
 /* Opening models: the three generations, solver states, blobs; what is listed,
    what is loaded, what is refused. */
+#include "blobs.h"
 #include "support.h"
 
 #include "format/layout.h"
@@ -48,7 +49,7 @@ TEST(test_three_generations_list_the_same) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
         int64_t found;
         generations[i].build(&wire);
-        sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+        sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
         assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
         assert_text(name_of(model), "small");
         assert_int_equal(sb_model_num_layers(model), 2);
@@ -71,8 +72,6 @@ TEST(test_three_generations_list_the_same) {
         assert_int_equal(found, 1); /* untouched */
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(num_blobs(model, 2), 0);
-        sb_model_destroy(model);
-        wire_free(&wire);
     }
 }
 
@@ -88,13 +87,11 @@ TEST(test_layers_of_both_kinds_are_listed_in_file_order) {
         wire_message(&wire, rows[i].field, &layer);
         wire_free(&layer);
     }
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 3; i++) {
         assert_ok(sb_model_layer_info(model, i, &info, &err));
         assert_text(info.name, rows[i].text);
     }
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(test_a_v0_layer_in_two_parts_is_one) {
@@ -109,17 +106,13 @@ TEST(test_a_v0_layer_in_two_parts_is_one) {
     wire_blob_field(&part, 50, two_by_three, 2, 10);
     wire_message(&layer, 1, &part);
     wire_message(&wire, 2, &layer);
-    sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_layer_info(model, 0, &info, &err));
     assert_text(info.name, "second");
     assert_text(info.type, "ip");
     assert_int_equal(info.num_blobs, 2);
     assert_loads(model, 0, 0, "2 (2)", 1);
     assert_loads(model, 0, 1, "2 3 (6)", 10);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&layer);
-    wire_free(&part);
 }
 
 TEST(test_types_of_v1_layers) {
@@ -141,13 +134,10 @@ TEST(test_types_of_v1_layers) {
         wire_number(&layer, 5, 3);
         wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
         wire_message(&wire, 2, &layer);
-        sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
+        sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_layer_info(model, 0, &info, &err));
         assert_text(info.type, rows[i].type);
         assert_text(info.name, "");
-        sb_model_destroy(model);
-        wire_free(&wire);
-        wire_free(&layer);
     }
 }
 
@@ -158,7 +148,7 @@ TEST(test_texts_may_hold_any_byte) {
     wire_bytes(&wire, 1, "n\0m\xff", 4);
     wire_bytes(&layer, 1, "a\0b", 3);
     wire_message(&wire, 100, &layer);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(name_of(model).size, 4);
     assert_memory_equal(name_of(model).bytes, "n\0m\xff\0", 5);
     assert_ok(sb_model_layer_info(model, 0, &info, &err));
@@ -166,9 +156,6 @@ TEST(test_texts_may_hold_any_byte) {
     assert_memory_equal(info.name.bytes, "a\0b\0", 4);
     assert_ok(sb_model_find_layer(model, "a\0b", 3, &found, &err));
     assert_int_equal(found, 0);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&layer);
 }
 
 TEST(test_solver_states) {
@@ -180,7 +167,7 @@ TEST(test_solver_states) {
     wire_blob_field(&wire, 3, two_by_three, 2, 5);
     wire_blob_field(&wire, 3, two, 1, 7);
     wire_number(&wire, 4, 2);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_solver_info(model, &info, &err));
     assert_int_equal(info.iter, 4000);
@@ -196,8 +183,6 @@ TEST(test_solver_states) {
     assert_int_equal(blob.diff_count, 0);
     assert_int_equal(blob.dtype, SB_DTYPE_F32);
     assert_int_equal(blob.offset + (int64_t)blob.size, (int64_t)wire.size - 2);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(test_blob_vectors_and_blobs) {
@@ -205,24 +190,21 @@ TEST(test_blob_vectors_and_blobs) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     wire_blob_field(&vector, 1, two, 1, 3);
     wire_blob_field(&vector, 1, two_by_three, 2, 4);
-    sb_model *model = model_of(&vector, SB_FORMAT_BLOB_VECTOR);
+    sb_model *model = test_model_of(&vector, SB_FORMAT_BLOB_VECTOR);
     assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
     assert_loads(model, SB_NO_LAYER, 1, "2 3 (6)", 4);
-    sb_model_destroy(model);
-    model = model_of(&vector, SB_FORMAT_AUTO);
+    test_end(model);
+    model = test_model_of(&vector, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB_VECTOR);
-    sb_model_destroy(model);
+    test_end(model);
     wire_blob(&blob, two, 1, 9);
-    model = model_of(&blob, SB_FORMAT_AUTO);
+    model = test_model_of(&blob, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
     assert_int_equal(num_blobs(model, SB_NO_LAYER), 1);
     assert_loads(model, SB_NO_LAYER, 0, "2 (2)", 9);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(info.offset, 0);
     assert_int_equal(info.size, blob.size);
-    sb_model_destroy(model);
-    wire_free(&vector);
-    wire_free(&blob);
 }
 
 /* --- which format ------------------------------------------------------------------- */
@@ -392,16 +374,12 @@ TEST(test_refusals_name_the_blob) {
             fail_with("%s: %s", rows[i].claim, err.message);
         assert_true(err.offset > 0);
         assert_null(model);
-        wire_free(&wire);
-        wire_free(&layer);
-        wire_free(&outer);
     }
 }
 
 TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     struct wire wire = {0}, layer = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_blob *blob;
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x00", 6);
     wire_bytes(&layer, 7,
@@ -410,11 +388,11 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
                "12345678",
                23);
     wire_message(&wire, 100, &layer);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
     assert_int_equal(info.count, 6);
     assert_int_equal(info.data_count, 0);
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     assert_status(SB_ERR_LENGTH_MISMATCH, sb_model_load_blob(model, 0, 0, blob, &err));
     assert_string_equal(err.message,
                         "layer[0].blobs[0].data: 0 values for a shape of 6 at offset 5");
@@ -423,10 +401,6 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F64);
     assert_int_equal(info.diff_count, 2);
-    sb_blob_destroy(blob);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&layer);
 }
 
 TEST(test_every_prefix_gives_a_status) {
@@ -446,7 +420,6 @@ TEST(test_every_prefix_gives_a_status) {
             }
             free(exact);
         }
-        wire_free(&wire);
     }
 }
 
@@ -455,11 +428,10 @@ TEST(test_indices_out_of_range) {
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_solver_info solver = SB_SOLVER_INFO_INIT;
-    sb_blob *blob, *halves;
     net_current(&wire);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_BF16, &halves, &err));
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    sb_blob *halves = test_unshaped(NULL, SB_DTYPE_BF16);
     static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
@@ -472,10 +444,6 @@ TEST(test_indices_out_of_range) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, halves, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
     assert_int_equal(num_blobs(model, -2), 0);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(halves);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(test_bad_arguments_of_open) {
@@ -536,7 +504,6 @@ TEST(test_real_files) {
         char buffer[1024];
         const char *path = test_data_path(rows[i / 2].file, buffer, sizeof buffer);
         sb_model *model;
-        sb_blob *blob;
         int64_t blobs = 0;
         double asum = 0, one;
         if (!path)
@@ -545,7 +512,7 @@ TEST(test_real_files) {
                                      &model, &err));
         assert_int_equal(sb_model_format(model), rows[i / 2].format);
         assert_int_equal(sb_model_num_layers(model), rows[i / 2].layers);
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++, blobs++) {
                 assert_ok(sb_model_load_blob(model, l, k, blob, &err));
@@ -555,7 +522,6 @@ TEST(test_real_files) {
         }
         assert_int_equal(blobs, rows[i / 2].blobs);
         assert_true(fabs(asum - rows[i / 2].asum) < 1e-6 * rows[i / 2].asum);
-        sb_blob_destroy(blob);
         sb_model_destroy(model);
     }
 }

@@ -48,14 +48,11 @@ static void open_pair(struct pair *p, sb_side side) {
     else
         assert_int_equal(sb_sim_poke(p->rig.context, p->lent.ptr, values, sizeof values, NULL),
                          SB_OK);
-    p->blob = blob_of_count(p->rig.context, SB_DTYPE_F32, COUNT);
-    p->other = blob_of_count(p->rig.context, SB_DTYPE_F32, COUNT);
+    p->blob = test_vector(p->rig.context, SB_DTYPE_F32, COUNT);
+    p->other = test_vector(p->rig.context, SB_DTYPE_F32, COUNT);
 }
 
 static void close_pair(struct pair *p) {
-    sb_blob_destroy(p->blob);
-    sb_blob_destroy(p->other);
-    lent_free(&p->lent);
     rig_close(&p->rig);
 }
 
@@ -173,12 +170,11 @@ TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
     struct plain plain = {0};
     const sb_backend table = plain_backend(&plain);
     sb_context *context;
-    sb_mem *mem;
     const void *read;
     void *written;
     char bytes[2 * 64] = {0};
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    sb_mem *mem = test_mem(context, 64);
     assert_ok(sb_mem_set_cpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_mem_set_gpu(mem, bytes + 31, 64, 0, NULL, NULL, &err));
@@ -197,6 +193,6 @@ TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
     assert_ptr_equal(read, bytes + 32);
     assert_true(bytes_are(read, 64, 9));
     assert_int_equal(plain.self_copies, 0);
-    sb_mem_release(mem);
+    test_end(mem);
     sb_context_release(context);
 }

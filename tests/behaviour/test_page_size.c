@@ -2,6 +2,7 @@
    c/src/port are compiled into this program with the system's calls renamed to those below, which
    enforce that grain and count the mapped bytes. The linker's --wrap would rename the calls of a
    sanitizer's runtime, too, which makes some of them before main. */
+#include "rig.h"
 #include "support.h"
 
 #include <errno.h>
@@ -83,16 +84,15 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
                                    4 * MIB + 65535, 5 * MIB + PAGE + 1, 16 * MIB};
     sb_context *context = context_without_cache();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        sb_mem *mem;
         void *p;
         int64_t maps = kernel.maps;
-        assert_ok(sb_mem_create(context, sizes[i], &mem, &err));
+        sb_mem *mem = test_mem(context, sizes[i]);
         assert_ok(sb_mem_mutable_cpu(mem, &p, &err));
         assert_int_equal(kernel.maps, maps + 1);
         assert_int_equal((uintptr_t)p % (2 * MIB), 0);
         assert_int_equal(kernel.bytes, whole_pages(sizes[i]));
         memset(p, 0x5a, sizes[i]);
-        sb_mem_release(mem);
+        test_end(mem);
         assert_int_equal(kernel.bytes, 0);
         assert_int_equal(kernel.refusals, 0);
     }
@@ -102,11 +102,10 @@ TEST(test_large_blocks_come_and_go_in_whole_pages) {
 TEST(test_no_address_space_leaks) {
     sb_context *context = context_without_cache();
     for (int i = 0; i < 1000; i++) {
-        sb_mem *mem;
         const void *p;
-        assert_ok(sb_mem_create(context, 3000000, &mem, &err));
+        sb_mem *mem = test_mem(context, 3000000);
         assert_ok(sb_mem_cpu(mem, &p, &err));
-        sb_mem_release(mem);
+        test_end(mem);
     }
     assert_int_equal(kernel.bytes, 0);
     sb_context_release(context);

@@ -19,7 +19,6 @@ static void put_shape(struct wire *wire, int64_t count) {
     struct wire shape = {0};
     wire_numbers(&shape, 1, &count, 1);
     wire_message(wire, SHAPE, &shape);
-    wire_free(&shape);
 }
 
 static struct wire message_of(const double *values, int64_t count) {
@@ -37,22 +36,20 @@ static sb_status take(sb_blob *blob, const struct wire *wire, sb_error *err) {
 
 static void check_i32(struct wire *wire, const int32_t *expected, int64_t count) {
     const int32_t *found;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 0);
     assert_ok(take(blob, wire, &err));
     assert_int_equal(sb_blob_count(blob), count);
     assert_ok(sb_blob_cpu_i32(blob, SB_DATA, &found, &err));
     assert_memory_equal(found, expected, (size_t)count * sizeof *found);
-    sb_blob_destroy(blob);
     wire_free(wire);
 }
 
 static void check_u32(struct wire *wire, const uint32_t *expected, int64_t count) {
     const uint32_t *found;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_U32, 0);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_U32, 0);
     assert_ok(take(blob, wire, &err));
     assert_ok(sb_blob_cpu_u32(blob, SB_DATA, &found, &err));
     assert_memory_equal(found, expected, (size_t)count * sizeof *found);
-    sb_blob_destroy(blob);
     wire_free(wire);
 }
 
@@ -109,7 +106,7 @@ TEST(raw_values_of_every_type_are_read) {
             5e-324};                                                                               \
         struct wire good = message_of(inside, 5);                                                  \
         const type *found;                                                                         \
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_##NAME, 0);                                   \
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_##NAME, 0);                                     \
         assert_ok(take(blob, &good, &err));                                                        \
         assert_ok(sb_blob_cpu_##name(blob, SB_DATA, &found, &err));                                \
         for (int i = 0; i < 5; i++)                                                                \
@@ -119,7 +116,7 @@ TEST(raw_values_of_every_type_are_read) {
             assert_status(OVERFLOWS, take(blob, &bad, &err));                                      \
             wire_free(&bad);                                                                       \
         }                                                                                          \
-        sb_blob_destroy(blob);                                                                     \
+        test_end(blob);                                                                            \
         wire_free(&good);                                                                          \
     }
 
@@ -148,11 +145,9 @@ TEST(a_value_that_the_type_does_not_hold_is_refused) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = message_of(&rows[i].value, 1);
-        sb_blob *blob = blob_of_count(NULL, rows[i].dtype, 0);
+        sb_blob *blob = test_vector(NULL, rows[i].dtype, 0);
         assert_status(OVERFLOWS, take(blob, &wire, &err));
         assert_int_equal(sb_blob_capacity(blob, SB_DATA), 0);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
 }
 
@@ -160,16 +155,11 @@ TEST(an_integer_of_the_other_kind_is_refused) {
     struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 4, 1);
     struct wire negative = raw_of(INT, (int32_t[]){-1}, 4, 1);
     struct wire infinite = raw_of(FLOAT16, (uint16_t[]){0x7c00}, 2, 1);
-    sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
-    sb_blob *unsigneds = blob_of_count(NULL, SB_DTYPE_U32, 0);
+    sb_blob *ints = test_vector(NULL, SB_DTYPE_I32, 0);
+    sb_blob *unsigneds = test_vector(NULL, SB_DTYPE_U32, 0);
     assert_status(OVERFLOWS, take(ints, &large, &err));
     assert_status(OVERFLOWS, take(unsigneds, &negative, &err));
     assert_status(OVERFLOWS, take(unsigneds, &infinite, &err));
-    sb_blob_destroy(ints);
-    sb_blob_destroy(unsigneds);
-    wire_free(&large);
-    wire_free(&negative);
-    wire_free(&infinite);
 }
 
 /* The text gives as many digits as tell the value from its neighbours. */
@@ -177,16 +167,13 @@ TEST(a_fraction_is_told_in_digits_enough) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};
     struct wire wide = message_of(close, 1), narrow = {0};
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 0);
     put_shape(&narrow, 2);
     wire_floats(&narrow, DATA, weights, 2);
     assert_status(OVERFLOWS, take(blob, &wide, &err));
     assert_non_null(strstr(err.message, "element 0 is 1.0000000000000002, which i32 does not"));
     assert_status(OVERFLOWS, take(blob, &narrow, &err));
     assert_non_null(strstr(err.message, "element 1 is 1.000000119, which i32 does not"));
-    sb_blob_destroy(blob);
-    wire_free(&wide);
-    wire_free(&narrow);
 }
 
 /* Past the first piece of the copy, in a field of its own. */
@@ -202,15 +189,13 @@ TEST(the_element_and_its_place_are_told) {
     wire_doubles(&wire, DOUBLE_DATA, values, 700);
     wire_doubles(&wire, DOUBLE_DATA, values + 700, COUNT - 700);
     const int64_t offset = (int64_t)wire.size - (COUNT - BAD) * (int64_t)sizeof *values;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 3);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 3);
     assert_status(OVERFLOWS, take(blob, &wire, &err));
     assert_int_equal(err.offset, offset);
     (void)snprintf(text, sizeof text,
                    "double_data: element %d is 3000000000, which i32 does not hold at offset %lld",
                    BAD, (long long)offset);
     assert_string_equal(err.message, text);
-    sb_blob_destroy(blob);
-    wire_free(&wire);
 }
 
 /* --- nothing changes ------------------------------------------------------------------------- */
@@ -222,7 +207,7 @@ struct kept {
 
 static struct kept kept_make(void) {
     static const int32_t old[] = {7, 8, 9, 10};
-    struct kept kept = {blob_of_count(NULL, SB_DTYPE_I32, 4), blob_of_count(NULL, SB_DTYPE_I32, 4),
+    struct kept kept = {test_vector(NULL, SB_DTYPE_I32, 4), test_vector(NULL, SB_DTYPE_I32, 4),
                         NULL, NULL};
     mem_place(data_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
     mem_place(diff_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
@@ -242,8 +227,8 @@ static void kept_check(struct kept *kept) {
     assert_memory_equal(data, old, sizeof old);
     assert_memory_equal(diff, old, sizeof old);
     assert_true(mem_holds(data_of(kept->sharer), old, sizeof old));
-    sb_blob_destroy(kept->blob);
-    sb_blob_destroy(kept->sharer);
+    test_end(kept->blob);
+    test_end(kept->sharer);
 }
 
 TEST(a_refused_value_changes_nothing) {
@@ -254,7 +239,6 @@ TEST(a_refused_value_changes_nothing) {
         wire_doubles(&wire, DOUBLE_DIFF, in_diff ? bad : good, 3);
         assert_status(OVERFLOWS, take(kept.blob, &wire, &err));
         kept_check(&kept);
-        wire_free(&wire);
     }
 }
 
@@ -271,9 +255,6 @@ TEST(what_is_taken_goes_where_the_old_values_were) {
     assert_ptr_equal(now, kept.data);
     assert_true(mem_holds(data_of(kept.sharer), taken, sizeof taken));
     assert_true(mem_holds(diff_of(kept.blob), taken_diff, sizeof taken_diff));
-    sb_blob_destroy(kept.blob);
-    sb_blob_destroy(kept.sharer);
-    wire_free(&wire);
 }
 
 /* --- from elsewhere -------------------------------------------------------------------------- */
@@ -282,25 +263,20 @@ TEST(files_and_models_are_read_alike) {
     static const double good[] = {1, -2}, bad[] = {1, -0.75};
     char path[] = "/tmp/syncblob-integers-XXXXXX";
     struct wire wire = message_of(good, 2), wrong = message_of(bad, 2);
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 0);
     const int file = mkstemp(path);
     assert_true(file >= 0 && write(file, wire.bytes, wire.size) == (ssize_t)wire.size);
     assert_int_equal(close(file), 0);
     assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
     assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
     assert_int_equal(unlink(path), 0);
-    sb_model *model = model_of(&wrong, SB_FORMAT_BLOB);
+    sb_model *model = test_model_of(&wrong, SB_FORMAT_BLOB);
     assert_status(OVERFLOWS, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
     assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
-    sb_model_destroy(model);
-    sb_blob_destroy(blob);
-    wire_free(&wire);
-    wire_free(&wrong);
 }
 
 TEST(bfloats_are_no_target) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_BF16, 0);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_BF16, 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_load_file(blob, "/none", 0, NULL, &err));
-    sb_blob_destroy(blob);
 }

@@ -1,5 +1,6 @@
 /* protobuf-c as an oracle: random valid messages, and random damage to them,
    read by both. */
+#include "blobs.h"
 #include "support.h"
 
 #include "syncblob.pb-c.h"
@@ -63,7 +64,6 @@ static void put_raw(struct wire *wire, uint32_t field, int64_t count) {
     wire_message(wire, field, &values);
     if (!type_first)
         wire_number(wire, field - 2, written);
-    wire_free(&values);
 }
 
 static void put_dims(struct wire *wire, const int64_t *dims, size_t axes) {
@@ -77,7 +77,6 @@ static void put_dims(struct wire *wire, const int64_t *dims, size_t axes) {
             for (size_t i = from; i < to; i++)
                 wire_number(&shape, 1, (uint64_t)dims[i]);
         wire_message(wire, 7, &shape);
-        wire_free(&shape);
     }
 }
 
@@ -261,12 +260,11 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     int accepted = 0, malformed = 0;
     for (int i = 0; i < 20000; i++) {
         struct wire wire = {0};
-        sb_blob *blob;
         random_message(&wire);
         Sb__BlobProto *message = sb__blob_proto__unpack(NULL, wire.size, wire.bytes);
         assert_non_null(message);
         judge(message, &r);
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
         sb_status st =
             sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err);
         assert_int_equal(st, r.status);
@@ -275,8 +273,6 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
         if (st == SB_OK)
             compare(blob, &r);
         sb__blob_proto__free_unpacked(message, NULL);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
     assert_true(accepted > 5000 && malformed > 500);
 }
@@ -288,11 +284,10 @@ TEST(test_damaged_messages_never_read_differently) {
     int both = 0;
     for (int i = 0; i < 20000; i++) {
         struct wire wire = {0};
-        sb_blob *blob;
         random_message(&wire);
         for (uint64_t k = 1 + below(3); k > 0 && wire.size > 0; k--)
             wire.bytes[below(wire.size)] = (unsigned char)below(256);
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
         sb_status st =
             sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err);
         assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
@@ -305,8 +300,6 @@ TEST(test_damaged_messages_never_read_differently) {
         }
         if (message)
             sb__blob_proto__free_unpacked(message, NULL);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
     assert_true(both > 1000);
 }

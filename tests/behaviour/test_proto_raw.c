@@ -18,7 +18,6 @@ static void put_shape(struct wire *wire, int64_t count) {
     struct wire shape = {0};
     wire_numbers(&shape, 1, &count, 1);
     wire_message(wire, SHAPE, &shape);
-    wire_free(&shape);
 }
 
 static void put_raw(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
@@ -33,8 +32,7 @@ static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, si
 
 /* A blob of `dtype` that has taken the message, which ends here. */
 static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create(NULL, dtype, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, dtype);
     assert_ok(sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
     wire_free(wire);
     return blob;
@@ -91,7 +89,6 @@ TEST(every_half_is_exact_as_a_float) {
         if (found[i] != expected)
             fail_with("half %04x: %08x, not %08x", i, found[i], expected);
     }
-    sb_blob_destroy(blob);
 }
 
 TEST(every_half_is_exact_as_a_double) {
@@ -105,7 +102,6 @@ TEST(every_half_is_exact_as_a_double) {
         if (!is_right)
             fail_with("half %04x: %a, not %a", i, found[i], expected);
     }
-    sb_blob_destroy(blob);
 }
 
 TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
@@ -115,13 +111,12 @@ TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
     for (unsigned i = 0; i < 1 << 16; i++)
         if (((const uint16_t *)data(blob))[i] != i)
             fail_with("half %04x: %04x", i, ((const uint16_t *)data(blob))[i]);
-    sb_blob_destroy(blob);
+    test_end(blob);
     put_shape(&wire, 3);
     put_raw(&wire, FLOAT16, some, sizeof some);
     put_raw_diff(&wire, FLOAT16, some, sizeof some);
     blob = read_blob(SB_DTYPE_F16, &wire);
     assert_memory_equal(diff(blob), some, sizeof some);
-    sb_blob_destroy(blob);
 }
 
 TEST(integers_round_to_the_nearest_float) {
@@ -137,7 +132,7 @@ TEST(integers_round_to_the_nearest_float) {
         for (int i = 0; i < 6; i++)
             assert_true(value_at(dtype, data(blob), i) ==
                         (dtype == SB_DTYPE_F32 ? (double)int_floats[i] : (double)ints[i]));
-        sb_blob_destroy(blob);
+        test_end(blob);
         put_shape(&wire, 5);
         put_raw(&wire, UINT, unsigneds, sizeof unsigneds);
         blob = read_blob(dtype, &wire);
@@ -145,7 +140,6 @@ TEST(integers_round_to_the_nearest_float) {
             assert_true(
                 value_at(dtype, data(blob), i) ==
                 (dtype == SB_DTYPE_F32 ? (double)unsigned_floats[i] : (double)unsigneds[i]));
-        sb_blob_destroy(blob);
     }
 }
 
@@ -164,8 +158,7 @@ TEST(doubles_and_floats_are_those_of_the_other_fields) {
         sb_blob *one = read_blob(dtype, &raw), *other = read_blob(dtype, &packed);
         assert_memory_equal(data(one), data(other), size);
         assert_memory_equal(diff(one), diff(other), size);
-        sb_blob_destroy(one);
-        sb_blob_destroy(other);
+        test_end(one);
     }
 }
 
@@ -180,7 +173,6 @@ TEST(conversion_is_right_past_one_chunk) {
     sb_blob *blob = read_blob(SB_DTYPE_F64, &wire);
     for (int i = 0; i < COUNT; i++)
         assert_true(((const double *)data(blob))[i] == (double)ints[i]);
-    sb_blob_destroy(blob);
 }
 
 /* --- what counts --------------------------------------------------------------------------- */
@@ -276,7 +268,6 @@ TEST(which_of_several_counts) {
         if (memcmp(data(blob), floats_1_2, sizeof floats_1_2) != 0)
             fail_with("%s: %g, %g", rows[i / 2].name, value_at(SB_DTYPE_F32, data(blob), 0),
                       value_at(SB_DTYPE_F32, data(blob), 1));
-        sb_blob_destroy(blob);
     }
 }
 
@@ -288,7 +279,6 @@ TEST(diff_is_of_its_own_type) {
     sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
     assert_memory_equal(data(blob), floats_1_2, sizeof floats_1_2);
     assert_memory_equal(diff(blob), floats_7_8, sizeof floats_7_8);
-    sb_blob_destroy(blob);
 }
 
 TEST(nothing_is_needed_for_no_elements) {
@@ -298,7 +288,6 @@ TEST(nothing_is_needed_for_no_elements) {
         wire_bytes(&wire, RAW_DATA, NULL, 0);
         sb_blob *blob = read_blob(dtype, &wire);
         assert_int_equal(sb_blob_count(blob), 0);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -306,7 +295,7 @@ TEST(nothing_is_needed_for_no_elements) {
 
 static void refused_by_halves(struct wire *wire, const char *says) {
     static const uint16_t before[] = {1, 2};
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F16, 2);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F16, 2);
     void *values;
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &values, &err));
     memcpy(values, before, sizeof before);
@@ -314,11 +303,10 @@ static void refused_by_halves(struct wire *wire, const char *says) {
                   sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
     assert_non_null(strstr(err.message, says));
     assert_memory_equal(data(blob), before, sizeof before);
-    sb_model *model = model_of(wire, SB_FORMAT_BLOB);
+    sb_model *model = test_model_of(wire, SB_FORMAT_BLOB);
     assert_status(SB_ERR_DTYPE_MISMATCH, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
     assert_memory_equal(data(blob), before, sizeof before);
-    sb_model_destroy(model);
-    sb_blob_destroy(blob);
+    test_end(model);
     wire_free(wire);
 }
 
@@ -378,25 +366,23 @@ TEST(refusals_say_where) {
          "raw_data_type: the number has bits beyond 64; it begins at offset 5"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3);
         assert_status(rows[i].status, sb_blob_from_proto(blob, rows[i].bytes, rows[i].size,
                                                          SB_PROTO_RESHAPE, NULL, &err));
         if (err.offset != rows[i].offset || !strstr(err.message, rows[i].says))
             fail_with("row %zu: \"%s\", offset %lld", i, err.message, (long long)err.offset);
         assert_int_equal(sb_blob_count(blob), 3);
-        sb_blob_destroy(blob);
     }
 }
 
 /* Not even its type is asked for. */
 TEST(one_value_is_enough_for_raw_data_to_be_left_alone) {
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3);
     const float *values;
     assert_ok(sb_blob_from_proto(blob, "\x2a\x04\0\0\xa0\x40\x62\x02hh", 10, SB_PROTO_RESHAPE, NULL,
                                  &err));
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &values, &err));
     assert_true(sb_blob_count(blob) == 1 && values[0] == 5);
-    sb_blob_destroy(blob);
 }
 
 /* A byte of a half becomes four of a double: they are what counts against the limit. */
@@ -405,17 +391,14 @@ TEST(the_limit_is_of_what_is_allocated) {
     static const uint16_t halves[COUNT];
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
-    sb_blob *blob;
     put_shape(&wire, COUNT);
     put_raw(&wire, FLOAT16, halves, sizeof halves);
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
     limits.max_memory = sizeof(sb_mem) + COUNT * sizeof(double) - 1;
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     limits.max_memory++;
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
-    sb_blob_destroy(blob);
-    wire_free(&wire);
 }
 
 /* --- models -------------------------------------------------------------------------------- */
@@ -425,7 +408,6 @@ static void put_layer(struct wire *net, const struct wire *blob) {
     wire_text(&layer, 1, "conv");
     wire_message(&layer, 7, blob);
     wire_message(net, 100, &layer);
-    wire_free(&layer);
 }
 
 /* One layer for each type: the number of NVCaffe's is that of the layer. */
@@ -437,7 +419,6 @@ static struct wire net_of_every_type(void) {
         put_shape(&blob, 2);
         put_raw(&blob, type, zeros, 2 * widths[type]);
         put_layer(&net, &blob);
-        wire_free(&blob);
     }
     return net;
 }
@@ -446,10 +427,10 @@ TEST(a_listing_says_what_is_stored) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};
     struct wire net = net_of_every_type();
-    sb_model *model = model_of(&net, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 5; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 0);
         assert_ok(sb_model_blob_info(model, i, 0, &info, &err));
         assert_int_equal(info.dtype, dtypes[i]);
         assert_int_equal(info.data_count, 2);
@@ -457,10 +438,7 @@ TEST(a_listing_says_what_is_stored) {
         assert_int_equal(info.diff_dtype, dtypes[i]);
         assert_ok(sb_model_load_blob(model, i, 0, blob, &err));
         assert_int_equal(sb_blob_count(blob), 2);
-        sb_blob_destroy(blob);
     }
-    sb_model_destroy(model);
-    wire_free(&net);
 }
 
 TEST(a_diff_alone_is_what_is_listed) {
@@ -468,14 +446,12 @@ TEST(a_diff_alone_is_what_is_listed) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     put_shape(&wire, 2);
     put_raw_diff(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F16);
     assert_int_equal(info.data_count, 0);
     assert_int_equal(info.diff_count, 2);
     assert_int_equal(info.diff_dtype, SB_DTYPE_F16);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(data_and_diff_are_listed_apart) {
@@ -484,12 +460,10 @@ TEST(data_and_diff_are_listed_apart) {
     put_shape(&wire, 2);
     wire_floats(&wire, DATA, floats_1_2, 2);
     put_raw_diff(&wire, INT, "iiiiiiii", 8);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F32);
     assert_int_equal(info.diff_dtype, SB_DTYPE_I32);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 TEST(opening_finds_what_is_malformed) {
@@ -501,18 +475,14 @@ TEST(opening_finds_what_is_malformed) {
     assert_status(SB_ERR_MALFORMED, sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size,
                                                         NULL, NULL, NULL, &model, &err));
     assert_non_null(strstr(err.message, "layer[0].blobs[0].raw_data: 3 bytes"));
-    wire_free(&blob);
-    wire_free(&net);
 }
 
 /* A scalar has no shape, so that these two fields are all there is to tell the format by. */
 TEST(a_file_of_raw_data_is_a_blob) {
     struct wire wire = {0};
     put_raw(&wire, FLOAT16, halves_1_2, sizeof *halves_1_2);
-    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
-    sb_model_destroy(model);
-    wire_free(&wire);
 }
 
 /* Caffe would not find the values of what it does not know. */
@@ -527,21 +497,20 @@ TEST(raw_data_is_never_written) {
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
     assert_int_equal(size, sizeof expected - 1);
     assert_memory_equal(bytes, expected, size);
-    sb_blob_destroy(blob);
 }
 
 /* One blob is replaced, by Caffe's own fields; the raw ones beside it stay byte for byte. */
 TEST(what_is_not_replaced_stays_raw) {
     struct wire net = net_of_every_type();
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
     unsigned char saved[256];
     size_t size;
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_model *model = model_of(&net, SB_FORMAT_AUTO);
+    sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, FLOAT16, 0, &info, &err));
     assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));
     assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
-    sb_model_destroy(model);
+    test_end(model);
     const size_t kept = (size_t)info.offset + info.size;
     assert_memory_equal(saved, net.bytes, kept);
     assert_ok(
@@ -551,6 +520,4 @@ TEST(what_is_not_replaced_stays_raw) {
     assert_ok(sb_model_blob_info(model, UINT, 0, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F32);
     sb_model_destroy(model);
-    sb_blob_destroy(blob);
-    wire_free(&net);
 }

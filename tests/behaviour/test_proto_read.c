@@ -1,4 +1,5 @@
 /* BlobProto bytes into a blob: encodings, precedence, conversions, refusals. */
+#include "blobs.h"
 #include "rig.h"
 
 #include "memory/mem.h"
@@ -12,8 +13,7 @@
 enum { NUM = 1, CHANNELS, HEIGHT, WIDTH, DATA, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
 
 static sb_blob *new_blob(sb_context *context, int32_t dtype) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create(context, dtype, &blob, &err));
+    sb_blob *blob = test_unshaped(context, dtype);
     return blob;
 }
 
@@ -21,7 +21,6 @@ static void put_shape(struct wire *wire, const int64_t *dims, size_t axes) {
     struct wire shape = {0};
     wire_numbers(&shape, 1, dims, axes);
     wire_message(wire, SHAPE, &shape);
-    wire_free(&shape);
 }
 
 static void assert_shape(const sb_blob *blob, const char *expected) {
@@ -31,7 +30,7 @@ static void assert_shape(const sb_blob *blob, const char *expected) {
 }
 
 /* Element i of data or diff as double. */
-static double value_at(const sb_blob *blob, bool diff, int64_t i) {
+static double value_of(const sb_blob *blob, bool diff, int64_t i) {
     const void *p = NULL;
     assert_ok(diff ? sb_blob_cpu(blob, SB_DIFF, &p, &err) : sb_blob_cpu(blob, SB_DATA, &p, &err));
     if (sb_blob_dtype(blob) == SB_DTYPE_F32)
@@ -42,7 +41,7 @@ static double value_at(const sb_blob *blob, bool diff, int64_t i) {
 static void assert_counts_up(const sb_blob *blob, bool diff, int64_t count, double first) {
     assert_int_equal(sb_blob_count(blob), count);
     for (int64_t i = 0; i < count; i++)
-        assert_true(value_at(blob, diff, i) == first + (double)i);
+        assert_true(value_of(blob, diff, i) == first + (double)i);
 }
 
 /* --- encodings of the same six values ------------------------------------------------ */
@@ -113,7 +112,6 @@ static void dims_unpacked(struct wire *w) {
     wire_number(&shape, 1, 3);
     wire_message(w, SHAPE, &shape);
     wire_floats(w, DATA, six, 6);
-    wire_free(&shape);
 }
 
 static void dims_overlong(struct wire *w) {
@@ -125,7 +123,6 @@ static void dims_overlong(struct wire *w) {
     wire_overlong(&shape, 3, 4);
     wire_message(w, SHAPE, &shape);
     wire_floats(w, DATA, six, 6);
-    wire_free(&shape);
 }
 
 static void unknown_fields_between(struct wire *w) {
@@ -177,8 +174,6 @@ TEST(test_every_encoding_reads_the_same) {
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
         assert_shape(blob, "2 3 (6)");
         assert_counts_up(blob, false, 6, 1);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
 }
 
@@ -212,7 +207,6 @@ TEST(test_shapes_that_messages_have) {
         assert_ok(
             sb_blob_from_proto(blob, rows[i].bytes, rows[i].size, SB_PROTO_RESHAPE, NULL, &err));
         assert_shape(blob, rows[i].shape);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -238,19 +232,15 @@ TEST(test_legacy_shapes_compare_from_the_last_axis) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0};
-        sb_blob *blob;
         int32_t equal = -1;
         for (uint32_t k = 0; k < 4; k++)
             wire_number(&wire, NUM + k, (uint64_t)rows[i].legacy[k]);
-        assert_ok(
-            sb_blob_create_shaped(NULL, SB_DTYPE_I32, rows[i].dims, rows[i].axes, &blob, &err));
+        sb_blob *blob = test_blob(NULL, SB_DTYPE_I32, rows[i].axes, rows[i].dims);
         assert_ok(sb_blob_shape_equals_proto(blob, wire.bytes, wire.size, &equal, &err));
         if (equal != rows[i].equal)
             fail_with("row %zu: %d", i, equal);
         const int64_t *l = rows[i].legacy;
         assert_int_equal(sb_blob_shape_equals_legacy(blob, l[0], l[1], l[2], l[3]), equal);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
 }
 
@@ -258,15 +248,14 @@ TEST(test_no_shape_equals_no_legacy_dimensions) {
     sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_shape_equals_legacy(fresh, 1, 1, 1, 1), 0);
     assert_int_equal(sb_blob_shape_equals_legacy(NULL, 1, 1, 1, 1), 0);
-    sb_blob_destroy(fresh);
 }
 
 TEST(test_current_shapes_compare_axis_by_axis) {
     static const int64_t dims[] = {2, 3};
-    sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32), *scalar;
+    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
     int32_t equal;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, dims, 2, &blob, &err));
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, NULL, 0, &scalar, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, dims);
+    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
     assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x04\x0a\x02\x02\x03", 6, &equal, &err));
     assert_int_equal(equal, 1);
     assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x04\x0a\x02\x03\x02", 6, &equal, &err));
@@ -280,9 +269,6 @@ TEST(test_current_shapes_compare_axis_by_axis) {
     equal = 5;
     assert_status(SB_ERR_MALFORMED, sb_blob_shape_equals_proto(blob, "\x3a", 1, &equal, &err));
     assert_int_equal(equal, 5);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(fresh);
-    sb_blob_destroy(scalar);
 }
 
 TEST(test_reshape_takes_a_blob_shape) {
@@ -319,18 +305,17 @@ TEST(test_reshape_takes_a_blob_shape) {
     assert_status(SB_ERR_DATA_OVERFLOW,
                   sb_blob_from_proto(wide, "\x3a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 12,
                                      SB_PROTO_RESHAPE, NULL, &err));
-    sb_blob_destroy(wide);
+    test_end(wide);
     assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x02\x02", 3, NULL, &err));
     assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x01\x82\x03", 4, NULL, &err));
     assert_shape(blob, "(1)");
-    sb_blob_destroy(blob);
 }
 
 TEST(test_without_reshape_the_blob_keeps_its_shape) {
     static const int64_t six_dims[] = {6}, legacy[] = {1, 1, 1, 6};
     struct wire wire = {0};
-    sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32);
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, six_dims, 1, &blob, &err));
+    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, six_dims);
     for (uint32_t k = 0; k < 4; k++)
         wire_number(&wire, NUM + k, (uint64_t)legacy[k]);
     wire_floats(&wire, DATA, six, 6);
@@ -365,10 +350,6 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
     assert_string_equal(err.message, "the blob is 6 (6), the message "
                                      "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)");
-    wire_free(&shape);
-    wire_free(&wire);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(fresh);
 }
 
 /* --- diff and conversions ------------------------------------------------------------------- */
@@ -387,23 +368,18 @@ TEST(test_diff_is_read_when_it_is_there) {
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
         assert_counts_up(blob, false, 6, 1);
         assert_counts_up(blob, true, 6, 1);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
 }
 
 TEST(test_a_message_without_diff_leaves_diff_alone) {
     struct wire wire = {0};
-    sb_blob *blob;
     void *diff;
     packed(&wire);
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &diff, &err));
     memcpy(diff, six, sizeof six);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_counts_up(blob, true, 6, 1);
-    sb_blob_destroy(blob);
-    wire_free(&wire);
 }
 
 TEST(test_conversions_round_and_overflow_to_infinity) {
@@ -415,15 +391,13 @@ TEST(test_conversions_round_and_overflow_to_infinity) {
     put_shape(&wire, dims, 1);
     wire_doubles(&wire, DOUBLE_DATA, values, 7);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_true(value_at(blob, false, 0) == (double)0.1f);
-    assert_true(value_at(blob, false, 1) == (double)INFINITY);
-    assert_true(value_at(blob, false, 2) == -(double)INFINITY);
-    assert_true(value_at(blob, false, 3) == 0);
-    assert_true(value_at(blob, false, 4) == 16777216.0);
-    assert_true(value_at(blob, false, 5) == (double)FLT_MAX);
-    assert_true(value_at(blob, false, 6) == (double)INFINITY);
-    sb_blob_destroy(blob);
-    wire_free(&wire);
+    assert_true(value_of(blob, false, 0) == (double)0.1f);
+    assert_true(value_of(blob, false, 1) == (double)INFINITY);
+    assert_true(value_of(blob, false, 2) == -(double)INFINITY);
+    assert_true(value_of(blob, false, 3) == 0);
+    assert_true(value_of(blob, false, 4) == 16777216.0);
+    assert_true(value_of(blob, false, 5) == (double)FLT_MAX);
+    assert_true(value_of(blob, false, 6) == (double)INFINITY);
 }
 
 TEST(test_conversion_is_right_past_one_chunk) {
@@ -434,8 +408,6 @@ TEST(test_conversion_is_right_past_one_chunk) {
     wire_blob(&wire, dims, 1, 10);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_counts_up(blob, false, COUNT, 10);
-    sb_blob_destroy(blob);
-    wire_free(&wire);
 }
 
 TEST(test_the_bits_of_floats_are_kept) {
@@ -447,7 +419,6 @@ TEST(test_the_bits_of_floats_are_kept) {
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     const uint32_t expected[] = {0x7fa00001, 0x80000000, 1}; /* a signalling NaN, -0, a denormal */
     assert_memory_equal(p, expected, sizeof expected);
-    sb_blob_destroy(blob);
 }
 
 /* --- refusals -------------------------------------------------------------------------------- */
@@ -576,8 +547,7 @@ TEST(test_refusals_change_nothing) {
         assert_counts_up(blob, false, 6, 1);
         assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
         assert_ptr_equal(before, after);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
+        test_end(blob);
     }
 }
 
@@ -590,8 +560,6 @@ TEST(test_32_axes_are_fine) {
     wire_blob(&wire, dims, 32, 4);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_int_equal(sb_blob_num_axes(blob), 32);
-    sb_blob_destroy(blob);
-    wire_free(&wire);
 }
 
 /* --- every beginning of a message ------------------------------------------------------------ */
@@ -616,48 +584,39 @@ TEST(test_every_prefix_gives_a_status) {
         else
             assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
         assert_int_equal(sb_blob_is_shaped(blob), st == SB_OK);
-        sb_blob_destroy(blob);
         free(exact);
     }
-    wire_free(&wire);
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-TEST(test_a_large_claim_allocates_nothing) {
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
-    sb_blob *blob = new_blob(rig.context, SB_DTYPE_F32);
-    int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
+TEST_ON(rig, test_a_large_claim_allocates_nothing) {
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *blob = new_blob(f->context, SB_DTYPE_F32);
+    int64_t calls = f->counting.buffer_calls + f->counting.object_calls;
     /* 2^29 elements, one value */
     static const char bytes[] = "\x3a\x07\x0a\x05\x80\x80\x80\x80\x02\x2a\x04\0\0\x80\x3f";
     assert_status(SB_ERR_LENGTH_MISMATCH,
                   sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(rig.counting.buffer_calls + rig.counting.object_calls, calls);
-    sb_blob_destroy(blob);
-    rig_close(&rig);
+    assert_int_equal(f->counting.buffer_calls + f->counting.object_calls, calls);
 }
 
-TEST(test_peak_memory_is_the_payload) {
+TEST_ON(rig, test_peak_memory_is_the_payload) {
     enum { COUNT = 1 << 20 };
     const int64_t dims[] = {COUNT};
-    struct rig rig;
     struct wire wire = {0};
-    rig_open_on(&rig, NULL, 0);
-    sb_blob *blob = new_blob(rig.context, SB_DTYPE_F32);
+    rig_reopen_on(f, NULL, 0);
+    sb_blob *blob = new_blob(f->context, SB_DTYPE_F32);
     wire_blob(&wire, dims, 1, 0);
-    size_t before = rig.counting.live_bytes;
-    int64_t buffers = rig.counting.buffer_calls;
+    size_t before = f->counting.live_bytes;
+    int64_t buffers = f->counting.buffer_calls;
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(rig.counting.buffer_calls, buffers + 1);
-    assert_true(rig.counting.peak_bytes - before < 4 * COUNT + 4096);
+    assert_int_equal(f->counting.buffer_calls, buffers + 1);
+    assert_true(f->counting.peak_bytes - before < 4 * COUNT + 4096);
     /* Into storage that fits: nothing at all. */
-    int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
+    int64_t calls = f->counting.buffer_calls + f->counting.object_calls;
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(rig.counting.buffer_calls + rig.counting.object_calls, calls);
-    sb_blob_destroy(blob);
-    rig_close(&rig);
-    wire_free(&wire);
+    assert_int_equal(f->counting.buffer_calls + f->counting.object_calls, calls);
 }
 
 TEST(test_limits_hold) {
@@ -689,8 +648,6 @@ TEST(test_limits_hold) {
         assert_status(rows[i].status, sb_blob_from_proto(blob, wire.bytes, wire.size,
                                                          SB_PROTO_RESHAPE, &limits, &err));
         assert_int_equal(sb_blob_is_shaped(blob), rows[i].status == SB_OK);
-        sb_blob_destroy(blob);
-        wire_free(&wire);
     }
 }
 
@@ -703,20 +660,16 @@ TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     limits.max_axes = 33;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
-    sb_blob_destroy(blob);
 }
 
 TEST(test_writing_in_place_is_seen_by_sharers) {
     struct wire wire = {0};
-    sb_blob *blob, *sharer;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &sharer, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three);
+    sb_blob *sharer = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     packed(&wire);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_counts_up(sharer, false, 6, 1);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_counts_up(sharer, false, 6, 1);
-    sb_blob_destroy(sharer);
-    wire_free(&wire);
 }

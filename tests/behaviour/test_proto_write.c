@@ -1,5 +1,6 @@
 /* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads what
    we write. */
+#include "blobs.h"
 #include "rig.h"
 
 #include "syncblob.pb-c.h"
@@ -9,8 +10,7 @@
 #include <string.h>
 
 static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(NULL, dtype, dims, axes, &blob, &err));
+    sb_blob *blob = test_blob(NULL, dtype, axes, dims);
     return blob;
 }
 
@@ -56,9 +56,6 @@ TEST(test_the_bytes_are_those_of_any_packer) {
         assert_ok(sb_blob_to_proto(blob, flags, bytes, sizeof bytes, &written, &err));
         assert_int_equal(written, size);
         assert_memory_equal(bytes, expected.bytes, size);
-        sb_blob_destroy(blob);
-        wire_free(&expected);
-        wire_free(&shape);
     }
 }
 
@@ -83,7 +80,6 @@ TEST(test_protobuf_c_reads_what_we_write) {
             assert_int_equal(read->base.n_unknown_fields, 0);
             sb__blob_proto__free_unpacked(read, NULL);
             free(bytes);
-            sb_blob_destroy(blob);
         }
     }
 }
@@ -108,8 +104,6 @@ TEST(test_a_round_trip_keeps_shape_and_bits) {
     assert_memory_equal(bytes, bytes_again, size);
     free(bytes);
     free(bytes_again);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(again);
 }
 
 TEST(test_memory_that_was_never_written_is_zeros) {
@@ -118,18 +112,15 @@ TEST(test_memory_that_was_never_written_is_zeros) {
     unsigned char bytes[64];
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, NULL, &err));
     assert_memory_equal(bytes + 2, zeros, sizeof zeros);
-    sb_blob_destroy(blob);
 }
 
 TEST(test_a_blob_never_shaped_is_written_as_shape_0) {
-    sb_blob *blob;
     unsigned char bytes[16];
     size_t size;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
     assert_int_equal(size, 5);
     assert_memory_equal(bytes, "\x3a\x03\x0a\x01\x00", 5);
-    sb_blob_destroy(blob);
 }
 
 /* Dimensions beside a zero may be long: more than protobuf-c's own stack buffer of 256 bytes. */
@@ -144,11 +135,9 @@ TEST(test_long_shapes_are_written_whole) {
     assert_true(size > 256);
     assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
     assert_int_equal(sb_blob_shape_equals(blob, again), 1);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(again);
 }
 
-TEST(test_two_gigabytes_are_refused_before_anything_is_done) {
+TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
     static const struct {
         int64_t count;
         uint32_t flags;
@@ -163,15 +152,12 @@ TEST(test_two_gigabytes_are_refused_before_anything_is_done) {
         {268435456, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
         {INT64_MAX / 8, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
     };
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
+    rig_reopen_on(f, NULL, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_blob *blob;
         size_t size = 77;
         void *bytes = NULL;
-        assert_ok(
-            sb_blob_create_shaped(rig.context, rows[i].dtype, &rows[i].count, 1, &blob, &err));
-        int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
+        sb_blob *blob = test_blob(f->context, rows[i].dtype, 1, &rows[i].count);
+        int64_t calls = f->counting.buffer_calls + f->counting.object_calls;
         assert_status(rows[i].status, sb_blob_proto_size(blob, rows[i].flags, &size, &err));
         if (rows[i].status == SB_OK)
             assert_true(size > (size_t)rows[i].count && size <= INT32_MAX);
@@ -185,10 +171,8 @@ TEST(test_two_gigabytes_are_refused_before_anything_is_done) {
             assert_int_equal(size, 77);
             assert_null(bytes);
         }
-        assert_int_equal(rig.counting.buffer_calls + rig.counting.object_calls, calls);
-        sb_blob_destroy(blob);
+        assert_int_equal(f->counting.buffer_calls + f->counting.object_calls, calls);
     }
-    rig_close(&rig);
 }
 
 TEST(test_what_has_no_room_is_not_begun) {
@@ -210,6 +194,4 @@ TEST(test_what_has_no_room_is_not_begun) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, 1, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_proto_size(ints, 0, &size, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_proto(ints, 0, bytes, 64, NULL, &err));
-    sb_blob_destroy(blob);
-    sb_blob_destroy(ints);
 }

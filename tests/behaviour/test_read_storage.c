@@ -42,7 +42,6 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
     fill_values(SB_DTYPE_F32, count, 200, 1, values);
     if (diff)
         wire_floats(wire, 6, values, (size_t)count);
-    wire_free(&shape);
     free(values);
 }
 
@@ -95,7 +94,7 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
 /* A blob of `count` floats 0, 1, ... at a head, reshaped to the message's six. */
 static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     float values[ROOM];
-    sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, count);
+    sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
     fill_values(SB_DTYPE_F32, count, 0, 1, values);
     mem_place(data_of(blob), head, values, (size_t)count * sizeof *values);
     assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
@@ -126,7 +125,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     scene_open(&s, reader);
     struct lent lent = lend_host((size_t)count * sizeof(float), 0);
     fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
-    sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
     if (lending)
         assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
@@ -146,8 +145,8 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
                      lending == LENT ? SB_STORAGE_BORROWED : SB_STORAGE_OWNED);
     assert_read(cpu(sharer), count);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(sharer);
+    test_end(blob);
+    test_end(sharer);
     assert_int_equal(lent.deleted, lending != OWN);
     lent_free(&lent);
     scene_close(&s);
@@ -168,7 +167,7 @@ TEST(test_diff_is_no_different) {
         const void *after;
         scene_open_count(&s, reader, COUNT, true);
         sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
-        sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
         assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &before, &err));
         assert_ok(sb_blob_share(sharer, SB_DIFF, blob, &err));
         assert_ok(read_into(&s, reader, blob, &err));
@@ -176,8 +175,8 @@ TEST(test_diff_is_no_different) {
         assert_ptr_equal(before, after);
         for (int i = 0; i < COUNT; i++)
             assert_true(((const float *)after)[i] == 200.0F + (float)i);
-        sb_blob_destroy(blob);
-        sb_blob_destroy(sharer);
+        test_end(blob);
+        test_end(sharer);
         scene_close(&s);
     }
 }
@@ -191,7 +190,7 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
             const int32_t head = heads[i / 2];
             scene_open(&s, reader);
             sb_blob *blob = filled(&s, count, head);
-            sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+            sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
             assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
             struct tally before = rig_tally(&s.rig);
             assert_ok(read_into(&s, reader, blob, &err));
@@ -201,8 +200,8 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
             assert_read(cpu(sharer), COUNT);
             for (int64_t k = COUNT; k < count; k++)
                 assert_true(cpu(sharer)[k] == (head == SB_HEAD_UNINITIALIZED ? 0 : (float)k));
-            sb_blob_destroy(blob);
-            sb_blob_destroy(sharer);
+            test_end(blob);
+            test_end(sharer);
             scene_close(&s);
         }
     }
@@ -215,8 +214,8 @@ TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
         struct scene s;
         float values[2] = {0, 1};
         scene_open(&s, reader);
-        sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
-        sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
+        sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, 2);
+        sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, 2);
         mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
         assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
         const float *before = cpu(sharer);
@@ -224,8 +223,8 @@ TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
         assert_read(cpu(blob), COUNT);
         assert_ptr_equal(cpu(sharer), before);
         assert_untouched(before, 2);
-        sb_blob_destroy(blob);
-        sb_blob_destroy(sharer);
+        test_end(blob);
+        test_end(sharer);
         scene_close(&s);
     }
 }
@@ -240,8 +239,8 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++) {
         struct scene s;
         scene_open_count(&s, LOAD_FILE, MANY, false);
-        sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
-        sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+        sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, MANY);
+        sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, MANY);
         struct lent lent = lend_host(sizeof values, 0);
         memcpy(lent.ptr, values, sizeof values);
         if (lending)
@@ -260,8 +259,8 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
         assert_ptr_equal(cpu(blob), before);
         assert_ptr_equal(cpu(sharer), before);
         assert_memory_equal(before, values, sizeof values);
-        sb_blob_destroy(blob);
-        sb_blob_destroy(sharer);
+        test_end(blob);
+        test_end(sharer);
         lent_free(&lent);
         scene_close(&s);
     }
@@ -274,7 +273,7 @@ TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
         struct scene s;
         void *out;
         scene_open_count(&s, LOAD_FILE, MANY, false);
-        sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+        sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, MANY);
         sb_mem *mem = data_of(blob);
         assert_int_equal(truncate(s.path, (off_t)s.wire.size / 2), 0);
         assert_status(SB_ERR_IO, read_into(&s, LOAD_FILE, blob, &err));
@@ -284,7 +283,7 @@ TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
             assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
         assert_true(bytes_are(cpu(blob), MANY * sizeof(float), 0));
         assert_int_equal(rig_since(&s.rig, &before).host_allocs, 0);
-        sb_blob_destroy(blob);
+        test_end(blob);
         scene_close(&s);
     }
 }
@@ -295,7 +294,7 @@ TEST(test_a_diff_that_ends_half_way_leaves_data_alone_too) {
     struct scene s;
     fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
     scene_open_count(&s, LOAD_FILE, MANY, true);
-    sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+    sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, MANY);
     mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
     mem_place(diff_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
     struct tally before = rig_tally(&s.rig);
@@ -308,7 +307,7 @@ TEST(test_a_diff_that_ends_half_way_leaves_data_alone_too) {
     scene_limit(&s, LOAD_FILE, 0);
     assert_ok(read_into(&s, LOAD_FILE, blob, &err));
     assert_int_equal(rig_since(&s.rig, &before).host_copies, 2); /* into storage that stood */
-    sb_blob_destroy(blob);
+    test_end(blob);
     scene_close(&s);
 }
 
@@ -327,7 +326,7 @@ TEST(test_no_memory_to_read_aside_changes_nothing) {
         assert_true(mem_holds(data_of(blob), values, sizeof values));
         assert_true(mem_holds(diff_of(blob), values, sizeof values));
     }
-    sb_blob_destroy(blob);
+    test_end(blob);
     scene_close(&s);
 }
 
@@ -347,8 +346,7 @@ TEST(test_memory_is_the_payload_once) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
         scene_open_count(&s, reader, MANY, false);
-        sb_blob *blob;
-        assert_ok(sb_blob_create(s.rig.context, SB_DTYPE_F32, &blob, &err));
+        sb_blob *blob = test_unshaped(s.rig.context, SB_DTYPE_F32);
         size_t empty = (size_t)rig_stats(&s.rig).host_bytes;
         size_t first = peak_of(&s, reader, blob);
         assert_true(first >= payload && first < payload + objects);
@@ -357,7 +355,7 @@ TEST(test_memory_is_the_payload_once) {
         bool staged = reader != FROM_PROTO && reader != LOAD_BYTES;
         assert_int_equal(again, staged ? payload : 0);
         assert_int_equal(rig_stats(&s.rig).host_bytes, live);
-        sb_blob_destroy(blob);
+        test_end(blob);
         scene_close(&s);
     }
 }
@@ -368,7 +366,7 @@ enum { LARGE = 1 << 20, LIMIT = 4096 };
 
 /* A blob of six with room for LARGE elements. */
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
-    sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, LARGE);
+    sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
         assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
                                   lent, &err));
@@ -399,7 +397,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
     assert_read(cpu(blob), COUNT);
-    sb_blob_destroy(blob);
+    test_end(blob);
     if (lent.ptr)
         lent_free(&lent);
     scene_close(&s);
@@ -425,7 +423,7 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
     assert_non_null(strstr(err.message, "4194304"));
     s->limits.max_memory = needed;
     assert_ok(read_into(s, FROM_PROTO, blob, &err));
-    sb_blob_destroy(blob);
+    test_end(blob);
     scene_close(s);
 }
 
@@ -435,12 +433,12 @@ TEST(test_the_limit_is_exact) {
     scene_open_count(&s, FROM_PROTO, COUNT, true);
     check_exact_limit(&s, roomy(&s, SB_HEAD_AT_GPU, &none));
     scene_open_count(&s, FROM_PROTO, COUNT, true);
-    sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *large = blob_of_count(s.rig.context, SB_DTYPE_F32, LARGE);
+    sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *large = test_vector(s.rig.context, SB_DTYPE_F32, LARGE);
     mem_place(diff_of(large), SB_HEAD_AT_GPU, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(large, six, 1, NULL, &err));
     assert_ok(sb_blob_share(blob, SB_DIFF, large, &err));
-    sb_blob_destroy(large);
+    test_end(large);
     check_exact_limit(&s, blob);
 }
 
@@ -459,18 +457,17 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
         void *secret = test_aligned_alloc(64, BYTES), *values;
         memset(secret, SECRET, BYTES);
         test_aligned_free(secret);
-        sb_blob *blob = blob_of_count(context, SB_DTYPE_I32, count);
+        sb_blob *blob = test_vector(context, SB_DTYPE_I32, count);
         assert_true(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err) <= -100);
         if (cached) { /* another blob of the context */
-            sb_blob_destroy(blob);
-            blob = blob_of_count(context, SB_DTYPE_I32, count);
+            test_end(blob);
+            blob = test_vector(context, SB_DTYPE_I32, count);
         }
         assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &values, &err));
         for (size_t i = 0; i < BYTES; i++)
             assert_int_not_equal(((unsigned char *)values)[i], SECRET);
-        sb_blob_destroy(blob);
+        test_end(blob);
         sb_context_trim(context);
     }
     sb_context_release(context);
-    wire_free(&wire);
 }

@@ -1,6 +1,7 @@
 /* Status codes and the error struct: numbers, names, texts, layout, and when
    the struct is written. */
 #include "base/error.h"
+#include "blobs.h"
 #include "support.h"
 
 #include <dlfcn.h>
@@ -134,9 +135,7 @@ TEST(version_is_told_as_number_and_text) {
 /* --- writing ---------------------------------------------------------------- */
 
 TEST(an_error_is_untouched_on_success) {
-    sb_blob *blob = NULL;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err)); /* checks err */
-    sb_blob_destroy(blob);
+    (void)test_unshaped(NULL, SB_DTYPE_F32); /* checks err */
 }
 
 TEST(an_error_is_wholly_written_on_failure) {
@@ -159,9 +158,8 @@ TEST(an_error_may_be_null) {
 }
 
 TEST(messages_say_what_was_asked_and_found) {
-    sb_blob *blob = NULL;
     int64_t out;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){2, 3}, 2, &blob, &err));
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
                   sb_blob_offset(blob, (int64_t[]){1, 77}, 2, &out, &err));
     assert_non_null(strstr(err.message, "77"));
@@ -170,7 +168,6 @@ TEST(messages_say_what_was_asked_and_found) {
         SB_ERR_SIZE_OVERFLOW,
         sb_blob_reshape(blob, (int64_t[]){1, INT64_C(1) << 40, INT64_C(1) << 40}, 3, NULL, &err));
     assert_non_null(strstr(err.message, "1099511627776"));
-    sb_blob_destroy(blob);
 }
 
 TEST(a_message_may_be_the_errors_own) {

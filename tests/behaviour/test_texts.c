@@ -26,101 +26,93 @@ static void assert_all_there(const struct taken *taken, size_t count) {
         assert_true(bytes_are(taken[i].at, taken[i].bytes, taken[i].fill));
 }
 
-TEST(texts_come_and_go_in_reverse_order) {
+TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     static struct taken taken[MOST];
-    struct rig rig;
     uint64_t seed = 11;
     struct sb__texts texts = {NULL, 0};
-    rig_open_on(&rig, "cpu", 0);
-    const int64_t blocks = rig.counting.live_blocks;
+    rig_reopen_on(f, "cpu", 0);
+    const int64_t blocks = f->counting.live_blocks;
     for (int round = 0; round < 6; round++) {
         size_t count = 0, held = 0;
         while (count < MOST) {
             const bool is_long = test_random(&seed) % 500 == 0;
             if (count > 0 && test_random(&seed) % 3 == 0) {
                 held -= taken[--count].bytes;
-                sb__texts_release(&texts, rig.context, taken[count].bytes);
+                sb__texts_release(&texts, f->context, taken[count].bytes);
                 continue;
             }
             const size_t bytes = 1 + test_random(&seed) % (is_long ? 9000 : 40);
-            take(&texts, rig.context, &taken[count], bytes, (unsigned char)(1 + count % 251));
+            take(&texts, f->context, &taken[count], bytes, (unsigned char)(1 + count % 251));
             count++;
             held += bytes;
         }
         assert_all_there(taken, count);
-        assert_true(rig.counting.live_blocks - blocks < 60);
+        assert_true(f->counting.live_blocks - blocks < 60);
         assert_true(texts.room >= held);
         if (round == 0) { /* the rest goes with the texts */
-            sb__texts_free(&texts, rig.context);
-            assert_int_equal(rig.counting.live_blocks, blocks);
+            sb__texts_free(&texts, f->context);
+            assert_int_equal(f->counting.live_blocks, blocks);
             continue;
         }
         while (count > 0) {
-            sb__texts_release(&texts, rig.context, taken[--count].bytes);
+            sb__texts_release(&texts, f->context, taken[--count].bytes);
             if (count % 100 == 0)
                 assert_all_there(taken, count);
         }
-        assert_int_equal(rig.counting.live_blocks, blocks);
+        assert_int_equal(f->counting.live_blocks, blocks);
         assert_int_equal(texts.room, 0);
     }
-    rig_close(&rig);
 }
 
 /* Of texts that are short beside all of them: little to spare, and few blocks. */
-TEST(many_short_texts_take_a_quarter_more_at_most) {
-    struct rig rig;
+TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
-    rig_open_on(&rig, "cpu", 0);
-    const int64_t blocks = rig.counting.live_blocks;
-    const size_t before = rig.counting.live_bytes;
+    rig_reopen_on(f, "cpu", 0);
+    const int64_t blocks = f->counting.live_blocks;
+    const size_t before = f->counting.live_bytes;
     for (size_t held = 0; held < ((size_t)3 << 20);) {
-        take(&texts, rig.context, &taken, 25, 1);
+        take(&texts, f->context, &taken, 25, 1);
         held += taken.bytes;
         if (held > 10000)
-            assert_true(rig.counting.live_bytes - before <=
+            assert_true(f->counting.live_bytes - before <=
                         held + held / 4 + 3000); /* of blocks, too */
     }
-    assert_true(rig.counting.live_blocks - blocks < 60);
-    sb__texts_free(&texts, rig.context);
-    rig_close(&rig);
+    assert_true(f->counting.live_blocks - blocks < 60);
+    sb__texts_free(&texts, f->context);
 }
 
 /* Of very many, the last block has room for 4 MiB more at most. */
-TEST(blocks_grow_to_four_mebibytes) {
-    struct rig rig;
+TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;
-    rig_open_on(&rig, "cpu", 0);
-    const size_t before = rig.counting.live_bytes;
+    rig_reopen_on(f, "cpu", 0);
+    const size_t before = f->counting.live_bytes;
     for (; held < (size_t)40 << 20; held += 65536) {
         char *at;
-        assert_ok(sb__texts_take(&texts, rig.context, 65536, &at, &err));
+        assert_ok(sb__texts_take(&texts, f->context, 65536, &at, &err));
         if (held > (size_t)20 << 20)
-            assert_true(rig.counting.live_bytes - before < held + ((size_t)5 << 20));
+            assert_true(f->counting.live_bytes - before < held + ((size_t)5 << 20));
     }
-    sb__texts_free(&texts, rig.context);
-    rig_close(&rig);
+    sb__texts_free(&texts, f->context);
 }
 
-TEST(a_text_for_which_there_is_no_memory_changes_nothing) {
-    struct rig rig;
+TEST_ON(rig, a_text_for_which_there_is_no_memory_changes_nothing) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
-    rig_open_on(&rig, "cpu", 0);
-    take(&texts, rig.context, &taken, 900, 1);
+    rig_reopen_on(f, "cpu", 0);
+    take(&texts, f->context, &taken, 900, 1);
     const struct sb__texts were = texts;
     const size_t used = texts.last->used;
-    rig.counting.fail_nth = 1;
+    f->counting.fail_nth = 1;
     char *at = NULL;
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, rig.context, 200, &at, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, f->context, 200, &at, &err));
     assert_null(at);
     assert_memory_equal(&texts, &were, sizeof texts);
     assert_int_equal(texts.last->used, used);
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, rig.context, SIZE_MAX, &at, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, f->context, SIZE_MAX, &at, &err));
     assert_memory_equal(&texts, &were, sizeof texts);
-    take(&texts, rig.context, &taken, 100, 2); /* what is left of the block */
+    take(&texts, f->context, &taken, 100, 2); /* what is left of the block */
     assert_ptr_equal(texts.last, were.last);
-    sb__texts_free(&texts, rig.context);
-    rig_close(&rig);
+    sb__texts_free(&texts, f->context);
 }

@@ -163,7 +163,6 @@ TEST(test_groups_nest_at_most_100_deep) {
             wire_tag(&wire, (uint32_t)i, 4);
         assert_ok(sb__source_of_bytes(&source, wire.bytes, wire.size, &err));
         assert_status(depth == 100 ? SB_OK : SB_ERR_DATA_LIMIT, walk(&source, &fields, &err));
-        wire_free(&wire);
     }
 }
 
@@ -210,7 +209,6 @@ TEST(test_values_come_whole_across_the_window) {
         unlink(file.path);
         free(reader);
         free(zeros);
-        wire_free(&wire);
     }
 }
 

@@ -71,6 +71,27 @@ sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count) {
     return blob_of(context, dtype, 1, &count);
 }
 
+static void end_blob(void *blob) {
+    sb_blob_destroy(blob);
+}
+
+sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape) {
+    sb_blob *blob = blob_of(context, dtype, num_axes, shape);
+    test_own(blob, end_blob);
+    return blob;
+}
+
+sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count) {
+    return test_blob(context, dtype, 1, &count);
+}
+
+sb_blob *test_unshaped(sb_context *context, int32_t dtype) {
+    sb_blob *blob;
+    assert_ok(sb_blob_create(context, dtype, &blob, &err));
+    test_own(blob, end_blob);
+    return blob;
+}
+
 sb_mem *data_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem = NULL;

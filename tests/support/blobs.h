@@ -15,10 +15,14 @@ bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
 
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* A blob of one axis. */
+sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
+/* Blobs that the test owns: with a shape, with one axis, without a shape. */
+sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
+sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
+sb_blob *test_unshaped(sb_context *context, int32_t dtype);
 /* For SB_DTYPE_LIST and its parts. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
-sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);
 /* count values of F32 or F64: start, start + step, ... */

@@ -79,3 +79,22 @@ sb_model *model_of(const struct wire *wire, int32_t format) {
         sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
     return model;
 }
+
+static void end_model(void *model) {
+    sb_model_destroy(model);
+}
+
+static sb_model *own(sb_model *model) {
+    test_own(model, end_model);
+    return model;
+}
+
+sb_model *test_model_of(const struct wire *wire, int32_t format) {
+    return own(model_of(wire, format));
+}
+
+sb_model *test_model(sb_context *context, int32_t format) {
+    sb_model *model;
+    assert_ok(sb_model_create(context, format, &model, &err));
+    return own(model);
+}

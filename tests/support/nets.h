@@ -14,6 +14,9 @@ void net_v0(struct wire *net);
 
 /* What bytes hold, opened. */
 sb_model *model_of(const struct wire *wire, int32_t format);
+/* The same, and a new one, which the test owns. */
+sb_model *test_model_of(const struct wire *wire, int32_t format);
+sb_model *test_model(sb_context *context, int32_t format);
 /* The name of a net. */
 sb_text name_of(const sb_model *model);
 

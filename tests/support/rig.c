@@ -10,7 +10,7 @@
 
 void rig_open_options(struct rig *rig, sb_context_options options) {
     sb_error err;
-    *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT};
+    *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT, .owned_before = test_num_owned()};
     options.allocator = counting_allocator_table(&rig->counting);
     assert_ok(sb_context_create(&options, &rig->context, &err));
 }
@@ -26,33 +26,24 @@ void rig_open_on(struct rig *rig, const char *device, uint32_t flags) {
     rig_open_options(rig, options);
 }
 
-void rig_own(struct rig *rig, void (*end)(struct rig *rig, void *thing), void *thing) {
-    assert_true((size_t)rig->num_owned < sizeof rig->owned / sizeof *rig->owned);
-    rig->owned[rig->num_owned].end = end;
-    rig->owned[rig->num_owned++].thing = thing;
+void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags) {
+    rig_close(rig);
+    rig_open_on(rig, device, flags);
 }
 
-static void end_blob(struct rig *rig, void *blob) {
-    (void)rig;
-    sb_blob_destroy(blob);
+void rig_reopen_options(struct rig *rig, sb_context_options options) {
+    rig_close(rig);
+    rig_open_options(rig, options);
 }
 
-sb_blob *rig_blob(struct rig *rig, int32_t dtype, int64_t count) {
-    sb_blob *blob = blob_of_count(rig->context, dtype, count);
-    rig_own(rig, end_blob, blob);
-    return blob;
-}
-
-static void end_mem(struct rig *rig, void *mem) {
-    (void)rig;
+static void end_mem(void *mem) {
     sb_mem_release(mem);
 }
 
-sb_mem *rig_mem(struct rig *rig, size_t bytes) {
-    sb_error err;
+sb_mem *test_mem(sb_context *context, size_t bytes) {
     sb_mem *mem;
-    assert_ok(sb_mem_create(rig->context, bytes, &mem, &err));
-    rig_own(rig, end_mem, mem);
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    test_own(mem, end_mem);
     return mem;
 }
 
@@ -80,8 +71,7 @@ static void remove_folder(struct rig *rig) {
 }
 
 void rig_close(struct rig *rig) {
-    while (rig->num_owned--)
-        rig->owned[rig->num_owned].end(rig, rig->owned[rig->num_owned].thing);
+    test_end_after(rig->owned_before);
     sb_context_trim(rig->context);
     sb_stats stats = rig_stats(rig);
     assert_int_equal(stats.device_bytes, 0);
@@ -206,20 +196,41 @@ void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
     assert_ok(sb_sim_fail(context, op, nth, mode, &err));
 }
 
-struct lent lend_host(size_t bytes, int fill) {
-    struct lent lent = {.bytes = bytes};
-    lent.ptr = test_aligned_alloc(64, bytes ? bytes : 1);
-    assert_non_null(lent.ptr);
-    memset(lent.ptr, fill, bytes);
+struct test_loan {
+    sb_context *context; /* NULL: host memory */
+    void *ptr;
+};
+
+static void end_loan(void *thing) {
+    struct test_loan *loan = thing;
+    if (loan->context)
+        ignore(sb_sim_free(loan->context, loan->ptr, NULL)); /* the device may be lost */
+    else
+        test_aligned_free(loan->ptr);
+    free(loan);
+}
+
+static struct lent lend(struct test_loan loan, size_t bytes) {
+    struct lent lent = {.context = loan.context, .ptr = loan.ptr, .bytes = bytes};
+    lent.loan = malloc(sizeof loan);
+    assert_non_null(lent.loan);
+    *lent.loan = loan;
+    test_own_loan(lent.loan, end_loan);
     return lent;
 }
 
+struct lent lend_host(size_t bytes, int fill) {
+    void *ptr = test_aligned_alloc(64, bytes ? bytes : 1);
+    assert_non_null(ptr);
+    memset(ptr, fill, bytes);
+    return lend((struct test_loan){NULL, ptr}, bytes);
+}
+
 struct lent lend_device(sb_context *context, size_t bytes, int fill) {
-    sb_error err;
-    struct lent lent = {.context = context, .bytes = bytes};
-    assert_ok(sb_sim_malloc(context, bytes ? bytes : 1, &lent.ptr, &err));
-    device_fill(context, lent.ptr, bytes, fill);
-    return lent;
+    void *ptr;
+    assert_int_equal(sb_sim_malloc(context, bytes ? bytes : 1, &ptr, NULL), SB_OK);
+    device_fill(context, ptr, bytes, fill);
+    return lend((struct test_loan){context, ptr}, bytes);
 }
 
 void lent_deleter(void *user, void *ptr) {
@@ -237,11 +248,8 @@ bool lent_holds(const struct lent *lent, int fill) {
 }
 
 void lent_free(struct lent *lent) {
-    sb_error err;
-    if (lent->context)
-        assert_ok(sb_sim_free(lent->context, lent->ptr, &err));
-    else
-        test_aligned_free(lent->ptr);
+    if (test_disown(lent->loan))
+        end_loan(lent->loan);
     lent->ptr = NULL;
 }
 

@@ -11,11 +11,7 @@ struct rig {
     struct counting_allocator counting;
     sb_context *context;
     char folder[32], paths[8][96]; /* empty until rig_path */
-    struct {
-        void (*end)(struct rig *rig, void *thing);
-        void *thing;
-    } owned[32];
-    int num_owned;
+    size_t owned_before;           /* what the test owned then */
 };
 
 /* On "sim:0". */
@@ -23,14 +19,15 @@ void rig_open(struct rig *rig);
 /* `device` may be NULL ("cpu"); `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Ends the things that the rig owns, the latest first. Then nothing may be live but the context and
-   its cache, and no file may be left in the folder but those of rig_path. */
+/* Ends what the test owns since rig_open. Then nothing may be live but the context and its cache,
+   and no file may be left in the folder but those of rig_path. */
 void rig_close(struct rig *rig);
+/* Closes the rig and opens it with other options. */
+void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
+void rig_reopen_options(struct rig *rig, sb_context_options options);
 
-/* Things that end with the rig; a test does not end them itself. */
-void rig_own(struct rig *rig, void (*end)(struct rig *rig, void *thing), void *thing);
-sb_blob *rig_blob(struct rig *rig, int32_t dtype, int64_t count);
-sb_mem *rig_mem(struct rig *rig, size_t bytes);
+/* A memory, which the test owns. `context` may be NULL. */
+sb_mem *test_mem(sb_context *context, size_t bytes);
 /* The path of a file in the rig's folder, which this makes; the file need not exist. */
 const char *rig_path(struct rig *rig, const char *name);
 
@@ -49,10 +46,11 @@ sb_stats rig_stats(struct rig *rig);
 /* Neither buffers nor calls of the device, but for checks of streams. */
 void assert_no_work(const struct tally *since);
 
-/* Bytes that a caller lends; the deleter counts. */
+/* Bytes that a caller lends, until the test ends; the deleter counts. */
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
+    struct test_loan *loan; /* what the test owns of it */
     size_t bytes;
     int deleted;
     bool taken; /* set it, and the deleter fills them with TAKEN: whoever writes them later shows */

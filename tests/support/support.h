@@ -34,7 +34,7 @@
 #define IS_SANITIZED (IS_ASAN || IS_TSAN)
 
 /* A test of the program: `TEST(what_it_claims) { ... }`. Tests run in the order of their lines. */
-#define TEST(name) TEST_WITH(NULL, NULL, name)
+#define TEST(name) TEST_WITH(NULL, test_end_all, name)
 /* The same between a set-up and an end of cmocka's, which share `*state` with it. */
 #define TEST_WITH(set_up, end, name)                                                               \
     static void name(void **state);                                                                \
@@ -54,9 +54,22 @@
         kind##_close(&fixture);                                                                    \
     }                                                                                              \
     __attribute__((constructor)) static void add_##name(void) {                                    \
-        test_add((struct CMUnitTest){#name, on_##name, NULL, NULL, NULL}, __LINE__);               \
+        test_add((struct CMUnitTest){#name, on_##name, NULL, test_end_all, NULL}, __LINE__);       \
     }                                                                                              \
-    static void name(struct kind *f)
+    static void name(__attribute__((unused)) struct kind *f)
+
+/* Things that end with the running test, or with the rig that was opened before them: the latest
+   first, those that a caller lends after all others. */
+void test_own(void *thing, void (*end)(void *thing));
+void test_own_loan(void *thing, void (*end)(void *thing));
+/* Ends it now. */
+void test_end(void *thing);
+/* The test does not own it any more; false if it did not. */
+bool test_disown(const void *thing);
+size_t test_num_owned(void);
+/* Ends all but the `first` things that the test owns. */
+void test_end_after(size_t first);
+int test_end_all(void **state);
 
 void test_add(struct CMUnitTest test, int line);
 /* Runs them all. A program has this as its `main`, but where it has one of its own. */

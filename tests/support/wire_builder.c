@@ -1,19 +1,24 @@
 #include "wire_builder.h"
 
+#include "support.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 void wire_free(struct wire *wire) {
-    free(wire->bytes);
+    if (test_disown(wire->bytes))
+        free(wire->bytes);
     *wire = (struct wire){0};
 }
 
 void wire_raw(struct wire *wire, const void *bytes, size_t size) {
     if (wire->size + size > wire->room) {
         wire->room = 2 * (wire->size + size);
+        (void)test_disown(wire->bytes);
         wire->bytes = realloc(wire->bytes, wire->room);
+        test_own_loan(wire->bytes, free);
     }
     if (size > 0)
         memcpy(wire->bytes + wire->size, bytes, size);

@@ -11,7 +11,7 @@ struct wire {
     size_t size, room;
 };
 
-/* Starts as {0}; ends with wire_free. */
+/* Starts as {0}; ends with the test, or with wire_free. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
 /* A number of `width` bytes, which the wire has in little-endian order. */
