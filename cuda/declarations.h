@@ -1,5 +1,5 @@
 /* Declarations of the used parts of the CUDA driver API and of cuBLAS, so that the build needs no
-   toolkit. tests/cuda/standin/check_declarations.c holds it against the headers of the toolkits.
+   toolkit. tests/cuda/fake/check_declarations.c holds it against the headers of the toolkits.
 
    The tags of the opaque structs are those of cuda.h and cublas_api.h, and
    an enum of theirs is an unsigned int here: compatible types, so the prototypes

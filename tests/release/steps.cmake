@@ -64,17 +64,17 @@ step("the crate over MPI" CORES ON mpi RUN tests/mpi/rust.sh)
 step("communicators over MPI, two sanitizers" CORES ON mpi asan RUN
   tests/mpi/run.sh ${build}/asan -fsanitize=address,undefined)
 step("programs for a GPU, on the fake driver" ON debug gpu_programs LABELS cuda RUN run_gpu_programs)
-step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(standin|gpu)")
+step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
 # Left out on other systems: scripts that take this machine's compilers; what takes minutes.
 set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.|behaviour\\.filler_statistics")
 # Under qemu-user no program can start itself, deadlines pass, and the memory of ended threads is kept.
-set(not_emulated "(standin\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults|behaviour\\.mem_(states|async))|standin\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
+set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults|behaviour\\.mem_(states|async))|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
 foreach(machine IN ITEMS s390x aarch64)
   step("${machine}: imports and names" ON ${machine} LABELS cross RUN env NM=${machine}-linux-gnu-nm
     tests/project/abi/check_symbols.sh ${build}/${machine}/c/libsyncblob.a tests/project/abi/imports.txt)
   step("${machine}: tests" CORES ON ${machine} LABELS cross RUN emulated_tests ${machine}
-    -E "^(${scripts}|${not_emulated})" -R "^(behaviour|faults|threads|input|fuzz|standin|gpu)\\.")
+    -E "^(${scripts}|${not_emulated})" -R "^(behaviour|faults|threads|input|fuzz|fake|gpu)\\.")
 endforeach()
 step("Windows: the headers, as clang-cl reads them" RUN check_windows_headers)
 step("Windows: all tests" CORES ON windows LOCK wine RUN in_wine c_tests windows -E "^(${scripts})")

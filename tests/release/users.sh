@@ -35,11 +35,11 @@ check_python_sources() {
 
 # "cuda:0" on the fake driver, which runs work as late as it may.
 check_python_cuda() {
-    local folder=$build/python-cuda fakes=$build/debug/tests/cuda/standin schedule
+    local folder=$build/python-cuda fakes=$build/debug/tests/cuda/fake schedule
     [ -d "$fakes/lib13" ] || skip "Python on a fake driver: CUDA's headers cannot be fetched"
     wheel_environment "$folder" python3 tests/users/python/numpy-2.txt
     for schedule in eager lazy random; do
-        STANDIN_SCHEDULE=$schedule LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13 PYTHONPATH=tests/users/python \
+        FAKE_SCHEDULE=$schedule LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13 PYTHONPATH=tests/users/python \
             "$folder/bin/python" -X faulthandler -m unittest test_blob test_threads
     done
 }

@@ -12,7 +12,7 @@ check_cuda_declarations() {
         fi
         IFS=';' read -ra folders <<<"$headers"
         gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Ic/comm/src/nccl -Ic/include \
-            "${folders[@]/#/-isystem}" tests/cuda/standin/check_declarations.c
+            "${folders[@]/#/-isystem}" tests/cuda/fake/check_declarations.c
     done
 }
 
@@ -28,7 +28,7 @@ check_real_driver() { # SUITE
     nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u |
         comm -23 "$folder/wanted" - | diff - /dev/null # the names that it lacks
     gcc -std=c17 -Wall -Wextra -Werror -fsanitize=address,undefined -Ic/include \
-        tests/cuda/standin/no_device.c -o "$folder/no_device" -L"$build/asan/c" -lsyncblob
+        tests/cuda/fake/no_device.c -o "$folder/no_device" -L"$build/asan/c" -lsyncblob
     # 535 leaves memory behind when it is closed, which is not the library's
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=$build/asan/c:${library%/*} "$folder/no_device"
 }
@@ -47,7 +47,7 @@ build_gpu_programs() {
         "-DSYNCBLOB_SYSROOT=$cache/$target" "${zig_options[@]}" -DSYNCBLOB_WERROR=OFF \
         "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
         "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
-        -- gpu_programs standin_probe standin_probe_nccl standin_conformance
+        -- gpu_programs fake_probe fake_probe_nccl fake_conformance
     gather_gpu_programs
     check_gpu_bundle
 }
@@ -62,9 +62,9 @@ gather_gpu_programs() {
     local from=$build/gpu-build/tests/cuda out=$build/gpu program name path
     rm -rf "$out"
     mkdir -p "$out/lib"
-    cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/standin/{contract,nccl_contract}.tsv \
+    cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/{contract,nccl_contract}.tsv \
         "$from/gpu/bench" "$from"/gpu/gpu.* "$out"
-    for program in probe probe_nccl conformance; do cp "$from/standin/standin_$program" "$out/$program"; done
+    for program in probe probe_nccl conformance; do cp "$from/fake/fake_$program" "$out/$program"; done
     { needed_libraries "$out"/gpu.* "$out"/{bench,probe,probe_nccl,conformance}
       needed_libraries "$build/gpu-build/c/libsyncblob.so"; } |
         while read -r name path; do cp -L "$path" "$out/lib/$name"; done
@@ -83,7 +83,7 @@ check_gpu_bundle() {
 
 # As on another machine, with a small card: with nothing of this environment and of the build folder.
 run_gpu_programs() {
-    local libraries=$build/debug/tests/cuda/standin
-    env -i PATH=/usr/bin:/bin "STANDIN_MEMORY=$((4 << 30))" \
+    local libraries=$build/debug/tests/cuda/fake
+    env -i PATH=/usr/bin:/bin "FAKE_MEMORY=$((4 << 30))" \
         "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13:$libraries/libn" bash "$build/gpu/run.sh"
 }

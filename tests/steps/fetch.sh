@@ -58,7 +58,7 @@ fetch_cuda_headers() { # FOLDER LIST
 # Prints the include folders of CUDA's version MAJOR, separated by semicolons: those of an installed
 # toolkit, or of a fetched one.
 cuda_headers() { # MAJOR
-    local installed=${CUDA_HOME:-/usr/local/cuda}/include list=tests/cuda/standin/cuda-$1.txt folder
+    local installed=${CUDA_HOME:-/usr/local/cuda}/include list=tests/cuda/fake/cuda-$1.txt folder
     if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return

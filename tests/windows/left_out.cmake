@@ -1,7 +1,7 @@
 # Tests that are not built for Windows.
 set(left_out
   # Files as POSIX has them: owners, modes, pipes, system calls that fail. tests/windows has the rest.
-  behaviour/test_file behaviour/test_file_place behaviour/test_io input/test_files faults/test_format_io
+  behaviour/test_file behaviour/test_file_place behaviour/test_io input/test_files faults/test_formats
   # A descriptor of the C library's is no handle.
   behaviour/test_flags
   # There is no fork.

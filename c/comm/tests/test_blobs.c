@@ -114,18 +114,17 @@ static bool is_on_device(int32_t head) {
     return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
 }
 
-TEST(a_blob_is_reduced_on_the_side_that_the_engine_takes) {
+TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_takes) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = -1; takes <= 2; takes++) { /* -1: the slot is missing */
             struct single single = {.takes_device = takes};
             sb_comm_engine engine = single_engine;
-            struct rig rig;
             sb_comm *comm;
             if (takes < 0)
                 engine.struct_size = offsetof(sb_comm_engine, takes);
-            rig_open(&rig);
-            assert_ok(sb_comm_create(rig.context, &engine, &single, &comm, &err));
-            sb_blob *blob = blob_at(rig.context, heads[i], 1);
+            rig_reopen_on(f, "sim:0", 0);
+            assert_ok(sb_comm_create(f->context, &engine, &single, &comm, &err));
+            sb_blob *blob = blob_at(f->context, heads[i], 1);
             assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, SB_DATA, SB_COMM_SUM, &err));
             const bool on_device = takes > 0 && is_on_device(heads[i]);
             assert_int_equal(single.was_on_device, on_device);
@@ -136,20 +135,18 @@ TEST(a_blob_is_reduced_on_the_side_that_the_engine_takes) {
             sb_comm_destroy(comm);
             assert_int_equal(single.closed, 1);
             assert_int_equal(single.closed_failed, 0);
-            rig_close(&rig);
         }
     }
 }
 
-TEST(a_root_s_heads_stay_but_for_a_first_touch) {
+TEST_ON(rig, a_root_s_heads_stay_but_for_a_first_touch) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = 0; takes < 2; takes++) {
             struct single single = {.takes_device = takes};
-            struct rig rig;
             sb_comm *comm;
-            rig_open(&rig);
-            assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
-            sb_blob *blob = blob_at(rig.context, heads[i], 1);
+            rig_reopen_on(f, "sim:0", 0);
+            assert_ok(sb_comm_create(f->context, &single_engine, &single, &comm, &err));
+            sb_blob *blob = blob_at(f->context, heads[i], 1);
             assert_ok(sb_comm_broadcast_blobs(comm, &blob, 1, SB_DATA, 0, &err));
             assert_int_equal(single.was_on_device, takes && is_on_device(heads[i]));
             const int32_t through_host = heads[i] == SB_HEAD_AT_GPU ? SB_HEAD_SYNCED : heads[i];
@@ -158,7 +155,6 @@ TEST(a_root_s_heads_stay_but_for_a_first_touch) {
                                                                    : through_host);
             sb_blob_destroy(blob);
             sb_comm_destroy(comm);
-            rig_close(&rig);
         }
     }
 }
@@ -209,18 +205,17 @@ TEST(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached) {
                     check_failure(at, takes, nth, failures[f]);
 }
 
-TEST(lists_that_cannot_be_reduced_are_refused_whole) {
+TEST_ON(rig, lists_that_cannot_be_reduced_are_refused_whole) {
     struct single single = {.calls = 0};
-    struct rig rig;
     sb_comm *comm;
-    rig_open_on(&rig, "cpu", 0);
-    assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
-    sb_blob *a = blob_at(rig.context, SB_HEAD_AT_CPU, 1);
-    sb_blob *b = blob_at(rig.context, SB_HEAD_AT_CPU, 2);
-    sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *integers = blob_of_count(rig.context, SB_DTYPE_I32, COUNT);
+    rig_reopen_on(f, "cpu", 0);
+    assert_ok(sb_comm_create(f->context, &single_engine, &single, &comm, &err));
+    sb_blob *a = blob_at(f->context, SB_HEAD_AT_CPU, 1);
+    sb_blob *b = blob_at(f->context, SB_HEAD_AT_CPU, 2);
+    sb_blob *sharer = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *integers = blob_of_count(f->context, SB_DTYPE_I32, COUNT);
     assert_ok(sb_blob_share(sharer, SB_DATA, a, &err));
-    sb_blob *halves = blob_of_count(rig.context, SB_DTYPE_BF16, COUNT);
+    sb_blob *halves = blob_of_count(f->context, SB_DTYPE_BF16, COUNT);
     sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
     assert_status(SB_ERR_SHARED,
                   sb_comm_all_reduce_blobs(comm, shared, 3, SB_DATA, SB_COMM_SUM, &err));
@@ -256,7 +251,6 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     sb_blob_destroy(integers);
     sb_blob_destroy(halves);
     sb_comm_destroy(comm);
-    rig_close(&rig);
 }
 
 /* --- tables ---------------------------------------------------------------------------------- */
@@ -319,23 +313,21 @@ TEST(tables_of_engines_are_checked) {
     sb_comm_destroy(comm);
 }
 
-TEST(an_engine_that_is_no_rank_of_its_ranks_is_closed) {
+TEST_ON(rig, an_engine_that_is_no_rank_of_its_ranks_is_closed) {
     static const int32_t lies[][2] = {{-1, 2}, {2, 2}, {0, 0}, {0, -1}, {1, 1}, {3, -3}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct single single = {.lies = true, .rank = lies[i][0], .size = lies[i][1]};
         sb_comm *comm = NULL;
-        struct rig rig;
         char text[80];
-        rig_open_on(&rig, "cpu", 0);
+        rig_reopen_on(f, "cpu", 0);
         (void)snprintf(text, sizeof text, "single says that this is rank %d of %d", lies[i][0],
                        lies[i][1]);
         assert_status(SB_ERR_COMM_FAILURE,
-                      sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+                      sb_comm_create(f->context, &single_engine, &single, &comm, &err));
         assert_string_equal(err.message, text);
         assert_null(comm);
         assert_int_equal(single.closed, 1);
         assert_int_equal(single.closed_failed, 1);
-        rig_close(&rig);
     }
 }
 

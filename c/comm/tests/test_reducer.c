@@ -375,37 +375,35 @@ TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-TEST(it_takes_two_buckets_at_most) {
-    struct rig rig;
+TEST_ON(rig, it_takes_two_buckets_at_most) {
     sb_comm *comm;
     sb_reducer *reducer;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_blob *blobs[40];
-    rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_sim_comm_create(rig.context, 1, NULL, &comm, &err));
+    rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_sim_comm_create(f->context, 1, NULL, &comm, &err));
     for (int i = 0; i < 40; i++) {
         void *values;
-        blobs[i] = blob_of_count(rig.context, SB_DTYPE_F32, 2500);
+        blobs[i] = blob_of_count(f->context, SB_DTYPE_F32, 2500);
         assert_ok(sb_blob_mutable_cpu(blobs[i], SB_DIFF, &values, &err));
     }
     options.bucket_bytes = 45000;
-    const int64_t buffers = rig.counting.live_buffers;
+    const int64_t buffers = f->counting.live_buffers;
     assert_ok(sb_reducer_create(comm, blobs, 40, &options, &reducer, &err));
-    const size_t before = rig.counting.live_bytes;
-    assert_int_equal(rig.counting.live_buffers, buffers + 2);
+    const size_t before = f->counting.live_bytes;
+    assert_int_equal(f->counting.live_buffers, buffers + 2);
     for (int step = 0; step < 3; step++) {
         for (int i = 0; i < 40; i++)
             assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
         assert_ok(sb_reducer_wait(reducer, &err));
     }
-    assert_int_equal(rig.counting.live_bytes, before);
-    assert_int_equal(rig.counting.live_buffers, buffers + 2);
+    assert_int_equal(f->counting.live_bytes, before);
+    assert_int_equal(f->counting.live_buffers, buffers + 2);
     sb_reducer_destroy(reducer);
-    assert_int_equal(rig.counting.live_buffers, buffers);
+    assert_int_equal(f->counting.live_buffers, buffers);
     for (int i = 0; i < 40; i++)
         sb_blob_destroy(blobs[i]);
     sb_comm_destroy(comm);
-    rig_close(&rig);
 }
 
 /* --- failures -------------------------------------------------------------------------------- */

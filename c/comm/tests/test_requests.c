@@ -236,17 +236,16 @@ TEST(what_an_engine_may_still_write_is_kept) {
 
 /* Storage that is lent to be read is replaced by the first that writes: what the engine has then is
    not the blob's yet. */
-TEST(what_is_lent_stays_where_the_engine_may_still_write) {
-    struct rig rig;
+TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
     sb_comm *comm;
     sb_reducer *reducer;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
-    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
                               &lent, &err));
-    assert_ok(sb_comm_create(rig.context, &stuck_engine, NULL, &comm, &err));
+    assert_ok(sb_comm_create(f->context, &stuck_engine, NULL, &comm, &err));
     options.part = SB_DATA;
     options.bucket_bytes = 0;
     abandoned = 0;
@@ -266,10 +265,8 @@ TEST(what_is_lent_stays_where_the_engine_may_still_write) {
     assert_true(sb_mem_is_unique(kept));
     sb_mem_release(kept); /* here and below so that this program leaks nothing */
     assert_int_equal(lent.deleted, 1);
-    assert_int_equal(rig.counting.live_buffers, 1);
-    sb__host_free(rig.context, stuck_with, COUNT * sizeof(float), false);
-    rig_close(&rig);
-    lent_free(&lent);
+    assert_int_equal(f->counting.live_buffers, 1);
+    sb__host_free(f->context, stuck_with, COUNT * sizeof(float), false);
 }
 
 /* --- requests that scribble ---------------------------------------------------------------- */
@@ -302,24 +299,23 @@ static int32_t late_abandon(void *comm, void *request) {
 }
 
 /* Blobs of 100, 3 and 101 floats, buckets of 64 bytes: the small one is alone in its bucket. */
-TEST(a_small_blob_is_gathered_though_it_is_alone) {
+TEST_ON(rig, a_small_blob_is_gathered_though_it_is_alone) {
     static const int64_t counts[BLOBS] = {100, 3, 101};
     sb_comm_engine engine = stuck_engine;
     engine.start = late_start;
     engine.wait = late_wait;
     engine.abandon = late_abandon;
     for (int fails = 0; fails < 2; fails++) {
-        struct rig rig;
         sb_comm *comm;
         sb_reducer *reducer;
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         sb_blob *blobs[BLOBS];
         float values[101];
-        rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-        assert_ok(sb_comm_create(rig.context, &engine, NULL, &comm, &err));
+        rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        assert_ok(sb_comm_create(f->context, &engine, NULL, &comm, &err));
         fill_values(SB_DTYPE_F32, 101, 8, 1, values);
         for (int i = 0; i < BLOBS; i++) {
-            blobs[i] = blob_of_count(rig.context, SB_DTYPE_F32, counts[i]);
+            blobs[i] = blob_of_count(f->context, SB_DTYPE_F32, counts[i]);
             mem_place(diff_of(blobs[i]), SB_HEAD_AT_CPU, values, (size_t)counts[i] * 4);
         }
         options.bucket_bytes = 64;
@@ -335,6 +331,5 @@ TEST(a_small_blob_is_gathered_though_it_is_alone) {
         for (int i = 0; i < BLOBS; i++)
             sb_blob_destroy(blobs[i]);
         sb_comm_destroy(comm);
-        rig_close(&rig);
     }
 }

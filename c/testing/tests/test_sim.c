@@ -965,25 +965,6 @@ TEST(bad_arguments_are_refused) {
     fixture_close(&f);
 }
 
-TEST(pointers_that_are_null_are_named) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    char bytes[8];
-    void *device = NULL;
-    sb_stream other = new_stream(&f);
-    assert_ok(sb_sim_malloc(f.context, sizeof bytes, &device, &err));
-    assert_names_null("out", sb_sim_calls(f.context, NULL, SB_SIM_OP_COUNT, &err));
-    assert_names_null("out", sb_sim_stream_create(f.context, NULL, &err));
-    assert_names_null("stream", sb_sim_stream_destroy(f.context, NULL, &err));
-    assert_names_null("kernel", sb_sim_launch(f.context, other, NULL, NULL, &err));
-    assert_names_null("out", sb_sim_malloc(f.context, 1, NULL, &err));
-    assert_names_null("dst", sb_sim_peek(f.context, NULL, device, 1, &err));
-    assert_names_null("src", sb_sim_peek(f.context, bytes, NULL, 1, &err));
-    assert_names_null("dst", sb_sim_poke(f.context, NULL, bytes, 1, &err));
-    assert_names_null("src", sb_sim_poke(f.context, device, NULL, 1, &err));
-    assert_ok(sb_sim_free(f.context, device, &err));
-    fixture_close(&f);
-}
-
 /* A library that is not ours may pass NULL: the legacy stream stays. */
 TEST(streams_of_the_device_itself_are_not_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);

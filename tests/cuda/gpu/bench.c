@@ -86,12 +86,13 @@ struct arithmetic {
 
 static double bare_copy(void *user, int times) {
     struct arithmetic *a = user;
-    enter(a->stage);
+    enter();
     double start = now();
     for (int i = 0; i < times; i++)
         cu_ok(cuMemcpyDtoDAsync_v2((sb__cu_ptr)(uintptr_t)a->target,
-                                   (sb__cu_ptr)(uintptr_t)a->source, a->bytes, a->stage->stream));
-    cu_ok(cuStreamSynchronize(a->stage->stream));
+                                   (sb__cu_ptr)(uintptr_t)a->source, a->bytes,
+                                   (sb__cu_stream)a->stage->stream));
+    cu_ok(cuStreamSynchronize((sb__cu_stream)a->stage->stream));
     double seconds = (now() - start) / times;
     leave();
     return seconds;
@@ -130,13 +131,13 @@ static void print_arithmetic(struct entry *entries, int count, const char *dtype
     }
 }
 
-static void fill_both(struct stage *stage, sb_blob *blob, struct arithmetic *a) {
+static void fill_both(sb_blob *blob, struct arithmetic *a) {
     void *data, *diff;
     assert_ok(sb_blob_overwrite_gpu(blob, SB_DATA, &data, &err));
     assert_ok(sb_blob_overwrite_gpu(blob, SB_DIFF, &diff, &err));
-    queue_fill(stage, NULL, data, 0x3C, a->bytes); /* small numbers, that stay so */
-    queue_fill(stage, NULL, diff, 0x30, a->bytes);
-    stream_wait(stage, NULL);
+    queue_fill(NULL, data, 0x3C, a->bytes); /* small numbers, that stay so */
+    queue_fill(NULL, diff, 0x30, a->bytes);
+    stream_wait(NULL);
     a->source = data;
 }
 
@@ -153,12 +154,12 @@ static void time_arithmetic(struct stage *stage, int32_t dtype, size_t bytes) {
     if (times < 2 || quick)
         times = 2;
     assert_ok(sb_blob_create_shaped(stage->context, dtype, &count, 1, &a.blob, &err));
-    a.target = device_make(stage, bytes);
-    fill_both(stage, a.blob, &a);
+    a.target = device_make(bytes);
+    fill_both(a.blob, &a);
     time_in_turn(entries, entry_count, &a, times > 64 ? 64 : (int)times);
     print_arithmetic(entries, entry_count, dtype == SB_DTYPE_F32 ? "f32" : "f64", bytes);
     sb_blob_destroy(a.blob);
-    device_end(stage, a.target);
+    test_end(a.target);
 }
 
 static void print_theory(void) {
@@ -225,14 +226,16 @@ static double library_down(void *user, int times) {
 
 static double bare_transfer(const struct transfer *t, bool up, int times) {
     sb__cu_ptr device = (sb__cu_ptr)(uintptr_t)t->device;
-    enter(t->stage);
+    enter();
     double start = now();
     for (int i = 0; i < times; i++) {
         if (up)
-            cu_ok(cuMemcpyHtoDAsync_v2(device, t->pinned, t->bytes, t->stage->stream));
+            cu_ok(
+                cuMemcpyHtoDAsync_v2(device, t->pinned, t->bytes, (sb__cu_stream)t->stage->stream));
         else
-            cu_ok(cuMemcpyDtoHAsync_v2(t->pinned, device, t->bytes, t->stage->stream));
-        cu_ok(cuStreamSynchronize(t->stage->stream));
+            cu_ok(
+                cuMemcpyDtoHAsync_v2(t->pinned, device, t->bytes, (sb__cu_stream)t->stage->stream));
+        cu_ok(cuStreamSynchronize((sb__cu_stream)t->stage->stream));
     }
     double seconds = (now() - start) / times;
     leave();
@@ -264,17 +267,17 @@ static void time_transfers(struct stage *stage, size_t bytes) {
     t.mem = mem_on_host(stage->context, bytes, 1);
     if (sb_mem_storage(t.mem, SB_SIDE_CPU) != SB_STORAGE_PINNED)
         fail_with("%zu bytes could not be pinned", bytes);
-    t.device = device_make(stage, bytes);
-    enter(stage);
+    t.device = device_make(bytes);
+    enter();
     cu_ok(cuMemHostAlloc(&t.pinned, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
     leave();
     memset(t.pinned, 2, bytes);
     time_in_turn(entries, 4, &t, quick || bytes >= 64 * MIB ? 1 : 8);
     print_transfer("up", &entries[0], &entries[1], bytes);
     print_transfer("down", &entries[2], &entries[3], bytes);
-    sb_mem_release(t.mem);
-    device_end(stage, t.device);
-    enter(stage);
+    test_end(t.mem);
+    test_end(t.device);
+    enter();
     cu_ok(cuMemFreeHost(t.pinned));
     leave();
 }
@@ -337,7 +340,7 @@ static void bench_accesses(struct stage *stage) {
     print_access(&reads[0]);
     print_access(&reads[1]);
     print_access(&writes[0]);
-    sb_mem_release(mem);
+    test_end(mem);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
@@ -350,7 +353,7 @@ struct allocation {
 static double bare_device(void *user, int times) {
     const struct allocation *a = user;
     sb__cu_ptr ptr;
-    enter(a->stage);
+    enter();
     double start = now();
     for (int i = 0; i < times; i++) {
         cu_ok(cuMemAlloc_v2(&ptr, a->bytes));
@@ -364,7 +367,7 @@ static double bare_device(void *user, int times) {
 static double bare_pinned(void *user, int times) {
     const struct allocation *a = user;
     void *ptr;
-    enter(a->stage);
+    enter();
     double start = now();
     for (int i = 0; i < times; i++) {
         cu_ok(cuMemHostAlloc(&ptr, a->bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
@@ -379,7 +382,8 @@ static double memories(const struct allocation *a, int32_t side, int times) {
     void *out;
     double start = now();
     for (int i = 0; i < times; i++) {
-        sb_mem *mem = mem_make(a->stage->context, a->bytes);
+        sb_mem *mem;
+        assert_ok(sb_mem_create(a->stage->context, a->bytes, &mem, &err));
         assert_ok(side == SB_SIDE_GPU ? sb_mem_overwrite_gpu(mem, &out, &err)
                                       : sb_mem_overwrite_cpu(mem, &out, &err));
         sb_mem_release(mem);
@@ -446,7 +450,7 @@ static void bench_small(struct stage *stage) {
     static sb_blob *blobs[BLOBS];
     for (int i = 0; i < BLOBS; i++) {
         assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, shape, 1, &blobs[i], &err));
-        fill_both(stage, blobs[i], &a);
+        fill_both(blobs[i], &a);
     }
     time_in_turn(entries, 2, blobs, 1);
     printf("\n## %d blobs of %d bytes, of which plain pointers were let out\n\n"
@@ -478,7 +482,7 @@ static double both(struct overlap *o, bool push, bool scales) {
     assert_ok(sb_mem_mutable_cpu(o->mem, &out, &err));
     double start = now();
     if (push)
-        assert_ok(sb_mem_async_gpu_push(o->mem, (sb_stream)o->stage->stream, &err));
+        assert_ok(sb_mem_async_gpu_push(o->mem, o->stage->stream, &err));
     if (scales)
         queue_scales(o);
     assert_ok(sb_mem_synchronize(o->mem, &err));
@@ -517,7 +521,7 @@ static void bench_overlap(struct stage *stage, size_t bytes) {
     struct arithmetic a = {.bytes = bytes};
     int64_t count = (int64_t)(bytes / 4);
     assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, &count, 1, &o.blob, &err));
-    fill_both(stage, o.blob, &a);
+    fill_both(o.blob, &a);
     choose_scales(&o);
     time_in_turn(entries, 3, &o, 1);
     double push = median(&entries[0].series), work = median(&entries[1].series);
@@ -527,7 +531,7 @@ static void bench_overlap(struct stage *stage, size_t bytes) {
            "of scale alone %.3f ms, both together %.3f ms (medians).\n",
            100 * (push + work - together) / (push < work ? push : work), bytes / MIB, push * 1e3,
            o.scales, work * 1e3, together * 1e3);
-    sb_mem_release(o.mem);
+    test_end(o.mem);
     sb_blob_destroy(o.blob);
 }
 
@@ -549,7 +553,7 @@ int main(int argc, char **argv) {
         return missing;
     repeats = quick ? 3 : REPEATS_MAX;
     options.max_pinned_bytes = (size_t)4 << 30;
-    stage_open(&stage, &options);
+    stage_open_options(&stage, &options);
     const size_t *sizes = quick ? small : full;
     int count = quick ? 2 : (int)(sizeof full / sizeof full[0]);
     bench_arithmetic(&stage, sizes, count);

@@ -37,7 +37,7 @@ const struct driver *driver_open(const char **why) {
     if (fill(&driver, library, needed, sizeof needed / sizeof *needed))
         return NULL;
     (void)fill(&driver, library, optional, sizeof optional / sizeof *optional);
-    driver.is_standin = dlsym(library, "standin_live") != NULL;
+    driver.is_fake = dlsym(library, "fake_live") != NULL;
     return &driver;
 }
 
@@ -48,7 +48,7 @@ void driver_describe(const struct driver *driver, char *buffer, size_t capacity)
     if (driver->cuDeviceGetName)
         (void)driver->cuDeviceGetName(name, sizeof name, 0);
     (void)snprintf(buffer, capacity, "%s, driver for CUDA %d.%d",
-                   driver->is_standin ? "NO GPU (a stand-in of the driver)" : name, version / 1000,
+                   driver->is_fake ? "NO GPU (a fake driver)" : name, version / 1000,
                    version % 1000 / 10);
 }
 

@@ -28,7 +28,7 @@ enum {
       (struct CUgraph_st * graph, struct CUgraphNode_st * *nodes, size_t * count))                 \
     F(sb__cu_result, cuGraphDestroy, (struct CUgraph_st * graph))
 
-/* NULL where a driver, or a stand-in for one, lacks them. */
+/* NULL where a driver lacks them. */
 #define OPTIONAL_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuLaunchHostFunc,                                                             \
       (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
@@ -45,16 +45,16 @@ struct driver {
     APPLICATION_FUNCTIONS(SB__CUDA_MEMBER)
     OPTIONAL_FUNCTIONS(SB__CUDA_MEMBER)
     OLD_FUNCTIONS(SB__CUDA_MEMBER)
-    bool is_standin;
+    bool is_fake;
 };
 
 /* NULL: there is none, and `why` says so; its text is static. */
 const struct driver *driver_open(const char **why);
 
-/* "NVIDIA ... , driver for CUDA 13.0", or that it is a stand-in. Call after cuInit. */
+/* "NVIDIA ... , driver for CUDA 13.0", or that it is a fake driver. Call after cuInit. */
 void driver_describe(const struct driver *driver, char *buffer, size_t capacity);
 
-/* Queues a pause of some milliseconds on a stream of the current context. A stand-in is slow
+/* Queues a pause of some milliseconds on a stream of the current context. A fake driver is slow
    without: its schedule says when work runs. */
 void driver_pause(const struct driver *driver, sb__cu_stream stream);
 

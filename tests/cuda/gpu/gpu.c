@@ -4,6 +4,8 @@
 #include <string.h>
 
 const struct driver *driver;
+sb__cu_context primary;
+static sb_context *running; /* the stage's */
 
 /* --- life ------------------------------------------------------------------------------------ */
 
@@ -15,10 +17,9 @@ sb_context_options stage_options(void) {
 
 /* For the life of the process: a driver takes long to make one anew for each test. */
 static void keep_primary_context(void) {
-    sb__cu_context kept;
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, 0));
-    cu_ok(cuDevicePrimaryCtxRetain(&kept, device));
+    cu_ok(cuDevicePrimaryCtxRetain(&primary, device));
 }
 
 int gpu_begin(void) {
@@ -44,20 +45,30 @@ int gpu_begin(void) {
     return 0;
 }
 
-void stage_open(struct stage *stage, const sb_context_options *options) {
-    sb_context_options plain = stage_options();
-    sb__cu_device device;
-    assert_ok(sb_context_create(options ? options : &plain, &stage->context, &err));
-    cu_ok(cuDeviceGet(&device, 0));
-    cu_ok(cuDevicePrimaryCtxRetain(&stage->primary, device));
-    stage->stream = stream_make(stage, STREAM_NON_BLOCKING);
+int gpu_main(void) {
+    const int missing = gpu_begin();
+    return missing ? missing : run_all_tests();
+}
+
+void stage_open_options(struct stage *stage, const sb_context_options *options) {
+    assert_ok(sb_context_create(options, &stage->context, &err));
+    running = stage->context;
+    stage->stream = stream_make(STREAM_NON_BLOCKING);
+}
+
+void stage_open(struct stage *stage) {
+    const sb_context_options options = stage_options();
+    stage_open_options(stage, &options);
+}
+
+void stage_reopen(struct stage *stage, const sb_context_options *options) {
+    stage_close(stage);
+    stage_open_options(stage, options);
 }
 
 void stage_close(struct stage *stage) {
     sb__cu_context current = NULL;
-    sb__cu_device device;
-    assert_ok(sb_context_forget_stream(stage->context, (sb_stream)stage->stream, &err));
-    stream_end(stage, stage->stream);
+    (void)test_end_all(NULL);
     sb_context_trim(stage->context);
     sb_stats stats = stats_of(stage->context);
     assert_int_equal(stats.device_bytes, 0);
@@ -66,8 +77,10 @@ void stage_close(struct stage *stage) {
     sb_context_release(stage->context);
     cu_ok(cuCtxGetCurrent(&current));
     assert_null(current);
-    cu_ok(cuDeviceGet(&device, 0));
-    cu_ok(cuDevicePrimaryCtxRelease_v2(device));
+}
+
+static void end_context(void *context) {
+    sb_context_release(context);
 }
 
 sb_context *another_context(const char *device) {
@@ -75,6 +88,7 @@ sb_context *another_context(const char *device) {
     sb_context *context;
     options.device = device;
     assert_ok(sb_context_create(&options, &context, &err));
+    test_own(context, end_context);
     return context;
 }
 
@@ -94,10 +108,9 @@ sb_stats stats_of(const sb_context *context) {
 
 struct copies copies_so_far(const sb_context *context) {
     sb_stats s = stats_of(context);
-    return (struct copies){(int64_t)s.uploads,           (int64_t)s.downloads,
-                           (int64_t)s.device_copies,     (int64_t)s.host_copies,
-                           (int64_t)s.upload_bytes,      (int64_t)s.download_bytes,
-                           (int64_t)s.device_copy_bytes, (int64_t)s.host_copy_bytes};
+    return (struct copies){(int64_t)s.uploads,       (int64_t)s.downloads,
+                           (int64_t)s.device_copies, (int64_t)s.host_copies,
+                           (int64_t)s.upload_bytes,  (int64_t)s.download_bytes};
 }
 
 struct copies copies_since(const sb_context *context, const struct copies *before) {
@@ -107,26 +120,21 @@ struct copies copies_since(const sb_context *context, const struct copies *befor
                            now.device_copies - before->device_copies,
                            now.host_copies - before->host_copies,
                            now.upload_bytes - before->upload_bytes,
-                           now.download_bytes - before->download_bytes,
-                           now.device_copy_bytes - before->device_copy_bytes,
-                           now.host_copy_bytes - before->host_copy_bytes};
+                           now.download_bytes - before->download_bytes};
 }
 
 void assert_transfers(const sb_context *context, const struct copies *before, int64_t uploads,
                       int64_t downloads, size_t bytes) {
-    struct copies since = copies_since(context, before);
-    assert_int_equal(since.uploads, uploads);
-    assert_int_equal(since.downloads, downloads);
-    assert_int_equal(since.upload_bytes, uploads * (int64_t)bytes);
-    assert_int_equal(since.download_bytes, downloads * (int64_t)bytes);
-    assert_int_equal(since.device_copies, 0);
-    assert_int_equal(since.host_copies, 0);
+    const struct copies since = copies_since(context, before);
+    const struct copies expected = {
+        uploads, downloads, 0, 0, uploads * (int64_t)bytes, downloads * (int64_t)bytes};
+    assert_memory_equal(&since, &expected, sizeof since);
 }
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-void enter(const struct stage *stage) {
-    cu_ok(cuCtxPushCurrent_v2(stage->primary));
+void enter(void) {
+    cu_ok(cuCtxPushCurrent_v2(primary));
 }
 
 void leave(void) {
@@ -134,24 +142,24 @@ void leave(void) {
     cu_ok(cuCtxPopCurrent_v2(&old));
 }
 
-sb__cu_stream stream_make(const struct stage *stage, unsigned int flags) {
+static void end_stream(void *thing) {
+    stream_wait(thing);
+    assert_ok(sb_context_forget_stream(running, thing, &err));
+    cu_ok(cuStreamDestroy_v2(thing));
+}
+
+sb_stream stream_make(unsigned int flags) {
     sb__cu_stream stream = NULL;
-    enter(stage);
+    enter();
     cu_ok(cuStreamCreate(&stream, flags));
     leave();
-    return stream;
+    test_own(stream, end_stream);
+    return (sb_stream)stream;
 }
 
-void stream_wait(const struct stage *stage, sb__cu_stream stream) {
-    enter(stage);
-    cu_ok(cuStreamSynchronize(stream));
-    leave();
-}
-
-void stream_end(const struct stage *stage, sb__cu_stream stream) {
-    stream_wait(stage, stream);
-    enter(stage);
-    cu_ok(cuStreamDestroy_v2(stream));
+void stream_wait(sb_stream stream) {
+    enter();
+    cu_ok(cuStreamSynchronize((sb__cu_stream)stream));
     leave();
 }
 
@@ -161,57 +169,49 @@ static sb__cu_ptr address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
 }
 
-void *device_make(const struct stage *stage, size_t bytes) {
-    sb__cu_ptr ptr = 0;
-    enter(stage);
-    cu_ok(cuMemAlloc_v2(&ptr, bytes));
-    leave();
-    return (void *)(uintptr_t)ptr;
-}
-
-void device_end(const struct stage *stage, void *ptr) {
-    enter(stage);
+static void end_device(void *ptr) {
+    enter();
     cu_ok(cuMemFree_v2(address(ptr)));
     leave();
 }
 
-void queue_pause(const struct stage *stage, sb__cu_stream stream) {
-    enter(stage);
-    driver_pause(driver, stream);
+void *device_make(size_t bytes) {
+    sb__cu_ptr ptr = 0;
+    enter();
+    cu_ok(cuMemAlloc_v2(&ptr, bytes));
+    leave();
+    test_own_loan((void *)(uintptr_t)ptr, end_device);
+    return (void *)(uintptr_t)ptr;
+}
+
+void queue_pause(sb_stream stream) {
+    enter();
+    driver_pause(driver, (sb__cu_stream)stream);
     leave();
 }
 
-void queue_fill(const struct stage *stage, sb__cu_stream stream, void *ptr, int value,
-                size_t bytes) {
-    enter(stage);
-    cu_ok(cuMemsetD8Async(address(ptr), (unsigned char)value, bytes, stream));
+void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes) {
+    enter();
+    cu_ok(cuMemsetD8Async(address(ptr), (unsigned char)value, bytes, (sb__cu_stream)stream));
     leave();
 }
 
-void queue_copy(const struct stage *stage, sb__cu_stream stream, void *dst, const void *src,
-                size_t bytes) {
-    enter(stage);
-    cu_ok(cuMemcpyDtoDAsync_v2(address(dst), address(src), bytes, stream));
+void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes) {
+    enter();
+    cu_ok(cuMemcpyDtoDAsync_v2(address(dst), address(src), bytes, (sb__cu_stream)stream));
     leave();
 }
 
-void device_read(const struct stage *stage, void *out, const void *src, size_t bytes) {
-    enter(stage);
+void device_read(void *out, const void *src, size_t bytes) {
+    enter();
     cu_ok(cuMemcpyDtoHAsync_v2(out, address(src), bytes, NULL));
     cu_ok(cuStreamSynchronize(NULL));
     leave();
 }
 
-void device_write(const struct stage *stage, void *dst, const void *in, size_t bytes) {
-    enter(stage);
-    cu_ok(cuMemcpyHtoDAsync_v2(address(dst), in, bytes, NULL));
-    cu_ok(cuStreamSynchronize(NULL));
-    leave();
-}
-
-size_t device_free(const struct stage *stage) {
+size_t device_free(void) {
     size_t free_bytes = 0, total = 0;
-    enter(stage);
+    enter();
     if (driver->cuMemGetInfo_v2)
         cu_ok(cuMemGetInfo_v2(&free_bytes, &total));
     leave();
@@ -223,20 +223,25 @@ bool bytes_are(const void *ptr, size_t bytes, int value) {
     return bytes == 0 || (p[0] == (unsigned char)value && memcmp(p, p + 1, bytes - 1) == 0);
 }
 
-bool device_holds(const struct stage *stage, const void *ptr, size_t bytes, int value) {
+bool device_holds(const void *ptr, size_t bytes, int value) {
     void *seen = malloc(bytes);
     assert_non_null(seen);
-    device_read(stage, seen, ptr, bytes);
+    device_read(seen, ptr, bytes);
     bool same = bytes_are(seen, bytes, value);
     free(seen);
     return same;
 }
 
-/* --- memories -------------------------------------------------------------------------------- */
+/* --- memories and blobs ---------------------------------------------------------------------- */
+
+static void end_mem(void *mem) {
+    sb_mem_release(mem);
+}
 
 sb_mem *mem_make(sb_context *context, size_t bytes) {
     sb_mem *mem;
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    test_own(mem, end_mem);
     return mem;
 }
 
@@ -252,12 +257,12 @@ sb_mem *mem_on_host(sb_context *context, size_t bytes, int value) {
     return mem;
 }
 
-sb_mem *mem_on_device(const struct stage *stage, sb_context *context, size_t bytes, int value) {
+sb_mem *mem_on_device(sb_context *context, size_t bytes, int value) {
     sb_mem *mem = mem_make(context, bytes);
     void *out;
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
-    queue_fill(stage, NULL, out, value, bytes);
-    stream_wait(stage, NULL);
+    queue_fill(NULL, out, value, bytes);
+    stream_wait(NULL);
     return mem;
 }
 
@@ -271,4 +276,21 @@ const void *gpu_pointer(const sb_mem *mem) {
     const void *in;
     assert_ok(sb_mem_gpu(mem, &in, &err));
     return in;
+}
+
+static void end_blob(void *blob) {
+    sb_blob_destroy(blob);
+}
+
+sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count) {
+    sb_blob *blob;
+    assert_ok(sb_blob_create_shaped(context, dtype, &count, 1, &blob, &err));
+    test_own(blob, end_blob);
+    return blob;
+}
+
+sb_mem *memory_of(sb_blob *blob, sb_part part) {
+    sb_mem *mem;
+    assert_ok(sb_blob_mutable_mem(blob, part, &mem, &err));
+    return mem;
 }

@@ -1,6 +1,6 @@
-/* A context on "cuda:0" and, beside it, what an application does with the driver
-   itself. Only public functions of the library are used, so that the programs
-   run on a device of NVIDIA's and on the stand-ins alike. */
+/* A context on "cuda:0" and, beside it, what an application does with the driver itself. The
+   programs use the public functions of the library alone, so that they run on a device of NVIDIA's
+   and on the fake driver alike. */
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 
@@ -8,31 +8,36 @@
 #include "support.h"
 
 extern const struct driver *driver;
-
-/* What main returns at once when it is not 0: 77 where there is no device, the reason printed. */
-int gpu_begin(void);
+extern sb__cu_context primary; /* device 0's */
 
 /* The status of ctest for a program that did not run. */
 enum { GPU_SKIPPED = 77 };
 
+/* Opens the driver. 0, or what main returns at once: GPU_SKIPPED where there is no device, the
+   reason printed. */
+int gpu_begin(void);
+/* The `main` of a program: gpu_begin, then its tests. */
+int gpu_main(void);
+
+/* At its end nothing of the device is live, and no context is current. */
 struct stage {
     sb_context *context;
-    sb__cu_context primary; /* device 0's */
-    sb__cu_stream stream;   /* the test's own, a non-blocking one */
+    sb_stream stream; /* the test's own, a non-blocking one */
 };
 
-void stage_open(struct stage *stage, const sb_context_options *options);
-/* All memories were released: nothing of the device is live, and no context is current. */
+void stage_open(struct stage *stage);
+void stage_open_options(struct stage *stage, const sb_context_options *options);
 void stage_close(struct stage *stage);
+/* Closes it and opens it with other options. */
+void stage_reopen(struct stage *stage, const sb_context_options *options);
 sb_context_options stage_options(void);
-/* One more, on "cuda:N". */
+/* One more, on "cuda:N", which the test owns. */
 sb_context *another_context(const char *device);
 int device_count(void);
 
 sb_stats stats_of(const sb_context *context);
 struct copies {
-    int64_t uploads, downloads, device_copies, host_copies;
-    int64_t upload_bytes, download_bytes, device_copy_bytes, host_copy_bytes;
+    int64_t uploads, downloads, device_copies, host_copies, upload_bytes, download_bytes;
 };
 struct copies copies_so_far(const sb_context *context);
 struct copies copies_since(const sb_context *context, const struct copies *before);
@@ -46,39 +51,38 @@ void assert_transfers(const sb_context *context, const struct copies *before, in
         if (result_)                                                                               \
             fail_with("%s: %u", #call, result_);                                                   \
     } while (0)
-/* In device 0's primary context. */
-void enter(const struct stage *stage);
+/* Makes device 0's primary context current. */
+void enter(void);
 void leave(void);
 
-sb__cu_stream stream_make(const struct stage *stage, unsigned int flags);
-void stream_wait(const struct stage *stage, sb__cu_stream stream);
-void stream_end(const struct stage *stage, sb__cu_stream stream);
+/* A stream that the test owns. */
+sb_stream stream_make(unsigned int flags);
+void stream_wait(sb_stream stream);
 
 /* --- bytes of the device; what takes a stream is queued there ------------------------------ */
 
-void *device_make(const struct stage *stage, size_t bytes);
-void device_end(const struct stage *stage, void *ptr);
-void queue_pause(const struct stage *stage, sb__cu_stream stream);
-void queue_fill(const struct stage *stage, sb__cu_stream stream, void *ptr, int value,
-                size_t bytes);
-void queue_copy(const struct stage *stage, sb__cu_stream stream, void *dst, const void *src,
-                size_t bytes);
+/* Memory that the test owns, until after its contexts. */
+void *device_make(size_t bytes);
+void queue_pause(sb_stream stream);
+void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
+void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
 /* On the legacy default stream, and waited for. */
-void device_read(const struct stage *stage, void *out, const void *src, size_t bytes);
-void device_write(const struct stage *stage, void *dst, const void *in, size_t bytes);
-bool device_holds(const struct stage *stage, const void *ptr, size_t bytes, int value);
+void device_read(void *out, const void *src, size_t bytes);
+bool device_holds(const void *ptr, size_t bytes, int value);
 bool bytes_are(const void *ptr, size_t bytes, int value);
-/* Of all the device; 0 where the driver does not tell. */
-size_t device_free(const struct stage *stage);
+/* Of all the device; 0 where the driver does not say. */
+size_t device_free(void);
 
-/* --- memories -------------------------------------------------------------------------------- */
+/* --- memories and blobs; the test owns them ------------------------------------------------- */
 
 sb_mem *mem_make(sb_context *context, size_t bytes);
 /* Filled on the host, or with the head at the device. */
 sb_mem *mem_on_host(sb_context *context, size_t bytes, int value);
-sb_mem *mem_on_device(const struct stage *stage, sb_context *context, size_t bytes, int value);
+sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
 bool host_holds(const sb_mem *mem, int value);
 const void *gpu_pointer(const sb_mem *mem);
+sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count);
+sb_mem *memory_of(sb_blob *blob, sb_part part);
 
 #endif

@@ -152,9 +152,9 @@ describe() {
 export SYNCBLOB_TEST_WHOLE=1
 describe
 quick=()
-if grep -q 'stand-in' "$log"; then
+if grep -q 'a fake driver' "$log"; then
     quick=(--quick)
-    echo "- the driver is a stand-in: nothing here says anything about a GPU"
+    echo "- the driver is a fake: nothing here says anything about a GPU"
 fi
 find_cublas
 if wants probe; then

@@ -14,226 +14,133 @@
 
 /* --- page-locked memory ---------------------------------------------------------------------- */
 
-TEST(pinned_memory_is_zeroed_and_reused) {
-    struct stage stage;
+TEST_ON(stage, pinned_memory_is_zeroed_and_reused) {
     const void *first, *again;
-    stage_open(&stage, NULL);
-    sb_mem *mem = mem_on_host(stage.context, BYTES, 0x5A);
+    sb_mem *mem = mem_on_host(f->context, BYTES, 0x5A);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_ok(sb_mem_cpu(mem, &first, &err));
-    sb_mem_release(mem);
-    assert_int_equal(stats_of(stage.context).pinned_bytes, BYTES);
-    assert_int_equal(stats_of(stage.context).cached_bytes, BYTES);
-    mem = mem_make(stage.context, BYTES);
+    test_end(mem);
+    assert_int_equal(stats_of(f->context).pinned_bytes, BYTES);
+    assert_int_equal(stats_of(f->context).cached_bytes, BYTES);
+    mem = mem_make(f->context, BYTES);
     assert_ok(sb_mem_cpu(mem, &again, &err));
     assert_ptr_equal(again, first);
     assert_true(bytes_are(again, BYTES, 0));
-    assert_int_equal(stats_of(stage.context).cached_bytes, 0);
-    sb_mem_release(mem);
-    stage_close(&stage);
+    assert_int_equal(stats_of(f->context).cached_bytes, 0);
 }
 
-TEST(trim_gives_pinned_memory_back) {
-    struct stage stage;
-    stage_open(&stage, NULL);
-    sb_mem *in_use = mem_on_host(stage.context, BYTES, 1);
-    sb_mem_release(mem_on_host(stage.context, 2 * BYTES, 2));
-    assert_int_equal(stats_of(stage.context).pinned_bytes, 3 * BYTES);
-    sb_context_trim(stage.context);
-    assert_int_equal(stats_of(stage.context).pinned_bytes, BYTES);
-    assert_int_equal(stats_of(stage.context).cached_bytes, 0);
-    assert_true(host_holds(in_use, 1));
-    sb_mem *fresh = mem_make(stage.context, 2 * BYTES);
-    assert_true(host_holds(fresh, 0));
-    sb_mem_release(fresh);
-    sb_mem_release(in_use);
-    stage_close(&stage);
-}
-
-TEST(memory_above_the_pinned_cap_is_ordinary) {
-    struct stage stage;
+TEST_ON(stage, memory_above_the_pinned_cap_is_ordinary) {
     sb_context_options options = stage_options();
     options.max_pinned_bytes = BYTES + BYTES / 2;
-    stage_open(&stage, &options);
-    sb_mem *pinned = mem_on_host(stage.context, BYTES, 1);
-    sb_mem *ordinary = mem_on_host(stage.context, BYTES, 2);
+    stage_reopen(f, &options);
+    sb_mem *pinned = mem_on_host(f->context, BYTES, 1);
+    sb_mem *ordinary = mem_on_host(f->context, BYTES, 2);
     assert_int_equal(sb_mem_storage(pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(sb_mem_storage(ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
-    assert_int_equal(stats_of(stage.context).pinned_peak, BYTES);
-    assert_true(device_holds(&stage, gpu_pointer(ordinary), BYTES, 2));
-    sb_mem_release(pinned);
-    sb_mem_release(ordinary);
-    stage_close(&stage);
+    assert_int_equal(stats_of(f->context).pinned_peak, BYTES);
+    assert_true(device_holds(gpu_pointer(ordinary), BYTES, 2));
 }
 
-TEST(no_memory_is_pinned_on_request) {
-    struct stage stage;
+TEST_ON(stage, no_memory_is_pinned_on_request) {
     void *out;
     sb_context_options options = stage_options();
     options.flags = SB_CONTEXT_NO_PINNED;
-    stage_open(&stage, &options);
-    sb_mem *mem = mem_on_host(stage.context, BYTES, 3);
+    stage_reopen(f, &options);
+    sb_mem *mem = mem_on_host(f->context, BYTES, 3);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
-    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stage.stream, &err));
-    assert_ok(sb_mem_mutable_gpu_on(mem, (sb_stream)stage.stream, &out, &err));
-    queue_pause(&stage, stage.stream);
-    queue_fill(&stage, stage.stream, out, 4, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, (sb_stream)stage.stream, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, f->stream, &err));
+    assert_ok(sb_mem_mutable_gpu_on(mem, f->stream, &out, &err));
+    queue_pause(f->stream);
+    queue_fill(f->stream, out, 4, BYTES);
+    assert_ok(sb_mem_async_cpu_pull(mem, f->stream, &err));
     assert_true(host_holds(mem, 4));
-    assert_int_equal(stats_of(stage.context).pinned_peak, 0);
-    sb_mem_release(mem);
-    stage_close(&stage);
+    assert_int_equal(stats_of(f->context).pinned_peak, 0);
 }
 
 /* --- the device's ---------------------------------------------------------------------------- */
 
-TEST(the_cap_on_device_memory_holds) {
-    struct stage stage;
-    const void *in;
-    sb_context_options options = stage_options();
-    options.max_device_bytes = BYTES;
-    stage_open(&stage, &options);
-    sb_mem *first = mem_on_host(stage.context, BYTES, 1);
-    sb_mem *second = mem_on_host(stage.context, BYTES, 2);
-    (void)gpu_pointer(first);
-    assert_status(SB_ERR_CAP_REACHED, sb_mem_gpu(second, &in, &err));
-    assert_int_equal(sb_mem_head(second), SB_HEAD_AT_CPU);
-    assert_int_equal(sb_mem_storage(second, SB_SIDE_GPU), SB_STORAGE_NONE);
-    assert_ok(sb_mem_evict_gpu(first, &err));
-    assert_true(device_holds(&stage, gpu_pointer(second), BYTES, 2));
-    assert_int_equal(stats_of(stage.context).device_peak, BYTES);
-    sb_mem_release(first);
-    sb_mem_release(second);
-    stage_close(&stage);
-}
-
-TEST(more_than_the_device_has_is_out_of_memory) {
-    struct stage stage;
+TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     void *out;
-    stage_open(&stage, NULL);
-    sb_mem *huge = mem_make(stage.context, (size_t)1 << 46);
+    sb_mem *huge = mem_make(f->context, (size_t)1 << 46);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_overwrite_gpu(huge, &out, &err));
     assert_int_equal(sb_mem_head(huge), SB_HEAD_UNINITIALIZED);
-    assert_int_equal(sb_context_device_status(stage.context), SB_OK);
-    sb_mem *small = mem_on_device(&stage, stage.context, BYTES, 5);
+    assert_int_equal(sb_context_device_status(f->context), SB_OK);
+    sb_mem *small = mem_on_device(f->context, BYTES, 5);
     assert_true(host_holds(small, 5));
-    sb_mem_release(small);
-    sb_mem_release(huge);
-    stage_close(&stage);
 }
 
 /* A wait leaves what is free mapped, however much is in use; the driver's own default would not. */
-TEST(freed_memory_stays_until_it_is_trimmed) {
-    struct stage stage;
-    stage_open(&stage, NULL);
+TEST_ON(stage, freed_memory_stays_until_it_is_trimmed) {
     const size_t mib = (size_t)1 << 20, freed = 64 * mib;
-    sb_mem *used = mem_on_device(&stage, stage.context, driver->is_standin ? mib : 288 * mib, 5);
-    sb_mem *next = mem_on_device(&stage, stage.context, freed, 6);
-    const size_t before = device_free(&stage);
-    sb_mem_release(next);
-    assert_ok(sb_context_synchronize(stage.context, &err));
-    assert_true(device_free(&stage) < before + freed / 2); /* others may free a little meanwhile */
-    sb_context_trim(stage.context);
-    assert_true(device_free(&stage) > before + freed / 2);
+    sb_mem *used = mem_on_device(f->context, driver->is_fake ? mib : 288 * mib, 5);
+    sb_mem *next = mem_on_device(f->context, freed, 6);
+    const size_t before = device_free();
+    test_end(next);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_true(device_free() < before + freed / 2); /* others may free a little meanwhile */
+    sb_context_trim(f->context);
+    assert_true(device_free() > before + freed / 2);
     assert_true(host_holds(used, 5));
-    sb_mem_release(used);
-    stage_close(&stage);
 }
 
-TEST(evict_and_clear) {
-    struct stage stage;
-    stage_open(&stage, NULL);
-    sb_mem *mem = mem_on_device(&stage, stage.context, BYTES, 5);
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
-    assert_true(host_holds(mem, 5));
-    assert_ok(sb_mem_evict_gpu(mem, &err));
-    assert_int_equal(stats_of(stage.context).device_bytes, 0);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_true(device_holds(&stage, gpu_pointer(mem), BYTES, 5));
-    assert_ok(sb_mem_evict_cpu(mem, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-    struct copies before = copies_so_far(stage.context);
-    assert_ok(sb_mem_clear(mem, &err));
-    assert_transfers(stage.context, &before, 0, 0, BYTES);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-    assert_true(device_holds(&stage, gpu_pointer(mem), BYTES, 0));
-    sb_mem_release(mem);
-    stage_close(&stage);
-}
-
-TEST(only_memory_of_the_device_is_borrowed) {
-    struct stage stage;
-    static char on_host[BYTES];
-    stage_open(&stage, NULL);
-    sb_context *other = another_context("cuda:0");
-    sb_mem *mem = mem_make(stage.context, BYTES);
-    sb_mem *lender = mem_on_device(&stage, other, 2 * BYTES, 6);
-    char *lent = (char *)(uintptr_t)gpu_pointer(lender);
-    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, on_host, BYTES, 0, NULL, NULL, &err));
+static void refuses(sb_mem *mem, const void *ptr, const char *words) {
     assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_mem_set_gpu(mem, lent + 2 * BYTES - 64, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_mem_set_gpu(mem, lent + BYTES, BYTES, 0, NULL, NULL, &err));
-    assert_true(host_holds(mem, 6));
-    sb_mem_release(mem);
-    sb_mem_release(lender);
-    sb_context_release(other);
-    stage_close(&stage);
+                  sb_mem_set_gpu(mem, (void *)(uintptr_t)ptr, BYTES, 0, NULL, NULL, &err));
+    if (!strstr(err.message, words))
+        fail_with("%s: not %s", err.message, words);
+    assert_int_equal(err.device_code, 0);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
 
-TEST(memory_of_another_context_is_not_borrowed) {
-    struct stage stage;
+TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
+    static char on_host[BYTES];
+    sb_mem *mem = mem_make(f->context, BYTES);
+    const char *lent = gpu_pointer(mem_on_device(another_context("cuda:0"), 2 * BYTES, 6));
+    refuses(mem, on_host, "is no memory of cuda:0");
+    refuses(mem, lent + 2 * BYTES - 64, "bytes at 0x");
+    if (device_count() > 1)
+        refuses(mem, gpu_pointer(mem_on_host(another_context("cuda:1"), BYTES, 6)),
+                "is no memory of cuda:0");
+    else
+        print_message("skipped: no other device: the driver shows one\n");
+    assert_ok(sb_mem_set_gpu(mem, (void *)(uintptr_t)(lent + BYTES), BYTES, 0, NULL, NULL, &err));
+    assert_true(host_holds(mem, 6));
+}
+
+/* A context that the application made. */
+TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     sb__cu_context made, popped;
     sb__cu_device device;
     sb__cu_ptr lent = 0;
     assert_non_null(driver->cuCtxCreate_v2);
-    stage_open(&stage, NULL);
     cu_ok(cuDeviceGet(&device, 0));
     cu_ok(cuCtxCreate_v2(&made, 0, device));
     cu_ok(cuMemAlloc_v2(&lent, BYTES));
-    sb_mem *mem = mem_make(stage.context, BYTES);
-    assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_mem_set_gpu(mem, (void *)(uintptr_t)lent, BYTES, 0, NULL, NULL, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    sb_mem_release(mem);
+    refuses(mem_make(f->context, BYTES), (void *)(uintptr_t)lent,
+            "is not of the primary context of cuda:0");
     cu_ok(cuMemFree_v2(lent));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     cu_ok(cuCtxDestroy_v2(made));
-    stage_close(&stage);
 }
 
-TEST(managed_memory_is_the_devices) {
-    struct stage stage;
-    sb__cu_ptr lent = 0;
-    stage_open(&stage, NULL);
-    enter(&stage);
-    cu_ok(cuMemAllocManaged(&lent, BYTES, ATTACH_GLOBAL));
+static void end_managed(void *ptr) {
+    enter();
+    cu_ok(cuMemFree_v2((sb__cu_ptr)(uintptr_t)ptr));
     leave();
-    queue_fill(&stage, NULL, (void *)(uintptr_t)lent, 6, BYTES);
-    stream_wait(&stage, NULL);
-    sb_mem *mem = mem_make(stage.context, BYTES);
-    assert_ok(sb_mem_set_gpu(mem, (void *)(uintptr_t)lent, BYTES, 0, NULL, NULL, &err));
-    assert_true(host_holds(mem, 6));
-    sb_mem_release(mem);
-    device_end(&stage, (void *)(uintptr_t)lent);
-    stage_close(&stage);
 }
 
-TEST(memory_of_another_device_is_not_borrowed) {
-    struct stage stage;
-    if (device_count() < 2) {
-        print_message("skipped: the driver shows one device\n");
-        skip();
-    }
-    stage_open(&stage, NULL);
-    sb_context *other = another_context("cuda:1");
-    sb_mem *there = mem_on_host(other, BYTES, 6), *here = mem_make(stage.context, BYTES);
-    void *lent = (void *)(uintptr_t)gpu_pointer(there);
-    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(here, lent, BYTES, 0, NULL, NULL, &err));
-    assert_int_equal(sb_mem_head(here), SB_HEAD_UNINITIALIZED);
-    sb_mem_release(here);
-    sb_mem_release(there);
-    sb_context_release(other);
-    stage_close(&stage);
+TEST_ON(stage, managed_memory_is_the_devices) {
+    sb__cu_ptr managed = 0;
+    enter();
+    cu_ok(cuMemAllocManaged(&managed, BYTES, ATTACH_GLOBAL));
+    leave();
+    void *lent = (void *)(uintptr_t)managed;
+    test_own_loan(lent, end_managed);
+    queue_fill(NULL, lent, 6, BYTES);
+    stream_wait(NULL);
+    sb_mem *mem = mem_make(f->context, BYTES);
+    assert_ok(sb_mem_set_gpu(mem, lent, BYTES, 0, NULL, NULL, &err));
+    assert_true(host_holds(mem, 6));
 }
 
 /* --- a forked child -------------------------------------------------------------------------- */
@@ -300,35 +207,25 @@ static int touch_pinned(void *arg) {
 }
 
 /* Part of it ordinary: half of what would be pinned is over the cap. */
-TEST(a_forked_child_gets_a_status) {
-    struct stage stage;
+TEST_ON(stage, a_forked_child_gets_a_status) {
     sb_context_options options = stage_options();
     options.max_pinned_bytes = BYTES;
-    stage_open(&stage, &options);
-    struct inherited i = {&stage, mem_on_device(&stage, stage.context, BYTES, 1),
-                          mem_on_host(stage.context, BYTES, 2),
-                          mem_on_host(stage.context, BYTES, 3)};
+    stage_reopen(f, &options);
+    struct inherited i = {f, mem_on_device(f->context, BYTES, 1), mem_on_host(f->context, BYTES, 2),
+                          mem_on_host(f->context, BYTES, 3)};
     assert_int_equal(sb_mem_storage(i.pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(sb_mem_storage(i.ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(in_child(use_the_device, &i), 0);
     assert_true(host_holds(i.at_gpu, 1));
-    assert_true(device_holds(&stage, gpu_pointer(i.ordinary), BYTES, 3));
-    sb_mem_release(i.at_gpu);
-    sb_mem_release(i.pinned);
-    sb_mem_release(i.ordinary);
-    stage_close(&stage);
+    assert_true(device_holds(gpu_pointer(i.ordinary), BYTES, 3));
 }
 
-TEST(pinned_memory_is_refused_in_a_forked_child) {
-    struct stage stage;
-    stage_open(&stage, NULL);
-    struct inherited i = {&stage, NULL, mem_on_host(stage.context, BYTES, 2), NULL};
+TEST_ON(stage, pinned_memory_is_refused_in_a_forked_child) {
+    struct inherited i = {f, NULL, mem_on_host(f->context, BYTES, 2), NULL};
     assert_int_equal(sb_mem_storage(i.pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(in_child(touch_pinned, &i), 0);
     assert_true(host_holds(i.pinned, 2));
-    assert_true(device_holds(&stage, gpu_pointer(i.pinned), BYTES, 2));
-    sb_mem_release(i.pinned);
-    stage_close(&stage);
+    assert_true(device_holds(gpu_pointer(i.pinned), BYTES, 2));
 }
 
 /* --- the end of a process -------------------------------------------------------------------- */
@@ -338,19 +235,18 @@ static sb_mem *alive[4];
 static sb_blob *blob_alive;
 
 static void leave_everything_alive(void) {
-    const int64_t shape[] = {1000};
     void *out;
     double sum;
-    stage_open(&last, NULL);
+    stage_open(&last);
     for (int i = 0; i < 4; i++)
-        alive[i] = i % 2 ? mem_on_device(&last, last.context, BYTES, i)
-                         : mem_on_host(last.context, BYTES, i);
-    assert_ok(sb_blob_create_shaped(last.context, SB_DTYPE_F32, shape, 1, &blob_alive, &err));
+        alive[i] =
+            i % 2 ? mem_on_device(last.context, BYTES, i) : mem_on_host(last.context, BYTES, i);
+    blob_alive = blob_make(last.context, SB_DTYPE_F32, 1000);
     assert_ok(sb_blob_mutable_gpu(blob_alive, SB_DATA, &out, &err));
     assert_ok(sb_blob_asum(blob_alive, SB_DATA, &sum, &err));
-    queue_pause(&last, last.stream);
-    assert_ok(sb_mem_async_gpu_push(alive[0], (sb_stream)last.stream, &err));
-    assert_ok(sb_mem_async_cpu_pull(alive[1], (sb_stream)last.stream, &err));
+    queue_pause(last.stream);
+    assert_ok(sb_mem_async_gpu_push(alive[0], last.stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(alive[1], last.stream, &err));
 }
 
 static void release_everything(void) {
@@ -405,6 +301,5 @@ int main(int argc, char **argv) {
         (void)alarm(60);
         return run_scenario(argv[1]);
     }
-    int missing = gpu_begin();
-    return missing ? missing : run_all_tests();
+    return gpu_main();
 }

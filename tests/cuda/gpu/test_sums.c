@@ -79,13 +79,12 @@ static const struct row {
 };
 
 /* Head at the device. */
-static sb_blob *make(struct stage *stage, const struct row *row, int64_t count,
+static sb_blob *make(sb_context *context, const struct row *row, int64_t count,
                      long double exact[2]) {
-    sb_blob *blob;
+    sb_blob *blob = blob_make(context, SB_DTYPE_F32, count);
     float *x;
     void *out;
     exact[0] = exact[1] = 0;
-    assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, &count, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < count; i++) {
         x[i] = row->value(i);
@@ -104,33 +103,26 @@ static void check(const struct row *row, const char *sum, int64_t count, double 
                   exact);
 }
 
-TEST(sums_of_floats_are_near_and_finite) {
-    struct stage stage;
-    stage_open(&stage, NULL);
+TEST_ON(stage, sums_of_floats_are_near_and_finite) {
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
         for (int c = 0; c < 4 && rows[r].counts[c]; c++) {
             long double exact[2];
             double sum;
             int64_t count = rows[r].counts[c];
-            sb_blob *blob = make(&stage, &rows[r], count, exact);
+            sb_blob *blob = make(f->context, &rows[r], count, exact);
             assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
             check(&rows[r], "asum", count, sum, exact[0]);
             assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
             check(&rows[r], "sumsq", count, sum, exact[1]);
-            sb_blob_destroy(blob);
+            test_end(blob);
         }
-    stage_close(&stage);
 }
 
-TEST(what_is_no_number_stays_none) {
-    struct stage stage;
-    const int64_t shape[] = {1000};
-    sb_blob *blob;
+TEST_ON(stage, what_is_no_number_stays_none) {
     float *x;
     const void *in;
     double sum;
-    stage_open(&stage, NULL);
-    assert_ok(sb_blob_create_shaped(stage.context, SB_DTYPE_F32, shape, 1, &blob, &err));
+    sb_blob *blob = blob_make(f->context, SB_DTYPE_F32, 1000);
     assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < 1000; i++)
         x[i] = i == 500 ? NAN : 1;
@@ -139,11 +131,8 @@ TEST(what_is_no_number_stays_none) {
     assert_true(isnan(sum));
     assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
     assert_true(isnan(sum));
-    sb_blob_destroy(blob);
-    stage_close(&stage);
 }
 
 int main(void) {
-    int missing = gpu_begin();
-    return missing ? missing : run_all_tests();
+    return gpu_main();
 }

@@ -31,7 +31,7 @@ class General:
     """Every operator, on all of the library; some make no C."""
     name, compiler, flags, environment, is_strict = "general", "gcc", "", {}, False
     folders = "c/src", "c/testing/src", "c/comm/src", "cuda"
-    programs = r"(?:behaviour|faults|threads|input|testing|comm|fuzz|standin)\..*"
+    programs = r"(?:behaviour|faults|threads|input|testing|comm|fuzz|fake)\..*"
 
     def find(self, tree, paths):
         import find  # needs libclang, the others do not
@@ -62,7 +62,7 @@ class Threads(Special):
 
 
 class Cuda(Special):
-    name, folders, programs, operators = "cuda", ("cuda",), r"standin\..*", special.CUDA
+    name, folders, programs, operators = "cuda", ("cuda",), r"fake\..*", special.CUDA
 
 
 def arguments():

@@ -38,7 +38,7 @@ def targets(build, pattern):
     """What has to be built for them: the program is named after the test, or nearly so."""
     def name(test):
         test = re.sub(r"^fuzz\.", "replay.", test)
-        return re.sub(r"^standin\.(.+?)(?:\.(?:eager|lazy|random))?$", r"standin_\1", test)
+        return re.sub(r"^fake\.(.+?)(?:\.(?:eager|lazy|random))?$", r"fake.\1", test)
     known = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], check=True,
                            capture_output=True, text=True).stdout
     known = set(re.findall(r"^([^:\n]+):", known, flags=re.M))

@@ -1,128 +1,36 @@
-/* Every function of a blob, with the n-th allocation or the n-th operation of
-   the device failing, for all n: shapes, handles, heads, bytes and outputs stay,
-   the same call succeeds afterwards, nothing leaks. */
+/* Every function of a blob and of its tensors, with the n-th allocation or the n-th operation of
+   the device failing, for all n: shapes, handles, heads, bytes and outputs stay, a tensor that was
+   to be imported is not ended, the same call succeeds afterwards, nothing leaks. */
 #include "blobs.h"
 #include "faults.h"
 #include "mem_calls.h"
+#include "tensors.h"
 
 #include "context/context.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define COUNT 12
+#define COUNT 6
 #define LARGE 30 /* outgrows COUNT */
 #define BYTES (COUNT * sizeof(float))
-
-enum op {
-    RESHAPE,
-    RESHAPE_LEGACY,
-    RESHAPE_LIKE,
-    SHRINK,
-    GPU_SHAPE,
-    DATA,
-    DIFF,
-    MUTABLE_DATA,
-    MUTABLE_DIFF,
-    DATA_AT,
-    DIFF_AT,
-    DATA_AT_LEGACY,
-    DIFF_AT_LEGACY,
-    SHARE_DATA,
-    SHARE_DIFF,
-    SET_DATA,
-    SET_DIFF,
-    DROP_DIFF,
-    CLEAR_DATA,
-    CLEAR_DIFF,
-    ASUM_DATA,
-    ASUM_DIFF,
-    SUMSQ_DATA,
-    SUMSQ_DIFF,
-    SCALE_DATA,
-    SCALE_DIFF,
-    SCALE_DATA_ON,
-    SCALE_DIFF_ON,
-    UPDATE_ON,
-    SET_CPU_DATA,
-    SET_GPU_DATA,
-    COPY_DATA,
-    COPY_DIFF,
-    COPY_RESHAPE,
-    COPY_FROM_ELSEWHERE,
-    COPY_TO_ELSEWHERE,
-    UPDATE,
-    FILL,
-    POINTERS, /* POINTER_CALLS of data, then of diff */
-    OPS = POINTERS + 2 * POINTER_CALLS
-};
-
-static const char *const op_names[POINTERS] = {"reshape",
-                                               "reshape_legacy",
-                                               "reshape_like",
-                                               "shrink_to_fit",
-                                               "gpu_shape",
-                                               "data",
-                                               "diff",
-                                               "mutable_data",
-                                               "mutable_diff",
-                                               "data_at",
-                                               "diff_at",
-                                               "data_at_legacy",
-                                               "diff_at_legacy",
-                                               "share_data",
-                                               "share_diff",
-                                               "set_data",
-                                               "set_diff",
-                                               "drop_diff",
-                                               "clear_data",
-                                               "clear_diff",
-                                               "asum_data",
-                                               "asum_diff",
-                                               "sumsq_data",
-                                               "sumsq_diff",
-                                               "scale_data",
-                                               "scale_diff",
-                                               "scale_data_on",
-                                               "scale_diff_on",
-                                               "update_on",
-                                               "set_cpu_data",
-                                               "set_gpu_data",
-                                               "copy_from (data)",
-                                               "copy_from (diff)",
-                                               "copy_from (reshape)",
-                                               "copy_from another context",
-                                               "copy_from to another context",
-                                               "update",
-                                               "fill"};
-
-static const struct call_kind *pointer_call(enum op op) {
-    return op < POINTERS ? NULL : &call_kinds[(op - POINTERS) % POINTER_CALLS];
-}
-
-static bool is_of_diff(enum op op) {
-    return op >= POINTERS + POINTER_CALLS;
-}
-
-static const char *op_name(enum op op) {
-    static char name[40];
-    if (op < POINTERS)
-        return op_names[op];
-    (void)snprintf(name, sizeof name, "%s of %s", pointer_call(op)->name,
-                   is_of_diff(op) ? "diff" : "data");
-    return name;
-}
 
 /* --- a small world --------------------------------------------------------------- */
 
 enum { TARGET, SOURCE, SHARER, ELSEWHERE, BLOBS };
 
 struct given {
-    int32_t data_head, diff_head; /* of the target; the source has both the other way round */
-    bool touched;                 /* false: no memory was ever asked for */
-    bool shared;                  /* the sharer shares both memories of the target */
+    int32_t heads[2]; /* of the target's data and diff; the source has both the other way round */
+    bool touched;     /* false: no memory was ever asked for */
+    bool shared;      /* the sharer shares both memories of the target */
     int32_t schedule;
     uint32_t flags; /* of the contexts, SB_CONTEXT_* */
+};
+
+/* A call of the table below, on a part, in one of its variants. */
+struct op {
+    const struct row *row;
+    sb_part part;
+    int variant;
 };
 
 struct world {
@@ -130,70 +38,30 @@ struct world {
     sb_blob *blobs[BLOBS];
     struct lent host, device;
     sb_stream stream;
-    unsigned char out[64]; /* whatever the call gives */
+    struct tensor tensor;            /* of another program, on the side `variant` */
+    sb_dl_managed_versioned *passed; /* of the source's data, on that side */
+    sb_part part;
+    int variant;
+    union { /* 0xEE until a call gives something */
+        unsigned char bytes[64];
+        void *ptr;
+        const int64_t *shape;
+        const sb_mem *mem;
+        sb_mem *mutable_mem;
+        sb_blob *blob;
+        sb_dl_managed_versioned *tensor;
+        sb_dl_managed *legacy;
+        double sum;
+        uint32_t reallocated;
+    } out;
 };
 
-static sb_blob *make_blob(sb_context *context, int64_t count, int32_t data_head, int32_t diff_head,
-                          double start) {
-    float values[LARGE];
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, count);
-    size_t bytes = (size_t)count * sizeof(float);
-    fill_values(SB_DTYPE_F32, count, start, 1, values);
-    mem_place(data_of(blob), data_head, values, bytes);
-    fill_values(SB_DTYPE_F32, count, -start, 2, values);
-    mem_place(diff_of(blob), diff_head, values, bytes);
-    return blob;
-}
+/* --- the calls ----------------------------------------------------------------------- */
 
-static bool wants_large_source(enum op op) {
-    return op == RESHAPE_LIKE || op == COPY_RESHAPE;
-}
-
-static void world_open(struct world *w, const struct given *given, enum op op) {
-    memset(w, 0, sizeof *w);
-    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
-    rig_open_on(&w->other, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
-    sb_context *context = w->rig.context;
-    if (given->touched)
-        w->blobs[TARGET] = make_blob(context, COUNT, given->data_head, given->diff_head, 1);
-    else
-        w->blobs[TARGET] = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    w->blobs[SOURCE] = make_blob(context, wants_large_source(op) ? LARGE : COUNT, given->diff_head,
-                                 given->data_head, 100);
-    w->blobs[ELSEWHERE] =
-        make_blob(w->other.context, COUNT, given->diff_head, given->data_head, 500);
-    w->blobs[SHARER] = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    if (given->shared) {
-        assert_ok(sb_blob_share(w->blobs[SHARER], SB_DATA, w->blobs[TARGET], &err));
-        assert_ok(sb_blob_share(w->blobs[SHARER], SB_DIFF, w->blobs[TARGET], &err));
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct world *w, sb_error *err) {                                        \
+        return expression;                                                                         \
     }
-    if (op == SHRINK)
-        assert_ok(sb_blob_reshape(w->blobs[TARGET], (int64_t[]){5}, 1, NULL, &err));
-    w->host = lend_host(BYTES, 0x40);
-    w->device = lend_device(context, BYTES, 0x41);
-    assert_ok(sb_sim_stream_create(context, &w->stream, &err));
-    assert_ok(sb_sim_set_schedule(context, given->schedule, 5, &err));
-    assert_ok(sb_sim_set_schedule(w->other.context, given->schedule, 6, &err));
-    memset(w->out, 0xEE, sizeof w->out);
-}
-
-static void end_loan(struct lent *lent) {
-    if (lent->context)
-        ignore(sb_sim_free(lent->context, lent->ptr, NULL));
-    else
-        lent_free(lent);
-}
-
-static void world_close(struct world *w) {
-    for (int i = 0; i < BLOBS; i++)
-        sb_blob_destroy(w->blobs[i]);
-    ignore(sb_context_forget_stream(w->rig.context, w->stream, NULL));
-    ignore(sb_sim_stream_destroy(w->rig.context, w->stream, NULL));
-    end_loan(&w->host);
-    end_loan(&w->device);
-    rig_close(&w->rig);
-    rig_close(&w->other);
-}
 
 /* Arithmetic in place is queued: here its failure is a failure of the call. */
 static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
@@ -203,109 +71,236 @@ static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
     return st == SB_OK && is_queued ? sb__own_wait(context, err) : st;
 }
 
-static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
-    sb_blob *t = w->blobs[TARGET];
-    double *sum = (double *)(void *)w->out;
-    switch (op) {
-    case DATA_AT:
-        return sb_blob_at(t, SB_DATA, (int64_t[]){3}, 1, w->out, err);
-    case DIFF_AT:
-        return sb_blob_at(t, SB_DIFF, (int64_t[]){3}, 1, w->out, err);
-    case DATA_AT_LEGACY:
-        return sb_blob_data_at_legacy(t, 3, 0, 0, 0, w->out, err);
-    case DIFF_AT_LEGACY:
-        return sb_blob_diff_at_legacy(t, 3, 0, 0, 0, w->out, err);
-    case CLEAR_DATA:
-        return sb_blob_clear(t, SB_DATA, err);
-    case CLEAR_DIFF:
-        return sb_blob_clear(t, SB_DIFF, err);
-    case ASUM_DATA:
-        return sb_blob_asum(t, SB_DATA, sum, err);
-    case ASUM_DIFF:
-        return sb_blob_asum(t, SB_DIFF, sum, err);
-    case SUMSQ_DATA:
-        return sb_blob_sumsq(t, SB_DATA, sum, err);
-    case SUMSQ_DIFF:
-        return sb_blob_sumsq(t, SB_DIFF, sum, err);
-    case SCALE_DATA:
-        return wait_for(w, sb_blob_scale(t, SB_DATA, 3, err), err);
-    case SCALE_DIFF:
-        return wait_for(w, sb_blob_scale(t, SB_DIFF, 3, err), err);
-    case SCALE_DATA_ON:
-        return sb_blob_scale_on(t, SB_DATA, 3, NULL, err);
-    case SCALE_DIFF_ON:
-        return sb_blob_scale_on(t, SB_DIFF, 3, NULL, err);
-    case UPDATE_ON:
-        return sb_blob_update_on(t, NULL, err);
-    default:
-        return wait_for(w, sb_blob_update(t, err), err);
-    }
+CALL(pointer,
+     blob_call(w->blobs[TARGET], w->part, (enum call)w->variant, w->stream, &w->out.ptr, err))
+CALL(mem, sb_blob_mem(w->blobs[TARGET], w->part, &w->out.mem, err))
+CALL(mutable_mem, sb_blob_mutable_mem(w->blobs[TARGET], w->part, &w->out.mutable_mem, err))
+CALL(reshape, sb_blob_reshape(w->blobs[TARGET], (int64_t[]){5, 6}, 2, &w->out.reallocated, err))
+CALL(reshape_legacy, sb_blob_reshape_legacy(w->blobs[TARGET], 1, 5, 2, 3, &w->out.reallocated, err))
+CALL(reshape_like,
+     sb_blob_reshape_like(w->blobs[TARGET], w->blobs[SOURCE], &w->out.reallocated, err))
+CALL(shrink, sb_blob_shrink_to_fit(w->blobs[TARGET], &w->out.reallocated, err))
+CALL(gpu_shape, sb_blob_gpu_shape(w->blobs[TARGET], &w->out.shape, err))
+CALL(at, sb_blob_at(w->blobs[TARGET], w->part, (int64_t[]){3}, 1, w->out.bytes, err))
+CALL(data_at_legacy, sb_blob_data_at_legacy(w->blobs[TARGET], 3, 0, 0, 0, w->out.bytes, err))
+CALL(diff_at_legacy, sb_blob_diff_at_legacy(w->blobs[TARGET], 3, 0, 0, 0, w->out.bytes, err))
+CALL(share, sb_blob_share(w->blobs[TARGET], w->part, w->blobs[SOURCE], err))
+CALL(set_mem, sb_blob_set_mem(w->blobs[TARGET], w->part, data_of(w->blobs[SOURCE]), err))
+CALL(clear, sb_blob_clear(w->blobs[TARGET], w->part, err))
+CALL(asum, sb_blob_asum(w->blobs[TARGET], w->part, &w->out.sum, err))
+CALL(sumsq, sb_blob_sumsq(w->blobs[TARGET], w->part, &w->out.sum, err))
+CALL(scale, wait_for(w, sb_blob_scale(w->blobs[TARGET], w->part, 3, err), err))
+CALL(scale_on, sb_blob_scale_on(w->blobs[TARGET], w->part, 3, NULL, err))
+CALL(update, wait_for(w, sb_blob_update(w->blobs[TARGET], err), err))
+CALL(update_on, sb_blob_update_on(w->blobs[TARGET], NULL, err))
+CALL(set_cpu,
+     sb_blob_set_cpu(w->blobs[TARGET], SB_DATA, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err))
+CALL(set_gpu, sb_blob_set_gpu(w->blobs[TARGET], SB_DATA, w->device.ptr, BYTES, 0, lent_deleter,
+                              &w->device, err))
+CALL(copy, sb_blob_copy_from(w->blobs[TARGET], w->part, w->blobs[SOURCE], 0, err))
+CALL(copy_reshape,
+     sb_blob_copy_from(w->blobs[TARGET], SB_DATA, w->blobs[SOURCE], SB_COPY_RESHAPE, err))
+CALL(copy_from_elsewhere, sb_blob_copy_from(w->blobs[TARGET], SB_DATA, w->blobs[ELSEWHERE], 0, err))
+CALL(copy_to_elsewhere, sb_blob_copy_from(w->blobs[ELSEWHERE], SB_DATA, w->blobs[TARGET], 0, err))
+CALL(to_dlpack, sb_blob_to_dlpack(w->blobs[TARGET], w->part, w->variant, &w->out.tensor, err))
+CALL(to_mutable_dlpack,
+     sb_blob_to_mutable_dlpack(w->blobs[TARGET], w->part, w->variant, &w->out.tensor, err))
+CALL(to_legacy_dlpack,
+     sb_blob_to_legacy_dlpack(w->blobs[TARGET], w->part, w->variant, &w->out.legacy, err))
+CALL(from_dlpack, sb_blob_from_dlpack(w->blobs[TARGET], SB_DIFF, &w->tensor.versioned, 0, err))
+CALL(from_legacy_dlpack,
+     sb_blob_from_legacy_dlpack(w->blobs[TARGET], SB_DIFF, &w->tensor.legacy, 0, err))
+CALL(create_from_dlpack,
+     sb_blob_create_from_dlpack(w->rig.context, &w->tensor.versioned, &w->out.blob, err))
+CALL(create_from_legacy_dlpack,
+     sb_blob_create_from_legacy_dlpack(w->rig.context, &w->tensor.legacy, &w->out.blob, err))
+
+static sb_status drop_diff(struct world *w, sb_error *err) {
+    (void)err;
+    sb_blob_drop(w->blobs[TARGET], SB_DIFF);
+    return SB_OK;
 }
 
-static sb_status act(struct world *w, enum op op, sb_error *err) {
-    sb_blob *t = w->blobs[TARGET], *s = w->blobs[SOURCE], *e = w->blobs[ELSEWHERE];
-    uint32_t *reallocated = (uint32_t *)(void *)w->out;
-    void **out = (void **)(void *)w->out;
-    if (op >= POINTERS)
-        return blob_call(t, is_of_diff(op), (enum call)((op - POINTERS) % POINTER_CALLS), w->stream,
-                         out, err);
-    switch (op) {
-    case DATA:
-        return sb_blob_mem(t, SB_DATA, (const sb_mem **)out, err);
-    case DIFF:
-        return sb_blob_mem(t, SB_DIFF, (const sb_mem **)out, err);
-    case MUTABLE_DATA:
-        return sb_blob_mutable_mem(t, SB_DATA, (sb_mem **)out, err);
-    case MUTABLE_DIFF:
-        return sb_blob_mutable_mem(t, SB_DIFF, (sb_mem **)out, err);
-    case RESHAPE:
-        return sb_blob_reshape(t, (int64_t[]){5, 6}, 2, reallocated, err);
-    case RESHAPE_LEGACY:
-        return sb_blob_reshape_legacy(t, 1, 5, 2, 3, reallocated, err);
-    case RESHAPE_LIKE:
-        return sb_blob_reshape_like(t, s, reallocated, err);
-    case SHRINK:
-        return sb_blob_shrink_to_fit(t, reallocated, err);
-    case GPU_SHAPE:
-        return sb_blob_gpu_shape(t, (const int64_t **)(void *)w->out, err);
-    case SHARE_DATA:
-        return sb_blob_share(t, SB_DATA, s, err);
-    case SHARE_DIFF:
-        return sb_blob_share(t, SB_DIFF, s, err);
-    case SET_DATA:
-        return sb_blob_set_mem(t, SB_DATA, data_of(s), err);
-    case SET_DIFF:
-        return sb_blob_set_mem(t, SB_DIFF, data_of(s), err);
-    case DROP_DIFF:
-        sb_blob_drop(t, SB_DIFF);
-        return SB_OK;
-    case SET_CPU_DATA:
-        return sb_blob_set_cpu(t, SB_DATA, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err);
-    case SET_GPU_DATA:
-        return sb_blob_set_gpu(t, SB_DATA, w->device.ptr, BYTES, 0, lent_deleter, &w->device, err);
-    case COPY_DATA:
-        return sb_blob_copy_from(t, SB_DATA, s, 0, err);
-    case COPY_DIFF:
-        return sb_blob_copy_from(t, SB_DIFF, s, 0, err);
-    case COPY_RESHAPE:
-        return sb_blob_copy_from(t, SB_DATA, s, SB_COPY_RESHAPE, err);
-    case COPY_FROM_ELSEWHERE:
-        return sb_blob_copy_from(t, SB_DATA, e, 0, err);
-    case COPY_TO_ELSEWHERE:
-        return sb_blob_copy_from(e, SB_DATA, t, 0, err);
-    case FILL: {
-        const sb_filler filler = {.struct_size = sizeof filler, .value = 3, .sparse = -1};
-        return sb_blob_fill(t, &filler, 1, err);
+static sb_status fill(struct world *w, sb_error *err) {
+    const sb_filler filler = {.struct_size = sizeof filler, .value = 3, .sparse = -1};
+    return sb_blob_fill(w->blobs[TARGET], &filler, 1, err);
+}
+
+static sb_status pass_on(struct world *w, sb_error *err) {
+    sb_status st = sb_blob_from_dlpack(w->blobs[TARGET], SB_DIFF, w->passed, 0, err);
+    if (st == SB_OK)
+        w->passed = NULL;
+    return st;
+}
+
+/* What a call that succeeded gave, and the caller has to end. */
+static void end_tensor(struct world *w) {
+    w->out.tensor->deleter(w->out.tensor);
+}
+
+static void end_legacy(struct world *w) {
+    w->out.legacy->deleter(w->out.legacy);
+}
+
+static void end_blob(struct world *w) {
+    sb_blob_destroy(w->out.blob);
+}
+
+enum {
+    QUEUED = 1,        /* in place: the failure may be met by a later call */
+    ON_STREAM = 2,     /* its failure is found by who waits: test_mem_faults.c */
+    WITH_DIFF = 4,     /* the diff is an operand; an error where data was never written */
+    LARGE_SOURCE = 8,  /* the source outgrows the target */
+    SHRUNK = 16,       /* the target has fewer elements than room */
+    CROSSES = 32,      /* calls another context, too */
+    TAKES_TENSOR = 64, /* of another program */
+};
+
+/* Which current bytes on the device the call overwrites. */
+enum writes { NOTHING, IN_PLACE, COPY, CLEAR_FROM_ELSEWHERE, CLEAR_ELSEWHERE };
+
+static const struct row {
+    const char *name;
+    sb_status (*run)(struct world *w, sb_error *err);
+    int parts; /* 2: of data and of diff */
+    int variants;
+    uint32_t flags;
+    enum writes writes;
+    void (*end)(struct world *w);
+} rows[] = {
+    {"a pointer", pointer, 2, POINTER_CALLS, 0, NOTHING, NULL},
+    {"mem", mem, 2, 1, 0, NOTHING, NULL},
+    {"mutable_mem", mutable_mem, 2, 1, 0, NOTHING, NULL},
+    {"reshape", reshape, 1, 1, 0, NOTHING, NULL},
+    {"reshape_legacy", reshape_legacy, 1, 1, 0, NOTHING, NULL},
+    {"reshape_like", reshape_like, 1, 1, LARGE_SOURCE, NOTHING, NULL},
+    {"shrink_to_fit", shrink, 1, 1, SHRUNK, NOTHING, NULL},
+    {"gpu_shape", gpu_shape, 1, 1, 0, NOTHING, NULL},
+    {"at", at, 2, 1, 0, NOTHING, NULL},
+    {"data_at_legacy", data_at_legacy, 1, 1, 0, NOTHING, NULL},
+    {"diff_at_legacy", diff_at_legacy, 1, 1, 0, NOTHING, NULL},
+    {"share", share, 2, 1, 0, NOTHING, NULL},
+    {"set_mem", set_mem, 2, 1, 0, NOTHING, NULL},
+    {"drop", drop_diff, 1, 1, 0, NOTHING, NULL},
+    {"clear", clear, 2, 1, 0, IN_PLACE, NULL},
+    {"asum", asum, 2, 1, 0, NOTHING, NULL},
+    {"sumsq", sumsq, 2, 1, 0, NOTHING, NULL},
+    {"scale", scale, 2, 1, QUEUED, IN_PLACE, NULL},
+    {"scale_on", scale_on, 2, 1, QUEUED | ON_STREAM, IN_PLACE, NULL},
+    {"update", update, 1, 1, QUEUED | WITH_DIFF, IN_PLACE, NULL},
+    {"update_on", update_on, 1, 1, QUEUED | ON_STREAM | WITH_DIFF, IN_PLACE, NULL},
+    {"set_cpu", set_cpu, 1, 1, 0, NOTHING, NULL},
+    {"set_gpu", set_gpu, 1, 1, 0, NOTHING, NULL},
+    {"copy_from", copy, 2, 1, 0, COPY, NULL},
+    {"copy_from, reshaping", copy_reshape, 1, 1, LARGE_SOURCE, NOTHING, NULL},
+    {"copy_from another context", copy_from_elsewhere, 1, 1, CROSSES, CLEAR_FROM_ELSEWHERE, NULL},
+    {"copy_from to another context", copy_to_elsewhere, 1, 1, CROSSES, CLEAR_ELSEWHERE, NULL},
+    {"fill", fill, 1, 1, 0, NOTHING, NULL},
+    {"to_dlpack", to_dlpack, 2, 2, 0, NOTHING, end_tensor},
+    {"to_mutable_dlpack", to_mutable_dlpack, 2, 2, 0, NOTHING, end_tensor},
+    {"to_legacy_dlpack", to_legacy_dlpack, 2, 2, 0, NOTHING, end_legacy},
+    {"from_dlpack", from_dlpack, 1, 2, TAKES_TENSOR, NOTHING, NULL},
+    {"from_legacy_dlpack", from_legacy_dlpack, 1, 2, TAKES_TENSOR, NOTHING, NULL},
+    {"create_from_dlpack", create_from_dlpack, 1, 2, TAKES_TENSOR, NOTHING, end_blob},
+    {"create_from_legacy_dlpack", create_from_legacy_dlpack, 1, 2, TAKES_TENSOR, NOTHING, end_blob},
+    {"from_dlpack of a blob's tensor", pass_on, 1, 2, 0, NOTHING, NULL},
+};
+
+static bool is(const struct op *op, uint32_t flag) {
+    return op->row->flags & flag;
+}
+
+static const struct call_kind *pointer_call(const struct op *op) {
+    return op->row->run == pointer ? &call_kinds[op->variant] : NULL;
+}
+
+static bool has_unspecified_bytes(const struct op *op) {
+    const struct call_kind *kind = pointer_call(op);
+    return kind && kind->purpose == OVERWRITE;
+}
+
+static void for_each_op(void (*run)(const struct op *op, void *arg), void *arg) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (sb_part part = SB_DATA; part < rows[i].parts; part++)
+            for (int variant = 0; variant < rows[i].variants; variant++)
+                run(&(struct op){&rows[i], part, variant}, arg);
+}
+
+/* --- opening and closing ------------------------------------------------------------- */
+
+static sb_blob *make_blob(sb_context *context, int64_t count, int32_t data_head, int32_t diff_head,
+                          double start) {
+    float values[LARGE];
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, count);
+    size_t bytes = (size_t)count * sizeof(float);
+    fill_values(SB_DTYPE_F32, count, start, 1, values);
+    mem_place(data_of(blob), data_head, values, bytes);
+    fill_values(SB_DTYPE_F32, count, -start, 2, values);
+    mem_place(diff_of(blob), diff_head, values, bytes);
+    return blob;
+}
+
+static void make_tensors(struct world *w) {
+    if (w->variant == SB_SIDE_GPU)
+        tensor_make_on(&w->tensor, w->rig.context, SB_DL_DEVICE_EXTENSION, 0x17);
+    else
+        tensor_make(&w->tensor);
+    sb_dl_tensor *tensor = &w->tensor.versioned.dl_tensor;
+    tensor->ndim = 1;
+    tensor->shape[0] = COUNT;
+    tensor->strides[0] = 1;
+    tensor_match(&w->tensor);
+    assert_ok(sb_blob_to_dlpack(w->blobs[SOURCE], SB_DATA, w->variant, &w->passed, &err));
+}
+
+static void world_open(struct world *w, const struct given *given, const struct op *op) {
+    memset(w, 0, sizeof *w);
+    w->part = op->part;
+    w->variant = op->variant;
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
+    rig_open_on(&w->other, "sim:0", SB_CONTEXT_NO_HOST_CACHE | given->flags);
+    sb_context *context = w->rig.context;
+    const int32_t data = given->heads[SB_DATA], diff = given->heads[SB_DIFF];
+    w->blobs[TARGET] = given->touched ? make_blob(context, COUNT, data, diff, 1)
+                                      : test_vector(context, SB_DTYPE_F32, COUNT);
+    w->blobs[SOURCE] = make_blob(context, is(op, LARGE_SOURCE) ? LARGE : COUNT, diff, data, 100);
+    w->blobs[ELSEWHERE] = make_blob(w->other.context, COUNT, diff, data, 500);
+    w->blobs[SHARER] = test_vector(context, SB_DTYPE_F32, COUNT);
+    if (given->shared) {
+        assert_ok(sb_blob_share(w->blobs[SHARER], SB_DATA, w->blobs[TARGET], &err));
+        assert_ok(sb_blob_share(w->blobs[SHARER], SB_DIFF, w->blobs[TARGET], &err));
     }
-    default:
-        return act_on_elements(w, op, err);
-    }
+    if (is(op, SHRUNK))
+        assert_ok(sb_blob_reshape(w->blobs[TARGET], (int64_t[]){5}, 1, NULL, &err));
+    w->host = lend_host(BYTES, 0x40);
+    w->device = lend_device(context, BYTES, 0x41);
+    if (is(op, TAKES_TENSOR) || op->row->run == pass_on)
+        make_tensors(w);
+    w->stream = rig_stream(&w->rig);
+    rig_schedule(&w->rig, given->schedule, 5);
+    rig_schedule(&w->other, given->schedule, 6);
+    memset(&w->out, 0xEE, sizeof w->out);
+}
+
+/* `done`: the call has succeeded at last. */
+static void world_close(struct world *w, const struct op *op, bool done) {
+    if (done && op->row->end)
+        op->row->end(w);
+    if (w->passed)
+        w->passed->deleter(w->passed);
+    test_end_after(w->rig.owned_before);
+    if (is(op, TAKES_TENSOR) && sb_context_device_status(w->rig.context) == SB_OK)
+        assert_int_equal(w->tensor.deleted, done);
+    ignore(sb_context_forget_stream(w->rig.context, w->stream, NULL));
+    ignore(sb_sim_stream_destroy(w->rig.context, w->stream, NULL));
+    rig_close(&w->other);
+    rig_close(&w->rig);
 }
 
 /* --- what can be seen ---------------------------------------------------------------- */
 
 struct seen_mem {
-    int32_t head;
+    int32_t head, is_unique;
     size_t size;
     float values[LARGE];
 };
@@ -314,13 +309,17 @@ struct seen {
     struct {
         int32_t num_axes;
         int64_t count, dims[4];
-        struct seen_mem data, diff;
+        struct seen_mem memory[2]; /* of data and diff */
     } blobs[BLOBS];
 };
 
-/* Outputs in `unspecified` are of memories whose bytes nobody promises. */
+static sb_mem *memory_of(const struct world *w, int blob, sb_part part) {
+    return (part == SB_DATA ? data_of : diff_of)(w->blobs[blob]);
+}
+
 static void see_mem(struct seen_mem *out, const sb_mem *mem, bool bytes) {
     out->head = sb_mem_head(mem);
+    out->is_unique = sb_mem_is_unique(mem);
     out->size = sb_mem_size(mem);
     if (bytes && out->head != SB_HEAD_LOST)
         mem_look(mem, out->values, out->size);
@@ -336,40 +335,33 @@ static void see_shapes(struct seen *seen, const struct world *w) {
     }
 }
 
-static bool has_unspecified_bytes(enum op op) {
-    return op >= POINTERS && pointer_call(op)->purpose == OVERWRITE;
-}
-
+/* Nobody promises the bytes of an overwritten target. */
 static void see(struct seen *seen, const struct world *w, bool target_bytes) {
     see_shapes(seen, w);
-    for (int i = 0; i < BLOBS; i++) {
-        bool bytes = target_bytes || i == SOURCE || i == ELSEWHERE;
-        see_mem(&seen->blobs[i].data, data_of(w->blobs[i]), bytes);
-        see_mem(&seen->blobs[i].diff, diff_of(w->blobs[i]), bytes);
-    }
+    for (int i = 0; i < BLOBS; i++)
+        for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
+            see_mem(&seen->blobs[i].memory[part], memory_of(w, i, part),
+                    target_bytes || i == SOURCE || i == ELSEWHERE);
 }
 
 /* --- a trial ------------------------------------------------------------------------------ */
 
 struct trial {
     struct given given;
-    enum op op;
+    struct op op;
     enum fault fault;
     int64_t nth;
     bool in_other; /* the fault is in the other context */
 };
 
-/* In place, and waited for by others. */
-static bool is_queued(enum op op) {
-    return (op >= SCALE_DATA && op <= UPDATE_ON) || op == UPDATE;
-}
-
 static void blame(const struct trial *t, const char *what) {
-    fail_with("data %s, diff %s%s%s, schedule %d: %s with %s %d failing%s: %s",
-              head_name(t->given.data_head), head_name(t->given.diff_head),
-              t->given.touched ? "" : ", untouched", t->given.shared ? ", shared" : "",
-              t->given.schedule, op_name(t->op), fault_name(t->fault), (int)t->nth,
-              t->in_other ? " elsewhere" : "", what);
+    const struct call_kind *kind = pointer_call(&t->op);
+    fail_with(
+        "data %s, diff %s%s%s, schedule %d: %s of part %d, variant %d, with %s %d failing%s: %s",
+        head_name(t->given.heads[SB_DATA]), head_name(t->given.heads[SB_DIFF]),
+        t->given.touched ? "" : ", untouched", t->given.shared ? ", shared" : "", t->given.schedule,
+        kind ? kind->name : t->op.row->name, t->op.part, t->op.variant, fault_name(t->fault),
+        (int)t->nth, t->in_other ? " elsewhere" : "", what);
 }
 
 static bool on_device(int32_t head) {
@@ -378,58 +370,36 @@ static bool on_device(int32_t head) {
 
 /* The memory whose current bytes on the device the call overwrites; NULL if none. */
 static sb_mem *spoilt_by(const struct trial *t, const struct world *w) {
-    bool data = on_device(t->given.data_head), diff = on_device(t->given.diff_head);
-    switch (t->op) {
-    case CLEAR_DATA:
-    case SCALE_DATA:
-    case SCALE_DATA_ON:
-    case UPDATE_ON:
-    case UPDATE:
-        return data ? data_of(w->blobs[TARGET]) : NULL;
-    case COPY_DATA: /* the source's data has the diff's head */
-        return data && (diff || t->given.diff_head == SB_HEAD_UNINITIALIZED)
-                   ? data_of(w->blobs[TARGET])
-                   : NULL;
-    case COPY_FROM_ELSEWHERE: /* clears, if at all */
-        return data && t->given.diff_head == SB_HEAD_UNINITIALIZED ? data_of(w->blobs[TARGET])
-                                                                   : NULL;
-    case COPY_TO_ELSEWHERE:
-        return diff && t->given.data_head == SB_HEAD_UNINITIALIZED ? data_of(w->blobs[ELSEWHERE])
-                                                                   : NULL;
-    case COPY_DIFF:
-        return diff && (data || t->given.data_head == SB_HEAD_UNINITIALIZED)
-                   ? diff_of(w->blobs[TARGET])
-                   : NULL;
-    case CLEAR_DIFF:
-    case SCALE_DIFF:
-    case SCALE_DIFF_ON:
-        return diff ? diff_of(w->blobs[TARGET]) : NULL;
+    const int32_t to = t->given.heads[t->op.part], from = t->given.heads[!t->op.part];
+    const bool clears = from == SB_HEAD_UNINITIALIZED;
+    sb_mem *target = memory_of(w, TARGET, t->op.part);
+    switch (t->op.row->writes) {
+    case IN_PLACE:
+        return on_device(to) ? target : NULL;
+    case COPY: /* the source's part has the other part's head */
+        return on_device(to) && (on_device(from) || clears) ? target : NULL;
+    case CLEAR_FROM_ELSEWHERE:
+        return on_device(to) && clears ? target : NULL;
+    case CLEAR_ELSEWHERE:
+        return on_device(from) && to == SB_HEAD_UNINITIALIZED ? memory_of(w, ELSEWHERE, SB_DATA)
+                                                              : NULL;
     default:
         return NULL;
     }
 }
 
-static bool same_seen(const struct trial *t, const struct seen *a, const struct seen *b) {
+static bool same_seen(const struct seen *a, const struct seen *b) {
     for (int i = 0; i < BLOBS; i++) {
+        const struct seen_mem *x = a->blobs[i].memory, *y = b->blobs[i].memory;
         if (memcmp(&a->blobs[i], &b->blobs[i], sizeof a->blobs[i]) == 0)
             continue;
         print_message("blob %d differs: axes %d %d, count %d %d, heads %s %s, %s %s\n", i,
                       a->blobs[i].num_axes, b->blobs[i].num_axes, (int)a->blobs[i].count,
-                      (int)b->blobs[i].count, head_name(a->blobs[i].data.head),
-                      head_name(b->blobs[i].data.head), head_name(a->blobs[i].diff.head),
-                      head_name(b->blobs[i].diff.head));
+                      (int)b->blobs[i].count, head_name(x[0].head), head_name(y[0].head),
+                      head_name(x[1].head), head_name(y[1].head));
         return false;
     }
-    (void)t;
     return true;
-}
-
-/* After a failed call, on a device that lives. */
-static void check_unchanged(const struct trial *t, const struct world *w,
-                            const struct seen *before) {
-    struct seen now;
-    see(&now, w, true);
-    demand(t, same_seen(t, before, &now));
 }
 
 static bool host_is_current(int32_t head) {
@@ -440,14 +410,14 @@ static void check_lost_mem(const struct trial *t, const sb_mem *mem, const struc
                            bool may_be_spoilt) {
     int32_t head = sb_mem_head(mem);
     int32_t spoilt = host_is_current(before->head) ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
-    bool went_down = may_be_spoilt && is_queued(t->op) && head == SB_HEAD_AT_GPU;
+    bool went_down = may_be_spoilt && is(&t->op, QUEUED) && head == SB_HEAD_AT_GPU;
     bool made_current = /* an operand, for work that then failed */
         (before->head == SB_HEAD_AT_CPU && head == SB_HEAD_SYNCED) ||
         (before->head == SB_HEAD_UNINITIALIZED && head == SB_HEAD_AT_GPU);
     demand(t, head == before->head || went_down ||
-                  (may_be_spoilt ? head == spoilt
-                                 : (t->op == UPDATE || t->op == UPDATE_ON) && made_current));
+                  (may_be_spoilt ? head == spoilt : is(&t->op, WITH_DIFF) && made_current));
     demand(t, sb_mem_size(mem) == before->size);
+    demand(t, sb_mem_is_unique(mem) == before->is_unique);
     if (host_is_current(head)) {
         const void *ptr = NULL;
         demand(t, sb_mem_cpu(mem, &ptr, NULL) == SB_OK);
@@ -460,42 +430,44 @@ static void check_lost(const struct trial *t, const struct world *w, const struc
                        const sb_mem *spoilt) {
     struct seen now, expected = *before;
     see_shapes(&now, w);
-    for (int i = 0; i < BLOBS; i++) {
-        memset(&expected.blobs[i].data, 0, sizeof expected.blobs[i].data);
-        memset(&expected.blobs[i].diff, 0, sizeof expected.blobs[i].diff);
-    }
-    demand(t, same_seen(t, &expected, &now));
-    for (int i = 0; i < BLOBS; i++) {
-        const sb_mem *data = data_of(w->blobs[i]), *diff = diff_of(w->blobs[i]);
-        check_lost_mem(t, data, &before->blobs[i].data, data == spoilt);
-        check_lost_mem(t, diff, &before->blobs[i].diff, diff == spoilt);
-    }
+    for (int i = 0; i < BLOBS; i++)
+        memset(expected.blobs[i].memory, 0, sizeof expected.blobs[i].memory);
+    demand(t, same_seen(&expected, &now));
+    for (int i = 0; i < BLOBS; i++)
+        for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+            const sb_mem *mem = memory_of(w, i, part);
+            check_lost_mem(t, mem, &before->blobs[i].memory[part], mem == spoilt);
+        }
     if (spoilt && t->fault != FAULT_STICKY) { /* it began, or it would be a mere failure */
         int32_t head = sb_mem_head(spoilt);
         demand(t, head == SB_HEAD_LOST || head == SB_HEAD_AT_CPU ||
-                      (is_queued(t->op) && head == SB_HEAD_AT_GPU));
+                      (is(&t->op, QUEUED) && head == SB_HEAD_AT_GPU));
     }
 }
 
-static void check_failed(const struct trial *t, struct world *w, sb_status status,
+/* Whether the same call succeeded afterwards; false: the device is lost. */
+static bool check_failed(const struct trial *t, struct world *w, sb_status status,
                          const sb_error *err, const struct seen *before, const struct seen *after) {
+    struct seen now;
     sb_mem *spoilt = t->given.touched ? spoilt_by(t, w) : NULL;
-    support_check_status(status, status, err, op_name(t->op), __FILE__, __LINE__);
+    support_check_status(status, status, err, t->op.row->name, __FILE__, __LINE__);
     if (!fault_explains(t->fault, status, spoilt != NULL))
         blame(t, sb_status_name(status));
-    demand(t, bytes_are(w->out, sizeof w->out, 0xEE));
-    demand(t, w->host.deleted + w->device.deleted == 0);
+    demand(t, bytes_are(w->out.bytes, sizeof w->out, 0xEE));
+    demand(t, w->host.deleted + w->device.deleted + w->tensor.deleted == 0);
     if (status == SB_ERR_DEVICE_LOST) {
         if (t->given.touched)
             check_lost(t, w, before, spoilt);
-        return;
+        return false;
     }
-    if (t->given.touched)
-        check_unchanged(t, w, before);
-    struct seen now;
-    demand(t, act(w, t->op, NULL) == SB_OK); /* the same call succeeds now */
-    see(&now, w, !has_unspecified_bytes(t->op));
-    demand(t, same_seen(t, after, &now));
+    if (t->given.touched) {
+        see(&now, w, true);
+        demand(t, same_seen(before, &now));
+    }
+    demand(t, t->op.row->run(w, NULL) == SB_OK);
+    see(&now, w, !has_unspecified_bytes(&t->op));
+    demand(t, same_seen(after, &now));
+    return true;
 }
 
 static bool is_lost(struct world *w) {
@@ -507,7 +479,7 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     struct world w;
     struct seen before, now;
     sb_mem *handles[2] = {NULL, NULL};
-    world_open(&w, &t->given, t->op);
+    world_open(&w, &t->given, &t->op);
     if (t->given.touched) {
         see(&before, &w, true);
         handles[0] = data_of(w.blobs[TARGET]);
@@ -515,49 +487,48 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     }
     struct armed armed = fault_arm(t->in_other ? &w.other : &w.rig, t->fault, t->nth);
     support_poison_error(&err);
-    sb_status status = act(&w, t->op, &err);
-    bool fired = fault_disarm(&armed);
+    sb_status status = t->op.row->run(&w, &err);
+    bool fired = fault_disarm(&armed), done = status == SB_OK;
     if (!fired && status != SB_OK)
         blame(t, err.message);
     if (status == SB_OK && !is_lost(&w)) {
-        see(&now, &w, !has_unspecified_bytes(t->op));
-        demand(t, same_seen(t, after, &now));
+        see(&now, &w, !has_unspecified_bytes(&t->op));
+        demand(t, same_seen(after, &now));
     } else if (status != SB_OK) {
         if (t->given.touched) {
             demand(t, data_of(w.blobs[TARGET]) == handles[0]);
             demand(t, diff_of(w.blobs[TARGET]) == handles[1]);
         }
-        check_failed(t, &w, status, &err, &before, after);
+        done = check_failed(t, &w, status, &err, &before, after);
     }
-    world_close(&w);
+    world_close(&w, &t->op, done);
     return fired;
 }
 
 /* False when the call is an error anyway. */
-static bool reference(const struct given *given, enum op op, struct seen *after) {
+static bool reference(const struct given *given, const struct op *op, struct seen *after) {
     struct world w;
     world_open(&w, given, op);
-    bool good = act(&w, op, NULL) == SB_OK;
+    bool good = op->row->run(&w, NULL) == SB_OK;
     if (good)
         see(after, &w, !has_unspecified_bytes(op));
-    world_close(&w);
+    world_close(&w, op, good);
     return good;
 }
 
-static void try_every_n(const struct given *given, enum op op, enum fault fault) {
+static void try_every_n(const struct given *given, const struct op *op, enum fault fault) {
     struct seen after;
-    bool on_stream = op >= SCALE_DATA_ON && op <= UPDATE_ON;
-    if ((on_stream || (op >= POINTERS && pointer_call(op)->queued)) && fault == FAULT_LATER)
-        return; /* told by whoever waits, not by the call: test_mem_faults.c */
+    const struct call_kind *kind = pointer_call(op);
+    if (fault == FAULT_LATER && (is(op, ON_STREAM) || (kind && kind->queued)))
+        return;
     if (!reference(given, op, &after)) {
-        assert_true(op == UPDATE || op == UPDATE_ON); /* of data that was never written */
+        assert_true(is(op, WITH_DIFF));
         return;
     }
-    bool crosses = op == COPY_FROM_ELSEWHERE || op == COPY_TO_ELSEWHERE;
-    for (int in_other = 0; in_other <= crosses; in_other++) {
+    for (int in_other = 0; in_other <= is(op, CROSSES); in_other++) {
         bool fired = true;
         for (int64_t n = 1; fired; n++) {
-            struct trial t = {*given, op, fault, n, in_other};
+            struct trial t = {*given, *op, fault, n, in_other};
             fired = run_trial(&t, &after);
             if (n > 200)
                 blame(&t, "the loop does not end");
@@ -565,19 +536,30 @@ static void try_every_n(const struct given *given, enum op op, enum fault fault)
     }
 }
 
+struct manner {
+    enum fault fault;
+    int32_t schedule;
+    uint32_t flags;
+};
+
+static void try_op(const struct op *op, void *arg) {
+    const struct manner *m = arg;
+    struct given given = {.schedule = m->schedule, .flags = m->flags};
+    try_every_n(&given, op, m->fault);
+    given.touched = true;
+    for (int32_t data = 0; data <= SB_HEAD_SYNCED; data++)
+        for (int32_t diff = 0; diff <= SB_HEAD_SYNCED; diff++)
+            for (int shared = 0; shared < 2; shared++) {
+                given.heads[SB_DATA] = data;
+                given.heads[SB_DIFF] = diff;
+                given.shared = shared;
+                if (!test_is_quick() || shared == (data + diff + (int)(op->row - rows)) % 4)
+                    try_every_n(&given, op, m->fault);
+            }
+}
+
 static void try_all(enum fault fault, int32_t schedule, uint32_t flags) {
-    for (enum op op = 0; op < OPS; op++) {
-        struct given untouched = {
-            SB_HEAD_UNINITIALIZED, SB_HEAD_UNINITIALIZED, false, false, schedule, flags};
-        try_every_n(&untouched, op, fault);
-        for (int32_t data = 0; data <= SB_HEAD_SYNCED; data++)
-            for (int32_t diff = 0; diff <= SB_HEAD_SYNCED; diff++)
-                for (int shared = 0; shared < 2; shared++) {
-                    struct given given = {data, diff, true, shared, schedule, flags};
-                    if (!test_is_quick() || shared == (data + diff + (int32_t)op) % 4)
-                        try_every_n(&given, op, fault);
-                }
-    }
+    for_each_op(try_op, &(struct manner){fault, schedule, flags});
 }
 
 TEST(failing_allocations) {
@@ -602,99 +584,104 @@ TEST(a_device_that_dies) {
 
 /* --- a copy that was queued before, and fails in its turn ------------------------------------- */
 
-/* The target's data and diff are on their way to the device, the source's data too; the n-th of
-   the three copies fails. Whoever meets it says so and has changed nothing. */
-static bool run_behind_failing_pushes(enum op op, int64_t nth) {
-    struct given given = {SB_HEAD_AT_CPU, SB_HEAD_AT_CPU, true, false, SB_SIM_LAZY, 0};
+struct met {
+    int told, tried;
+};
+
+/* The target's data and diff are in flight to the device, the source's data too; the n-th of the
+   three copies fails. The call that meets it returns it and has changed nothing. */
+static void run_behind_failing_push(const struct op *op, int64_t nth, struct met *met) {
+    const struct given given = {
+        .heads = {SB_HEAD_AT_CPU, SB_HEAD_AT_CPU}, .touched = true, .schedule = SB_SIM_LAZY};
     struct world w;
-    struct seen after;
-    sb_stream stream;
-    sb_error err;
+    struct seen after, now;
     assert_true(reference(&given, op, &after));
     world_open(&w, &given, op);
-    sb_context *context = w.rig.context;
-    assert_ok(sb_sim_stream_create(context, &stream, &err));
-    device_fail(context, SB_SIM_UPLOAD, nth, SB_SIM_FAIL_LATER);
-    assert_ok(sb_mem_async_gpu_push(data_of(w.blobs[TARGET]), stream, &err));
-    assert_ok(sb_mem_async_gpu_push(diff_of(w.blobs[TARGET]), stream, &err));
-    assert_ok(sb_mem_async_gpu_push(data_of(w.blobs[SOURCE]), stream, &err));
+    sb_mem *const pushed[] = {memory_of(&w, TARGET, SB_DATA), memory_of(&w, TARGET, SB_DIFF),
+                              memory_of(&w, SOURCE, SB_DATA)};
+    sb_stream stream = rig_stream(&w.rig);
+    device_fail(w.rig.context, SB_SIM_UPLOAD, nth, SB_SIM_FAIL_LATER);
+    for (int i = 0; i < 3; i++)
+        assert_ok(sb_mem_async_gpu_push(pushed[i], stream, &err));
     support_poison_error(&err);
-    sb_status status = act(&w, op, &err);
-    support_check_status(status, status, &err, op_name(op), __FILE__, __LINE__);
+    sb_status status = op->row->run(&w, &err);
+    support_check_status(status, status, &err, op->row->name, __FILE__, __LINE__);
     if (status != SB_OK) {
         assert_int_equal(status, SB_ERR_DEVICE_FAILURE);
-        assert_true(bytes_are(w.out, sizeof w.out, 0xEE));
-        assert_ok(act(&w, op, &err)); /* it was told once */
+        assert_true(bytes_are(w.out.bytes, sizeof w.out, 0xEE));
+        assert_ok(op->row->run(&w, &err)); /* it was told once */
     }
-    assert_ok(sb_context_device_status(context));
-    for (int i = 0; i < BLOBS; i++) /* tell the others who had none to tell */
-        for (int tries = 0; tries < 2; tries++) {
-            ignore(sb_mem_synchronize(data_of(w.blobs[i]), NULL));
-            ignore(sb_mem_synchronize(diff_of(w.blobs[i]), NULL));
-        }
-    struct seen now;
+    assert_ok(sb_context_device_status(w.rig.context));
+    for (int i = 0; i < 4 * BLOBS; i++) /* the others, whom nobody has told yet */
+        ignore(sb_mem_synchronize(memory_of(&w, i / 4, i % 2), NULL));
     see(&now, &w, !has_unspecified_bytes(op));
-    for (int i = 0; i < BLOBS; i++) {
-        assert_memory_equal(now.blobs[i].data.values, after.blobs[i].data.values, BYTES);
-        assert_memory_equal(now.blobs[i].diff.values, after.blobs[i].diff.values, BYTES);
-    }
-    ignore(sb_context_forget_stream(context, stream, NULL));
-    assert_ok(sb_sim_stream_destroy(context, stream, &err));
-    world_close(&w);
-    return status != SB_OK;
+    for (int i = 0; i < 2 * BLOBS; i++)
+        assert_memory_equal(now.blobs[i / 2].memory[i % 2].values,
+                            after.blobs[i / 2].memory[i % 2].values, BYTES);
+    met->told += status != SB_OK;
+    met->tried++;
+    test_end_after(w.other.owned_before);
+    ignore(sb_context_forget_stream(w.rig.context, stream, NULL));
+    world_close(&w, op, true);
+}
+
+static void run_behind_failing_pushes(const struct op *op, void *met) {
+    for (int64_t nth = 1; nth <= 3; nth++)
+        run_behind_failing_push(op, nth, met);
 }
 
 TEST(a_failed_push_is_told_by_the_call_that_meets_it) {
-    int told = 0;
-    for (enum op op = 0; op < OPS; op++)
-        for (int64_t nth = 1; nth <= 3; nth++)
-            told += run_behind_failing_pushes(op, nth);
-    print_message("  %d of %d calls met it\n", told, 3 * OPS);
-    assert_true(told > 20);
+    struct met met = {0, 0};
+    for_each_op(run_behind_failing_pushes, &met);
+    print_message("  %d of %d calls met it\n", met.told, met.tried);
+    assert_true(met.told > 20);
 }
 
 /* --- lent memory that goes back -------------------------------------------------------------- */
 
+/* A push of lent bytes, which fails in its turn. */
+static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stream) {
+    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
+    *lent = lend_host(BYTES, 0x40);
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, BYTES, 0, lent_deleter, lent, &err));
+    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
+    return blob;
+}
+
 TEST_ON(rig, a_failed_push_is_told_before_lent_memory_goes_back) {
     void *user = NULL;
-    struct lent lent = lend_host(BYTES, 0x40);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    struct lent lent;
     sb_stream stream = rig_stream(f);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     device_fail(f->context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
+    sb_blob *blob = lend_and_push(f, &lent, stream);
     assert_status(SB_ERR_DEVICE_FAILURE,
                   sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_null(user);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
     assert_ok(sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_ptr_equal(user, &lent);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(lent.deleted, 0);
-    lent_free(&lent);
     rig_end_stream(f, stream);
 }
 
 /* Nobody can tell whether the device has read them: they are not the lender's before it says so. */
 TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     void *user = NULL;
-    struct lent lent = lend_host(BYTES, 0x40);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    struct lent lent;
     sb_stream stream = rig_stream(f);
     rig_schedule(f, SB_SIM_LAZY, 1);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
+    sb_blob *blob = lend_and_push(f, &lent, stream);
     device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
     assert_null(user);
     assert_int_equal(lent.deleted, 0);
-    sb_blob_destroy(blob);
+    test_end(blob);
     ignore(sb_context_forget_stream(f->context, stream, NULL));
     ignore(sb_sim_stream_destroy(f->context, stream, NULL));
     sb_context_trim(f->context);
     assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
 }
 
 /* --- making a blob ------------------------------------------------------------------------- */
@@ -711,18 +698,18 @@ static sb_status make(int way, sb_context *context, sb_blob **out, sb_error *err
 }
 
 TEST_ON(rig, creation_under_failing_allocations) {
-    for (int way = 0; way < 3; way++)
-        for (int64_t n = 1;; n++) {
+    for (int way = 0; way < 3; way++) {
+        bool fired = true;
+        for (int64_t n = 1; fired; n++) {
             sb_blob *blob = NULL;
             struct armed armed = fault_arm(f, FAULT_ALLOC, n);
             support_poison_error(&err);
             sb_status status = make(way, f->context, &blob, &err);
-            bool fired = fault_disarm(&armed);
+            fired = fault_disarm(&armed);
             support_check_status(fired ? SB_ERR_OUT_OF_MEMORY : SB_OK, status, &err, "creation",
                                  __FILE__, __LINE__);
             assert_int_equal(blob == NULL, fired);
             sb_blob_destroy(blob);
-            if (!fired)
-                break;
         }
+    }
 }

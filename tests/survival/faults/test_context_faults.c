@@ -1,7 +1,6 @@
 /* A context's own calls while the device or the allocator fails. */
+#include "blobs.h"
 #include "faults.h"
-
-#include <string.h>
 
 struct queued {
     struct rig rig;
@@ -11,13 +10,10 @@ struct queued {
 
 /* A push is queued on a stream of the caller's. */
 static void queued_open(struct queued *q) {
-    void *out;
     rig_open_on(&q->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_sim_stream_create(q->rig.context, &q->stream, &err));
-    assert_ok(sb_mem_create(q->rig.context, 64, &q->mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(q->mem, &out, &err));
-    memset(out, 0x21, 64);
-    assert_ok(sb_sim_set_schedule(q->rig.context, SB_SIM_LAZY, 1, &err));
+    q->stream = rig_stream(&q->rig);
+    q->mem = mem_filled(q->rig.context, 64, 0x21);
+    rig_schedule(&q->rig, SB_SIM_LAZY, 1);
     assert_ok(sb_mem_async_gpu_push(q->mem, q->stream, &err));
 }
 
@@ -101,28 +97,24 @@ TEST(every_call_survives_every_fault) {
 }
 
 /* The failure belongs to the memory, whose head goes back, and not to who waited first. */
-TEST(a_failed_push_is_still_told_after_the_stream_is_forgotten) {
-    struct queued q;
+TEST_ON(rig, a_failed_push_is_still_told_after_the_stream_is_forgotten) {
     const void *in;
-    rig_open(&q.rig);
-    assert_ok(sb_sim_stream_create(q.rig.context, &q.stream, &err));
-    assert_ok(sb_mem_create(q.rig.context, 64, &q.mem, &err));
-    assert_ok(sb_mem_cpu(q.mem, &in, &err));
-    device_fail(q.rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    assert_ok(sb_mem_async_gpu_push(q.mem, q.stream, &err));
-    ignore(sb_context_forget_stream(q.rig.context, q.stream, NULL));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(q.mem, &err));
-    assert_int_equal(sb_mem_head(q.mem), SB_HEAD_AT_CPU);
-    queued_close(&q);
+    sb_stream stream = rig_stream(f);
+    sb_mem *mem = test_mem(f->context, 64);
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    device_fail(f->context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    assert_ok(sb_mem_async_gpu_push(mem, stream, &err));
+    ignore(sb_context_forget_stream(f->context, stream, NULL));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
 }
 
 TEST_ON(rig, a_lost_context_still_serves_the_host) {
-    sb_blob *blob;
     float *x;
     double sum = -1;
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 3);
     device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_int_not_equal(sb_context_synchronize(f->context, NULL), SB_OK);
-    assert_ok(sb_blob_create_shaped(f->context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
     x[0] = x[1] = x[2] = 2;
     assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
@@ -130,5 +122,4 @@ TEST_ON(rig, a_lost_context_still_serves_the_host) {
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_gpu_f32(blob, SB_DATA, (const float **)&x, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_overwrite_gpu_f32(blob, SB_DATA, &x, &err));
     assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-    sb_blob_destroy(blob);
 }

@@ -40,9 +40,9 @@ static void queue_copy(struct trial *t) {
 
 static void trial_open(struct trial *t) {
     scene_open(&t->scene, &t->given.start, BYTES);
-    assert_ok(sb_sim_stream_create(t->scene.rig.context, &t->stream, &err));
+    t->stream = rig_stream(&t->scene.rig);
     scene_lend_extra(&t->scene, t->call);
-    assert_ok(sb_sim_set_schedule(t->scene.rig.context, t->given.schedule, 9, &err));
+    rig_schedule(&t->scene.rig, t->given.schedule, 9);
     if (t->given.pending)
         queue_copy(t);
 }
@@ -51,10 +51,7 @@ static void end_loan(struct trial *t, struct lent *lent, bool may_be_unused) {
     if (!lent->ptr)
         return;
     demand(t, lent->deleted == 1 || (may_be_unused && lent->deleted == 0));
-    if (lent->context)
-        ignore(sb_sim_free(lent->context, lent->ptr, NULL));
-    else
-        lent_free(lent);
+    lent_free(lent);
 }
 
 static void trial_close(struct trial *t, bool lost) {
@@ -318,12 +315,11 @@ static void reader_deleter(void *user, void *ptr) {
 static bool give_up(int64_t nth, bool release, bool plain) {
     struct scene scene;
     struct start start = {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE};
-    sb_stream stream;
     scene_open(&scene, &start, BYTES);
+    sb_stream stream = rig_stream(&scene.rig);
     struct reader reader = {.context = scene.rig.context};
     struct lent device = lend_device(scene.rig.context, BYTES, CURRENT);
-    assert_ok(sb_sim_stream_create(scene.rig.context, &stream, &err));
-    assert_ok(sb_sim_set_schedule(scene.rig.context, SB_SIM_LAZY, 0, &err));
+    rig_schedule(&scene.rig, SB_SIM_LAZY, 0);
     assert_ok(sb_mem_set_gpu(scene.mem, device.ptr, BYTES, 0, reader_deleter, &reader, &err));
     (void)read_cpu(scene.mem);
     assert_ok(plain ? sb_mem_gpu(scene.mem, &reader.ptr, &err)
@@ -343,9 +339,7 @@ static bool give_up(int64_t nth, bool release, bool plain) {
     if (!release)
         sb_mem_release(scene.mem);
     assert_true(reader.deleted && !reader.deleted_early && reader.right);
-    assert_ok(sb_context_forget_stream(scene.rig.context, stream, &err));
-    assert_ok(sb_sim_stream_destroy(scene.rig.context, stream, &err));
-    lent_free(&device);
+    rig_end_stream(&scene.rig, stream);
     rig_close(&scene.rig);
     return fired;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define BYTES ((size_t)192)
+#define COUNT ((int64_t)(BYTES / sizeof(float)))
 #define USERS 0x77 /* what the caller writes to memory that it was given */
 
 /* From the `nth` call of `op` on, `times` in a row fail. */
@@ -121,7 +122,6 @@ TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
     assert_int_equal(rig_stats(&s.rig).quarantined_bytes, 0);
     assert_ok(sb_context_synchronize(s.rig.context, &err));
     assert_true(lent_holds(&s.lent, TAKEN));
-    lent_free(&s.lent);
     rig_close(&s.rig);
 }
 
@@ -145,7 +145,6 @@ TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
         assert_int_equal(s.lent.deleted, 1);
     }
     assert_int_equal(made[0], 2 * made[1] + 1);
-    lent_free(&s.lent);
     rig_close(&s.rig);
 }
 
@@ -160,7 +159,6 @@ TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
     assert_true(bytes_are(out, BYTES, USERS));
     sb_mem_release(s.mem);
     assert_int_equal(s.lent.deleted, 1);
-    lent_free(&s.lent);
     rig_close(&s.rig);
 }
 
@@ -192,28 +190,23 @@ TEST_ON(rig, device_storage_outlives_a_copy_that_may_still_read_it) {
     assert_true(lent_holds(&host, CURRENT)); /* copied before that loan came back */
     sb_mem_release(mem);
     rig_end_stream(f, stream);
-    lent_free(&host);
-    lent_free(&first);
-    lent_free(&second);
 }
 
 /* Read-only storage is not written: the copy went to new storage, which the memory did not get. */
 TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
-    sb_mem *mem;
     void *out;
     sb_stream stream = rig_stream(f);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     pull_and_lose_track(f, mem, stream);
     assert_int_equal(rig_stats(f).quarantined_bytes, BYTES);
     sb_context_trim(f->context);
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
-    sb_mem_release(mem);
+    test_end(mem);
     assert_true(lent_holds(&host, LENT));
     rig_end_stream(f, stream);
-    lent_free(&host);
 }
 
 /* Host storage of a memory that was never written, as a load that failed leaves it. */
@@ -250,62 +243,58 @@ TEST_ON(rig, a_fill_that_is_given_up_leaves_what_was_there) {
 
 /* The bytes of a copy to the device are written elsewhere while it may read them, and in their
    place once it is known to be over. */
-TEST(storage_that_a_copy_may_still_read_is_not_written) {
+TEST_ON(rig, storage_that_a_copy_may_still_read_is_not_written) {
     for (int answers = 0; answers < 2; answers++) {
-        struct rig rig;
         struct lent lent = lend_host(BYTES, LENT);
         sb_mem *mem;
         void *out;
-        rig_open(&rig);
-        sb_stream stream = rig_stream(&rig);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        rig_reopen_on(f, "sim:0", 0);
+        sb_stream stream = rig_stream(f);
+        assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        rig_schedule(f, SB_SIM_LAZY, 0);
         assert_ok(sb_mem_async_gpu_push(mem, stream, &err));
-        fail_run(&rig, SB_SIM_ANY, 1, 16);
+        fail_run(f, SB_SIM_ANY, 1, 16);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
         if (answers)
-            fail_no_more(&rig);
+            fail_no_more(f);
         for (int i = 0; i < 2; i++) {
             assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
             assert_int_equal(out == lent.ptr, answers);
         }
-        fail_no_more(&rig);
+        fail_no_more(f);
         sb_mem_release(mem);
-        sb_context_trim(rig.context);
+        sb_context_trim(f->context);
         assert_int_equal(lent.deleted, 1);
-        lent_free(&lent);
-        rig_end_stream(&rig, stream);
-        rig_close(&rig);
+        rig_end_stream(f, stream);
     }
 }
 
 /* It is not written by an update, either, which has nothing to add to. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
     void *out;
-    sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_mem(blob, SB_DATA, mem, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
-    sb_blob_destroy(blob);
+    test_end(blob);
 }
 
 /* The zeros of a first touch; where a fill that is queued may be in use, they are put elsewhere. */
-TEST(storage_that_was_left_is_zeroed_where_nobody_uses_it) {
+TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
-            struct rig rig;
             sb_mem *mem;
             const void *in;
             void *out;
-            rig_open(&rig);
-            assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+            rig_reopen_on(f, "sim:0", 0);
+            assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
             const void *old = leave_host_storage(mem);
-            refuse_update(&rig, mem);
+            refuse_update(f, mem);
             if (in_use) {
-                rig_schedule(&rig, SB_SIM_LAZY, 0);
-                fail_run(&rig, SB_SIM_ANY, 3, 12); /* the fill is queued */
+                rig_schedule(f, SB_SIM_LAZY, 0);
+                fail_run(f, SB_SIM_ANY, 3, 12); /* the fill is queued */
                 assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu(mem, &in, &err));
             }
             if (writes)
@@ -314,12 +303,11 @@ TEST(storage_that_was_left_is_zeroed_where_nobody_uses_it) {
             assert_int_equal(in == old, !in_use);
             assert_true(bytes_are(in, BYTES, 0));
             assert_true(!in_use || bytes_are(old, BYTES, LENT));
-            assert_int_equal(rig_stats(&rig).quarantined_bytes, in_use ? BYTES : 0);
-            fail_no_more(&rig);
-            sb_context_trim(rig.context);
-            assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+            assert_int_equal(rig_stats(f).quarantined_bytes, in_use ? BYTES : 0);
+            fail_no_more(f);
+            sb_context_trim(f->context);
+            assert_int_equal(rig_stats(f).quarantined_bytes, 0);
             sb_mem_release(mem);
-            rig_close(&rig);
         }
 }
 
@@ -333,7 +321,6 @@ TEST(a_memory_that_is_released_asks_for_others) {
     fail_no_more(&s.rig);
     sb_mem_release(other);
     assert_int_equal(s.lent.deleted, 1);
-    lent_free(&s.lent);
     rig_close(&s.rig);
 }
 
@@ -363,27 +350,25 @@ TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {
 
 /* The memory goes on the library's own stream, which waits for the others: however that wait ends,
    nothing behind it comes before them. */
-TEST(device_memory_outlives_the_work_that_a_failing_wait_was_for) {
+TEST_ON(rig, device_memory_outlives_the_work_that_a_failing_wait_was_for) {
     static const int32_t schedules[] = {SB_SIM_LAZY, SB_SIM_RANDOM};
     for (uint64_t i = 0; i < 40; i++) {
-        struct rig rig;
         struct look look;
         sb_mem *mem;
         const void *in;
-        rig_open(&rig);
-        assert_ok(sb_sim_set_schedule(rig.context, schedules[i % 2], i, &err));
-        sb_stream stream = rig_stream(&rig);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        rig_reopen_on(f, "sim:0", 0);
+        assert_ok(sb_sim_set_schedule(f->context, schedules[i % 2], i, &err));
+        sb_stream stream = rig_stream(f);
+        assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
         assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-        rig_look(&look, &rig, stream, in, BYTES);
-        device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
+        rig_look(&look, f, stream, in, BYTES);
+        device_fail(f->context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
         sb_mem_release(mem);
-        ignore(sb_context_synchronize(rig.context, NULL)); /* tells the failure of the wait */
-        assert_ok(sb_context_synchronize(rig.context, &err));
+        ignore(sb_context_synchronize(f->context, NULL)); /* tells the failure of the wait */
+        assert_ok(sb_context_synchronize(f->context, &err));
         assert_true(look.ran && look.reached);
-        assert_int_equal(rig_stats(&rig).device_bytes, 0);
-        rig_end_stream(&rig, stream);
-        rig_close(&rig);
+        assert_int_equal(rig_stats(f).device_bytes, 0);
+        rig_end_stream(f, stream);
     }
 }
 
@@ -393,7 +378,7 @@ TEST_ON(rig, a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     sb_dl_managed_versioned *tensor;
     const void *in;
     sb_stream stream = rig_stream(f);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_blob_gpu_on(blob, SB_DATA, stream, &in, &err));
     assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
@@ -404,19 +389,18 @@ TEST_ON(rig, a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     tensor->deleter(tensor);
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(look.ran && look.reached);
-    sb_blob_destroy(blob);
+    test_end(blob);
     rig_end_stream(f, stream);
 }
 
 /* It cannot be waited for any more once it is destroyed. */
 TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     struct look look;
-    sb_mem *mem;
     const void *in;
     sb_stream stream = rig_stream(f);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
     device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
@@ -425,8 +409,8 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(f->context, stream, &err));
     assert_true(look.ran && look.reached);
     assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    sb_mem_release(mem);
-    sb_blob_destroy(blob);
+    test_end(mem);
+    test_end(blob);
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
 }
 
@@ -448,7 +432,6 @@ TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
     assert_true(lent_holds(&s.lent, TAKEN));
     assert_int_equal(rig_stats(&other).leaked_bytes, leaked);
     counting_allocator_assert_clean(&s.rig.counting);
-    lent_free(&s.lent);
     rig_close(&other);
 }
 
@@ -462,33 +445,29 @@ TEST(a_context_that_ends_asks_once_more) {
     sb_context_release(s.rig.context);
     assert_int_equal(s.lent.deleted, 1);
     counting_allocator_assert_clean(&s.rig.counting);
-    lent_free(&s.lent);
 }
 
 /* A wait that fails may not have waited, so that the second decides; none is asked for without
    need. The library's own stream is asked first, then the legacy one, of which no event is had. */
-TEST(a_stream_is_asked_twice_whether_it_is_over) {
+TEST_ON(rig, a_stream_is_asked_twice_whether_it_is_over) {
     for (int failures = 0; failures < 3; failures++) {
-        struct rig rig;
         sb_mem *mem;
-        rig_open(&rig);
-        struct lent lent = lend_device(rig.context, BYTES, LENT);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        rig_reopen_on(f, "sim:0", 0);
+        struct lent lent = lend_device(f->context, BYTES, LENT);
+        assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-        device_fail(rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
+        device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
         for (int i = 1; i <= failures; i++)
             assert_ok(
-                sb_sim_fail_also(rig.context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
-        struct tally before = rig_tally(&rig);
+                sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+        struct tally before = rig_tally(f);
         sb_mem_release(mem);
-        struct tally since = rig_since(&rig, &before);
+        struct tally since = rig_since(f, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 2 : 3);
         assert_int_equal(lent.deleted, failures < 2);
-        fail_no_more(&rig);
-        sb_context_trim(rig.context);
+        fail_no_more(f);
+        sb_context_trim(f->context);
         assert_int_equal(lent.deleted, 1);
-        lent_free(&lent);
-        rig_close(&rig);
     }
 }
 
@@ -539,15 +518,13 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     assert_int_equal(owner.lent.deleted, 1);
     assert_true(lent_holds(&owner.lent, TAKEN));
     counting_allocator_assert_clean(&rig.counting);
-    lent_free(&owner.lent);
 }
 
 /* Waiting for the legacy default stream is not waiting for the library's own. */
 TEST_ON(rig, a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
-    sb_mem *mem;
     struct lent lent = lend_device(f->context, BYTES, LENT);
     lent.taken = true;
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     rig_schedule(f, SB_SIM_LAZY, 0);
     const int waits[] = {1, 3, 4}; /* for the zeros; in the loss of the device, the own stream */
@@ -555,20 +532,18 @@ TEST_ON(rig, a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
         assert_ok(sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, waits[i], SB_SIM_FAIL_NOW,
                                    &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_clear(mem, &err));
-    sb_mem_release(mem);
+    test_end(mem);
     ignore(sb_context_synchronize(f->context, &err));
     sb_context_trim(f->context);
     assert_int_equal(lent.deleted, 1);
     sb_stream own = f->context->stream;
     assert_ok(f->context->backend.stream_synchronize(f->context->device, own, &err));
     assert_true(lent_holds(&lent, TAKEN));
-    lent_free(&lent);
 }
 
 /* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
-TEST(a_cap_counts_what_is_in_quarantine) {
+TEST_ON(rig, a_cap_counts_what_is_in_quarantine) {
     const size_t mib = 1 << 20;
-    struct rig rig;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_mem *cached, *mem, *next;
     const void *in;
@@ -576,25 +551,24 @@ TEST(a_cap_counts_what_is_in_quarantine) {
     options.device = "sim:0";
     options.flags = SB_CONTEXT_NO_PINNED;
     options.max_host_bytes = 8 * mib;
-    rig_open_options(&rig, options);
-    assert_ok(sb_mem_create(rig.context, 3 * mib, &cached, &err));
+    rig_reopen_options(f, options);
+    assert_ok(sb_mem_create(f->context, 3 * mib, &cached, &err));
     assert_ok(sb_mem_overwrite_cpu(cached, &out, &err));
     sb_mem_release(cached);
-    assert_ok(sb_mem_create(rig.context, 4 * mib, &mem, &err));
+    assert_ok(sb_mem_create(f->context, 4 * mib, &mem, &err));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    fail_run(f, SB_SIM_ANY, 2, 16); /* the copy is queued */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
     sb_mem_release(mem);
-    assert_ok(sb_mem_create(rig.context, 4 * mib, &next, &err));
+    assert_ok(sb_mem_create(f->context, 4 * mib, &next, &err));
     assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
-    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, 4 * mib);
-    fail_no_more(&rig);
-    sb_context_trim(rig.context);
+    assert_int_equal(rig_stats(f).cached_bytes, 0);
+    assert_int_equal(rig_stats(f).quarantined_bytes, 4 * mib);
+    fail_no_more(f);
+    sb_context_trim(f->context);
     assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
     sb_mem_release(next);
-    rig_close(&rig);
 }
 
 /* --- much in quarantine ----------------------------------------------------------------------- */
@@ -621,7 +595,6 @@ static void crowd_open(struct crowd *crowd) {
 }
 
 static void crowd_close(struct crowd *crowd) {
-    lent_free(&crowd->lent);
     for (int i = 0; i < STREAMS; i++)
         rig_end_stream(&crowd->rig, crowd->streams[i]);
     rig_close(&crowd->rig);
@@ -897,7 +870,6 @@ static void trial_close(struct trial *t) {
                       storage_name(t->start->gpu), t->pending ? ", pending" : "",
                       call_kinds[t->call].name, (int)t->nth, (int)t->nth + t->times - 1, i,
                       all[i]->deleted, lent_holds(all[i], TAKEN) ? "" : " and written later");
-        lent_free(all[i]);
     }
     assert_int_equal(sb_sim_stream_destroy(s->rig.context, t->stream, NULL), SB_OK);
     rig_close(&s->rig);

@@ -69,10 +69,9 @@ struct estate {
 };
 
 static sb_model *small_model(sb_context *context) {
-    static struct wire net;
+    struct wire net = {0}; /* the model's until the test ends */
     sb_model *model;
-    if (!net.size)
-        net_current(&net);
+    net_current(&net);
     assert_ok(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size, NULL, NULL,
                                   NULL, &model, &err));
     return model;
@@ -399,12 +398,11 @@ static void end_a_write(void *arg) {
     sb_write_destroy(write);
 }
 
-TEST(a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
-    struct rig rig;
+TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
     sb_write *write;
     void *ptr;
-    rig_open_on(&rig, "cpu", 0);
-    sb_mem *mem = mem_filled(rig.context, BYTES, 1);
+    rig_reopen_on(f, "cpu", 0);
+    sb_mem *mem = mem_filled(f->context, BYTES, 1);
     assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
     in_child(end_a_write, write);
     memset(ptr, 2, BYTES);
@@ -412,7 +410,6 @@ TEST(a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
     sb_write_destroy(write);
     assert_true(host_holds(mem, BYTES, 2));
     sb_mem_release(mem);
-    rig_close(&rig);
 }
 
 /* Where the device's driver does not promise that the child has them. */

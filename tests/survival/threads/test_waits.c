@@ -15,7 +15,7 @@ static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff
     const void *in;
     float *x;
     void *out;
-    sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, count);
+    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, count);
     assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < count; i++)
         x[i] = data;
@@ -48,68 +48,61 @@ static void do_work(enum work work, sb_blob *blob, const sb_blob *other) {
     }
 }
 
-TEST(device_work_is_over_where_a_pointer_is_given) {
+TEST_ON(rig, device_work_is_over_where_a_pointer_is_given) {
     static const float expected[WORKS] = {[SCALE] = 12, [UPDATE] = 3, [COPY] = 7, [SHRINK] = 4};
     for (enum work work = 0; work < WORKS; work++) {
-        struct rig rig;
         float values[COUNT];
         const void *in;
-        rig_open(&rig);
-        sb_blob *blob = on_device(&rig, work == SHRINK ? 2 * COUNT : COUNT, 4, 1);
-        sb_blob *other = on_device(&rig, COUNT, 7, 0);
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = on_device(f, work == SHRINK ? 2 * COUNT : COUNT, 4, 1);
+        sb_blob *other = on_device(f, COUNT, 7, 0);
+        rig_schedule(f, SB_SIM_LAZY, 0);
         do_work(work, blob, other);
-        struct tally before = rig_tally(&rig);
+        struct tally before = rig_tally(f);
         assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        struct tally since = rig_since(&rig, &before);
+        struct tally since = rig_since(f, &before);
         if (work != SCALE && work != UPDATE) /* those are queued: whoever needs the bytes waits */
             assert_no_work(&since);
-        before = rig_tally(&rig);
+        before = rig_tally(f);
         assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        since = rig_since(&rig, &before);
+        since = rig_since(f, &before);
         assert_no_work(&since); /* it was waited for */
-        assert_ok(sb_sim_peek(rig.context, values, in, sizeof values, &err));
+        assert_ok(sb_sim_peek(f->context, values, in, sizeof values, &err));
         for (int64_t i = 0; i < COUNT; i++)
             if (values[i] != expected[work])
                 fail_with("work %d: element %d is %g", work, (int)i, (double)values[i]);
-        sb_blob_destroy(blob);
-        sb_blob_destroy(other);
-        rig_close(&rig);
     }
 }
 
 /* Work that is queued on the stream of arithmetic, or on another one after it, sees what it wrote;
    the host has waited for nothing. */
-TEST(arithmetic_on_a_stream_is_queued_there) {
+TEST_ON(rig, arithmetic_on_a_stream_is_queued_there) {
     for (int way = 0; way < 3; way++) {
-        struct rig rig;
         const void *in = NULL;
         const float *host = NULL;
         float first;
-        rig_open(&rig);
-        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
-        sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
-        struct tally before = rig_tally(&rig);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = on_device(f, COUNT, 4, 1);
+        sb_stream stream = rig_stream(f), other = rig_stream(f);
+        rig_schedule(f, SB_SIM_LAZY, 0);
+        struct tally before = rig_tally(f);
         assert_ok(way == 0   ? sb_blob_update_on(blob, stream, &err)
                   : way == 1 ? sb_blob_scale_on(blob, SB_DATA, 0.75, stream, &err)
                              : sb_blob_scale_on(blob, SB_DIFF, 4, stream, &err));
         assert_ok(way == 2 ? sb_blob_gpu_on(blob, SB_DIFF, other, &in, &err)
                            : sb_blob_gpu_on(blob, SB_DATA, other, &in, &err));
-        struct tally since = rig_since(&rig, &before);
+        struct tally since = rig_since(f, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE] + since.calls[SB_SIM_EVENT_WAIT],
                          0);
-        assert_ok(sb_context_forget_stream(rig.context, stream, &err)); /* waits for it alone */
-        assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
+        assert_ok(sb_context_forget_stream(f->context, stream, &err)); /* waits for it alone */
+        assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
         assert_true(first == (way == 2 ? 4 : 3));
         assert_ok(way == 2 ? sb_blob_cpu_f32(blob, SB_DIFF, &host, &err)
                            : sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
         for (int64_t i = 0; i < COUNT; i++)
             assert_true(host[i] == (way == 2 ? 4 : 3));
-        sb_blob_destroy(blob);
-        rig_end_stream(&rig, stream);
-        rig_end_stream(&rig, other);
-        rig_close(&rig);
+        rig_end_stream(f, stream);
+        rig_end_stream(f, other);
     }
 }
 
@@ -124,7 +117,7 @@ static void write_nines(void *user) {
 /* A blob on the device, of which nobody has a plain pointer. */
 static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
     float *x;
-    sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(rig);
     assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int64_t i = 0; i < COUNT; i++)
@@ -148,19 +141,18 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
 
 /* An update that is queued reads the diff before whoever writes it next, on any stream, by a plain
    pointer, or after a write at the host. */
-TEST(a_diff_is_not_overtaken_by_its_next_writer) {
+TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
-        struct rig rig;
         struct look look;
         void *out;
         const float *host;
-        rig_open(&rig);
-        sb_blob *blob = way == PLAIN ? on_device(&rig, COUNT, 4, 1) : kept_on_device(&rig, 4, 1);
-        sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = way == PLAIN ? on_device(f, COUNT, 4, 1) : kept_on_device(f, 4, 1);
+        sb_stream stream = rig_stream(f), other = rig_stream(f);
         if (way == PLAIN)
             assert_ok(sb_blob_mutable_gpu(blob, SB_DIFF, &out, &err));
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        rig_schedule(f, SB_SIM_LAZY, 0);
         assert_ok(way == NAMED ? sb_blob_update_on(blob, other, &err) : sb_blob_update(blob, &err));
         if (way == HOST_BETWEEN)
             assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
@@ -169,61 +161,54 @@ TEST(a_diff_is_not_overtaken_by_its_next_writer) {
                       ? sb_blob_overwrite_gpu_on(blob, SB_DIFF, stream, &out, &err)
                       : sb_blob_mutable_gpu_on(blob, SB_DIFF, stream, &out, &err));
         if (way == PLAIN)
-            device_fill(rig.context, out, BYTES, 9);
+            device_fill(f->context, out, BYTES, 9);
         else
-            write_nines_on(&rig, stream, &look, out);
+            write_nines_on(f, stream, &look, out);
         assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
         assert_true(host[0] == 3 && host[COUNT - 1] == 3);
-        sb_blob_destroy(blob);
-        rig_end_stream(&rig, stream);
-        rig_end_stream(&rig, other);
-        rig_close(&rig);
+        rig_end_stream(f, stream);
+        rig_end_stream(f, other);
     }
 }
 
 /* What the device reads beside is brought there first: waited for where the work is the library's
    own, queued where it is on a stream. */
-TEST(an_update_waits_for_nothing_but_its_own_copies) {
+TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
     for (int named = 0; named < 2; named++)
         for (int at_host = 0; at_host < 2; at_host++)
             for (int at_device = 0; at_device < 2; at_device++) {
-                struct rig rig;
                 void *out;
                 const float *host;
-                rig_open(&rig);
-                sb_blob *blob = kept_on_device(&rig, 4, 1);
-                sb_stream stream = rig_stream(&rig);
+                rig_reopen_on(f, "sim:0", 0);
+                sb_blob *blob = kept_on_device(f, 4, 1);
+                sb_stream stream = rig_stream(f);
                 if (at_device)
                     assert_ok(sb_mem_mutable_gpu_on(diff_of(blob), stream, &out, &err));
                 if (at_host)
                     assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
-                struct tally before = rig_tally(&rig);
+                struct tally before = rig_tally(f);
                 assert_ok(named ? sb_blob_update_on(blob, stream, &err)
                                 : sb_blob_update(blob, &err));
-                struct tally since = rig_since(&rig, &before);
+                struct tally since = rig_since(f, &before);
                 assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], at_host && !named);
                 assert_int_equal(since.uploads, at_host);
                 assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
                 assert_true(host[0] == 3 && host[COUNT - 1] == 3);
-                sb_blob_destroy(blob);
-                rig_end_stream(&rig, stream);
-                rig_close(&rig);
+                rig_end_stream(f, stream);
             }
 }
 
 /* A plain pointer is ready for any stream, though its memory was allocated on the library's. */
 TEST_ON(rig, plain_device_memory_is_there_for_any_stream) {
-    sb_mem *mem;
     void *out;
     rig_schedule(f, SB_SIM_LAZY, 0);
     sb_stream stream = rig_stream(f);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
     struct look look;
     rig_look(&look, f, stream, out, BYTES);
     assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
     assert_true(look.ran && look.reached);
-    sb_mem_release(mem);
 }
 
 /* A stream that a context knows, since it read a memory there; what is queued there waits. */
@@ -300,12 +285,11 @@ TEST(forgetting_a_stream_waits_for_it) {
 
 /* However often they are named, and by whom; a wait for another stream is none for them. */
 TEST_ON(rig, the_default_streams_take_no_room) {
-    sb_mem *mem;
     const void *in;
     void *out;
     sb_stream own, named = rig_stream(f);
     assert_ok(sb_context_stream(f->context, &own, &err));
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_gpu(mem, &in, &err));
     const uint64_t bytes = rig_stats(f).host_bytes;
     for (int i = 0; i < 20; i++)
@@ -317,7 +301,6 @@ TEST_ON(rig, the_default_streams_take_no_room) {
     struct tally since = rig_since(f, &before);
     assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
     assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 1);
-    sb_mem_release(mem);
     rig_end_stream(f, named);
 }
 
@@ -341,45 +324,41 @@ static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
         assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
 }
 
-TEST(what_was_waited_for_once_is_not_waited_for_again) {
+TEST_ON(rig, what_was_waited_for_once_is_not_waited_for_again) {
     for (enum past past = 0; past < PASTS; past++) {
-        struct rig rig;
         const void *in;
         void *out;
-        rig_open(&rig);
-        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
-        sb_stream stream = rig_stream(&rig);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = on_device(f, COUNT, 4, 1);
+        sb_stream stream = rig_stream(f);
         come_to_pass(past, blob, stream);
-        struct tally before = rig_tally(&rig);
+        struct tally before = rig_tally(f);
         if (past == PULLED || past == SCALED)
             assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
         else
             assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        struct tally since = rig_since(&rig, &before);
+        struct tally since = rig_since(f, &before);
         assert_no_work(&since);
-        sb_blob_destroy(blob);
-        rig_end_stream(&rig, stream);
-        rig_close(&rig);
+        rig_end_stream(f, stream);
     }
 }
 
 /* Neither what goes on beside it nor where it was written makes a plain pointer come early. */
-TEST(a_plain_pointer_waits_for_the_last_writer) {
+TEST_ON(rig, a_plain_pointer_waits_for_the_last_writer) {
     enum { EVICTED, PREFETCHED, LEGACY, WAYS };
     for (int way = 0; way < WAYS; way++) {
-        struct rig rig;
         float first;
         void *out;
         const void *in;
-        rig_open(&rig);
-        sb_blob *blob = on_device(&rig, COUNT, 3, 1);
-        sb_stream stream = rig_stream(&rig);
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = on_device(f, COUNT, 3, 1);
+        sb_stream stream = rig_stream(f);
+        rig_schedule(f, SB_SIM_LAZY, 0);
         if (way == LEGACY) {
-            struct look data = {.context = rig.context, .bytes = BYTES};
+            struct look data = {.context = f->context, .bytes = BYTES};
             assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, NULL, &out, &err));
             data.ptr = out;
-            assert_ok(sb_sim_launch(rig.context, NULL, write_nines, &data, &err));
+            assert_ok(sb_sim_launch(f->context, NULL, write_nines, &data, &err));
             assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         } else {
             assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
@@ -387,21 +366,18 @@ TEST(a_plain_pointer_waits_for_the_last_writer) {
                                      : sb_mem_prefetch_cpu(data_of(blob), stream, &err));
             assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         }
-        assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
+        assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
         assert_true(first == 9);
-        sb_blob_destroy(blob);
-        rig_end_stream(&rig, stream);
-        rig_close(&rig);
+        rig_end_stream(f, stream);
     }
 }
 
 /* What is on its way already needs no wait. */
 TEST_ON(rig, a_second_prefetch_does_not_wait_for_the_first) {
-    sb_mem *mem;
     void *out;
     const void *in;
     sb_stream stream = rig_stream(f);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_schedule(f, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
@@ -416,7 +392,6 @@ TEST_ON(rig, a_second_prefetch_does_not_wait_for_the_first) {
     }
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, 0));
-    sb_mem_release(mem);
     rig_end_stream(f, stream);
 }
 
@@ -440,7 +415,6 @@ TEST_ON(rig, a_copy_that_fails_keeps_the_writer) {
     assert_ok(sb_context_forget_stream(f->context, other, &err));
     assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
     assert_true(first == 9);
-    sb_blob_destroy(blob);
     rig_end_stream(f, stream);
     rig_end_stream(f, other);
 }
@@ -448,24 +422,21 @@ TEST_ON(rig, a_copy_that_fails_keeps_the_writer) {
 /* What is read-only is copied first; without that nothing is scaled. */
 TEST_ON(rig, a_move_that_fails_is_told) {
     struct lent lent = lend_device(f->context, BYTES, 0x11);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(
         sb_blob_set_gpu(blob, SB_DATA, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
     device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_GPU), SB_STORAGE_BORROWED_READ_ONLY);
-    sb_blob_destroy(blob);
     assert_true(lent_holds(&lent, 0x11));
-    lent_free(&lent);
 }
 
 /* On whatever stream that is. */
 TEST_ON(rig, memory_that_a_failed_call_allocated_is_there_for_the_next) {
     struct look look;
-    sb_mem *mem;
     void *out;
     sb_stream stream = rig_stream(f);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     rig_schedule(f, SB_SIM_LAZY, 0);
     device_fail(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_overwrite_gpu(mem, &out, &err));
@@ -473,21 +444,18 @@ TEST_ON(rig, memory_that_a_failed_call_allocated_is_there_for_the_next) {
     rig_look(&look, f, stream, out, BYTES);
     assert_ok(sb_context_forget_stream(f->context, stream, &err));
     assert_true(look.ran && look.reached);
-    sb_mem_release(mem);
     rig_end_stream(f, stream);
 }
 
 /* A first touch that was queued and fails is found by whoever copies from it. */
-TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
+TEST_ON(rig, a_failed_zero_fill_is_found_by_the_copy_from_it) {
     for (int queued = 0; queued < 2; queued++) {
-        struct rig rig;
-        sb_mem *mem;
         const void *in;
-        rig_open(&rig);
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
-        sb_stream stream = rig_stream(&rig);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-        device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+        rig_reopen_on(f, "sim:0", 0);
+        rig_schedule(f, SB_SIM_LAZY, 0);
+        sb_stream stream = rig_stream(f);
+        sb_mem *mem = test_mem(f->context, BYTES);
+        device_fail(f->context, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
         assert_ok(sb_mem_prefetch_gpu(mem, stream, &err));
         if (queued)
             assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_cpu(mem, stream, &err));
@@ -496,36 +464,31 @@ TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
         assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
         assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(bytes_are(in, BYTES, 0));
-        sb_mem_release(mem);
-        ignore(sb_context_forget_stream(rig.context, stream, NULL));
-        assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
-        rig_close(&rig);
+        ignore(sb_context_forget_stream(f->context, stream, NULL));
+        assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
     }
 }
 
 /* Arithmetic writes in place, so that its failure costs the device; that of a copy, once nobody can
    take it for one, does not, nor that of a sum. */
-TEST(a_failure_that_is_not_of_arithmetic_leaves_the_device) {
+TEST_ON(rig, a_failure_that_is_not_of_arithmetic_leaves_the_device) {
     for (int named = 0; named < 2; named++) {
-        struct rig rig;
         double sum = -1;
         const void *in;
-        rig_open(&rig);
-        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
-        sb_stream stream = rig_stream(&rig);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = on_device(f, COUNT, 4, 1);
+        sb_stream stream = rig_stream(f);
         assert_ok(named ? sb_blob_scale_on(blob, SB_DATA, 2, stream, &err)
                         : sb_blob_scale(blob, SB_DATA, 2, &err));
         if (!named)
-            assert_ok(sb_context_synchronize(rig.context, &err));
-        device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_LATER);
+            assert_ok(sb_context_synchronize(f->context, &err));
+        device_fail(f->context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_LATER);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
-        device_fail(rig.context, SB_SIM_SUMSQ, 1, SB_SIM_FAIL_NOW);
+        device_fail(f->context, SB_SIM_SUMSQ, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
         assert_true(sum == -1);
-        assert_int_equal(sb_context_device_status(rig.context), SB_OK);
-        sb_blob_destroy(blob);
-        rig_end_stream(&rig, stream);
-        rig_close(&rig);
+        assert_int_equal(sb_context_device_status(f->context), SB_OK);
+        rig_end_stream(f, stream);
     }
 }
 
@@ -556,7 +519,6 @@ static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, boo
     sb_mem_release(mem);
     rig_end_stream(&rig, stream);
     bool over = !*fired || (lent.deleted == 1 && bytes_are(lent.ptr, BYTES, 0xEE));
-    lent_free(&lent);
     rig_close(&rig);
     return over;
 }

@@ -1,6 +1,6 @@
 /* What we use of NCCL, declared by hand, so that its headers are not needed to build; beside the
    CUDA driver's declarations, which are those of the CUDA backend.
-   tests/cuda/standin/check_declarations.c holds both against NVIDIA's headers. */
+   tests/cuda/fake/check_declarations.c holds both against NVIDIA's headers. */
 #ifndef SB_NCCL_DECLARATIONS_H
 #define SB_NCCL_DECLARATIONS_H
 

@@ -1,10 +1,10 @@
-/* Communicators over NCCL on its stand-in: the sums, the orders, what a rank that fails, stops or
+/* Communicators over NCCL on its fake: the sums, the orders, what a rank that fails, stops or
    is gone does to the others, and every call failing in turn. A rank is a thread with a device. */
+#include "fake_nccl.h"
 #include "fixture.h"
 #include "halves.h"
 #include "plain.h"
 #include "ranks.h"
-#include "standin_nccl.h"
 
 #include "../../src/comm.h"
 
@@ -34,7 +34,7 @@ struct team {
 
 static void open_contexts(struct team *team, int32_t size) {
     *team = (struct team){.size = size};
-    standin_set(STANDIN_DEVICES, MOST);
+    fake_set(FAKE_DEVICES, MOST);
     for (int32_t i = 0; i < size; i++) {
         char device[16];
         (void)snprintf(device, sizeof device, "cuda:%d", i);
@@ -51,7 +51,7 @@ static void open_team(struct team *team, int32_t size, uint32_t limit) {
 static void close_contexts(const struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_context_release(team->contexts[i]);
-    assert_int_equal(standin_nccl_live(), 0);
+    assert_int_equal(fake_nccl_live(), 0);
     assert_untouched();
 }
 
@@ -274,7 +274,7 @@ struct kernel {
 
 static void write_values(void *user) {
     const struct kernel *kernel = user;
-    float *values = standin_address(kernel->ptr, (size_t)counts[1] * sizeof *values);
+    float *values = fake_address(kernel->ptr, (size_t)counts[1] * sizeof *values);
     for (int64_t i = 0; values && i < counts[1]; i++)
         values[i] = (float)value_of(kernel->rank, 1, i);
 }
@@ -294,7 +294,7 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
         expect_ok(sb_blob_overwrite_gpu(net.blobs[1], SB_DIFF, &values, &err));
         struct kernel kernel = {(CUdeviceptr)(uintptr_t)values, rank};
         expect(cuCtxPushCurrent(primary) == CUDA_SUCCESS);
-        expect(standin_launch(on_default ? NULL : (CUstream)stream, write_values, &kernel) ==
+        expect(fake_launch(on_default ? NULL : (CUstream)stream, write_values, &kernel) ==
                CUDA_SUCCESS);
         expect(cuCtxPopCurrent(&old) == CUDA_SUCCESS);
         expect_ok(sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_DIFF, SB_COMM_SUM, &err));
@@ -406,11 +406,11 @@ static void make_over(sb_comm *other, void *arg) {
 }
 
 TEST(ranks_meet_over_another_communicator) {
-    const int64_t ids = standin_calls("ncclGetUniqueId");
+    const int64_t ids = fake_calls("ncclGetUniqueId");
     struct team team;
     open_contexts(&team, 3);
     ranks_run(3, NULL, make_over, &team);
-    assert_int_equal(standin_calls("ncclGetUniqueId"), ids + 1); /* each listens for its ranks */
+    assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* each listens for its ranks */
     close_contexts(&team);
 }
 
@@ -513,18 +513,18 @@ TEST(a_lost_device_is_asked_for_nothing) {
     open_contexts(&team, 1);
     assert_ok(sb_nccl_id_create(id, &err));
     assert_ok(sb_blob_create_shaped(team.contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
-    standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    fake_fail("cuStreamSynchronize", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
-    const int64_t calls = standin_calls(NULL);
+    const int64_t calls = fake_calls(NULL);
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_nccl_comm_create_all(team.contexts, 1, 0, team.comms, &err));
-    assert_int_equal(standin_calls(NULL), calls);
+    assert_int_equal(fake_calls(NULL), calls);
     assert_null(comm);
     sb_blob_destroy(blob);
     sb_context_release(team.contexts[0]);
-    standin_heal();
+    fake_heal();
 }
 
 /* The n-th call from now on fails; 0: none does. */
@@ -551,7 +551,7 @@ TEST(no_memory_leaves_no_rank) {
     struct team team;
     int64_t failures = 0;
     open_contexts(&team, 3);
-    const int64_t finalized = standin_calls("ncclCommFinalize");
+    const int64_t finalized = fake_calls("ncclCommFinalize");
     for (int64_t nth = 1;; nth++) {
         calloc_has_failed = false;
         fail_nth_calloc = nth;
@@ -566,8 +566,8 @@ TEST(no_memory_leaves_no_rank) {
         assert_int_equal(st, SB_ERR_OUT_OF_MEMORY);
         for (int r = 0; r < 3; r++)
             assert_null(team.comms[r]);
-        assert_int_equal(standin_nccl_live(), 0);
-        assert_int_equal(standin_calls("ncclCommFinalize"), finalized);
+        assert_int_equal(fake_nccl_live(), 0);
+        assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
     }
     assert_true(failures >= 8); /* two lists, three ends, three communicators */
     run_team(&team, do_nothing);
@@ -615,7 +615,7 @@ TEST(an_asynchronous_error_ends_the_step) {
     for (int nth = 1; nth <= BLOBS; nth += 2) { /* 1 is the registration */
         struct team team;
         open_team(&team, 3, SHORT_LIMIT);
-        standin_nccl_fail(1, nth, ncclRemoteError);
+        fake_nccl_fail(1, nth, ncclRemoteError);
         run_team(&team, fail_in_a_step);
     }
 }
@@ -633,7 +633,7 @@ TEST(a_rank_that_stops_is_not_waited_for) {
     for (int nth = 1; nth <= BLOBS; nth += 3) {
         struct team team;
         open_team(&team, 4, SHORT_LIMIT);
-        standin_nccl_fail(2, nth, ncclSuccess);
+        fake_nccl_fail(2, nth, ncclSuccess);
         run_team(&team, wait_in_vain);
     }
 }
@@ -676,12 +676,12 @@ TEST(a_passing_failure_keeps_no_memory) {
     struct team team;
     double value = 1;
     open_team(&team, 2, FAULT_LIMIT);
-    standin_fail("cuEventRecord", 3, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
+    fake_fail("cuEventRecord", 3, FAKE_NOW, CUDA_ERROR_UNKNOWN);
     assert_status(SB_ERR_COMM_FAILURE,
                   sb_comm_all_reduce(team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
     assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
     assert_int_equal(err.device_code, 0);
-    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    fake_fail(NULL, 0, FAKE_NOW, 0);
     for (int32_t i = 0; i < team.size; i++)
         sb_comm_destroy(team.comms[i]);
     close_contexts(&team);
@@ -696,11 +696,11 @@ TEST(requests_are_given_up_in_any_order) {
     open_team(&team, 2, LONG_LIMIT);
     void *end = team.comms[0]->end;
     slot = &team.comms[0]->engine;
-    const int64_t posted = standin_calls("ncclAllReduce");
+    const int64_t posted = fake_calls("ncclAllReduce");
     for (int i = 0; i < 3; i++) {
         const sb_comm_buffer buffer = {.ptr = &values[i], .count = 1, .dtype = SB_DTYPE_F64};
         assert_ok(slot->start(end, SB_COMM_SUM, &buffer, &requests[i], &err));
-        assert_true(standin_calls("ncclAllReduce") > posted);
+        assert_true(fake_calls("ncclAllReduce") > posted);
     }
     for (int i = 0; i < 3; i++)
         assert_true(slot->abandon(end, requests[order[i]]));
@@ -776,11 +776,11 @@ static void tell(const struct told *row, int64_t nth, unsigned int code, sb_stat
     open_team(&solo.team, 1, LONG_LIMIT);
     net_open(&solo.net, solo.team.contexts[0]);
     fill(&solo.net, 0, 1, true);
-    standin_fail(row->function, nth, is_alloc ? STANDIN_ALWAYS : STANDIN_NOW, code);
+    fake_fail(row->function, nth, is_alloc ? FAKE_ALWAYS : FAKE_NOW, code);
     support_poison_error(&err);
     const sb_status st = row->run(&solo, &err);
-    assert_non_null(standin_fired());
-    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    assert_non_null(fake_fired());
+    fake_fail(NULL, 0, FAKE_NOW, 0);
     if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)code ||
                                          !strstr(err.message, row->said))))
         fail_with("%s %d with %u: %d, %d: %s", row->function, (int)nth, code, st, err.device_code,
@@ -830,28 +830,28 @@ static const struct {
 TEST(making_tells_each_call) {
     struct team team;
     open_contexts(&team, 2);
-    const int64_t finalized = standin_calls("ncclCommFinalize"), live = standin_nccl_live();
+    const int64_t finalized = fake_calls("ncclCommFinalize"), live = fake_nccl_live();
     for (size_t i = 0; i < sizeof making / sizeof *making; i++)
         for (int64_t nth = making[i].first; nth <= making[i].last; nth++) {
-            standin_fail(making[i].function, nth, STANDIN_NOW, making[i].code);
+            fake_fail(making[i].function, nth, FAKE_NOW, making[i].code);
             support_poison_error(&err);
             const sb_status st =
                 sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
-            if (!standin_fired() || st != making[i].status || err.code != st ||
+            if (!fake_fired() || st != making[i].status || err.code != st ||
                 err.device_code != (int32_t)making[i].code ||
                 !strstr(err.message, making[i].said) || err.message[strlen(err.message) - 1] == ' ')
                 fail_with("%s %d: %d, %d: %s", making[i].function, (int)nth, st, err.device_code,
                           err.message);
-            assert_int_equal(standin_nccl_live(), live);
+            assert_int_equal(fake_nccl_live(), live);
         }
-    standin_fail(NULL, 0, STANDIN_NOW, 0);
-    assert_int_equal(standin_calls("ncclCommFinalize"), finalized);
+    fake_fail(NULL, 0, FAKE_NOW, 0);
+    assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
     close_contexts(&team);
 }
 
 TEST(an_identifier_that_cannot_be_made_is_told) {
     uint8_t id[SB_NCCL_ID_BYTES];
-    standin_fail("ncclGetUniqueId", 1, STANDIN_NOW, ncclSystemError);
+    fake_fail("ncclGetUniqueId", 1, FAKE_NOW, ncclSystemError);
     assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
     assert_int_equal(err.device_code, ncclSystemError);
     assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
@@ -861,7 +861,7 @@ TEST(an_identifier_that_cannot_be_made_is_told) {
 TEST(a_group_may_end_in_progress) {
     struct team team;
     open_contexts(&team, 2);
-    standin_fail("ncclGroupEnd", 1, STANDIN_NOW, ncclInProgress);
+    fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
     assert_ok(sb_nccl_comm_create_all(team.contexts, 2, LONG_LIMIT, team.comms, &err));
     run_team(&team, reduce_host);
 }
@@ -870,13 +870,13 @@ TEST(a_group_may_end_in_progress) {
 TEST(a_rank_ends_with_the_others) {
     struct team team;
     open_team(&team, 2, LONG_LIMIT);
-    const int64_t finalized = standin_calls("ncclCommFinalize");
-    const int64_t destroyed = standin_calls("ncclCommDestroy");
-    const int64_t aborted = standin_calls("ncclCommAbort");
+    const int64_t finalized = fake_calls("ncclCommFinalize");
+    const int64_t destroyed = fake_calls("ncclCommDestroy");
+    const int64_t aborted = fake_calls("ncclCommAbort");
     run_team(&team, reduce_host);
-    assert_int_equal(standin_calls("ncclCommFinalize") - finalized, 2);
-    assert_int_equal(standin_calls("ncclCommDestroy") - destroyed, 2);
-    assert_int_equal(standin_calls("ncclCommAbort"), aborted);
+    assert_int_equal(fake_calls("ncclCommFinalize") - finalized, 2);
+    assert_int_equal(fake_calls("ncclCommDestroy") - destroyed, 2);
+    assert_int_equal(fake_calls("ncclCommAbort"), aborted);
 }
 
 /* --- every call fails in turn -------------------------------------------------------------- */
@@ -888,7 +888,7 @@ static void take_any_status(sb_comm *comm, void *arg) {
     const sb_status st = step(&net, comm, &err);
     if (st == SB_OK)
         for (int b = 0; b < BLOBS; b++)
-            expect(holds(&net, b, SB_COMM_MEAN, team->size) || standin_fired());
+            expect(holds(&net, b, SB_COMM_MEAN, team->size) || fake_fired());
     expect(st == SB_OK || st == SB_ERR_COMM_FAILURE || st == SB_ERR_OUT_OF_MEMORY ||
            st == SB_ERR_DEVICE_FAILURE);
     expect(st == SB_OK || err.message[0]);
@@ -898,19 +898,19 @@ static void take_any_status(sb_comm *comm, void *arg) {
 /* True: the call was made, and failed. */
 static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
     struct team team;
-    const int64_t live = standin_nccl_live();
+    const int64_t live = fake_nccl_live();
     open_contexts(&team, 2);
-    standin_fail(function, nth, STANDIN_NOW, code);
+    fake_fail(function, nth, FAKE_NOW, code);
     const sb_status st = sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
     assert_true(st == SB_OK || (err.message[0] && err.offset == -1));
     if (st == SB_OK)
         ranks_run_on(2, team.comms, take_any_status, &team);
-    const bool fired = standin_fired() != NULL;
-    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    const bool fired = fake_fired() != NULL;
+    fake_fail(NULL, 0, FAKE_NOW, 0);
     const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0; /* nobody can help */
     for (int32_t i = 0; i < team.size; i++)
         sb_context_release(team.contexts[i]);
-    assert_int_equal(standin_nccl_live(), live + is_lost);
+    assert_int_equal(fake_nccl_live(), live + is_lost);
     assert_untouched();
     return fired;
 }

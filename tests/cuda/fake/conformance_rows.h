@@ -1,0 +1,9 @@
+/* The rows of the conformance table on a driver, or on the fakes. */
+static void prepare(void *device) {
+    assert_ok(sb__cuda_backend.prepare_arithmetic(device, &err));
+}
+
+#define CONFORMANCE_ROWS                                                                           \
+    {"host", &host_backend, NULL}, {                                                               \
+        "cuda", &sb__cuda_backend, prepare                                                         \
+    }

@@ -1,0 +1,188 @@
+/* The fake driver from inside: one lock over everything, no threads of its
+   own; whoever waits runs the work that has to be done first. */
+#ifndef SB_TESTS_FAKE_DRIVER_H
+#define SB_TESTS_FAKE_DRIVER_H
+
+#include "fake.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define MAX_DEVICES  8
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the primary ones by device, then what programs made */
+#define RUBBISH      0xCB
+#define MAX_KERNELS  16
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+struct record { /* what an event stood for when it was recorded */
+    int refs;
+    bool done, captured;
+    int queries; /* so far */
+    CUresult failure;
+    struct CUstream_st *stream;
+};
+
+struct CUevent_st {
+    CUcontext context;
+    unsigned int flags;
+    struct record *latest;
+};
+
+enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD, WAIT, GATE };
+
+struct item {
+    struct item *next;
+    enum operation operation;
+    uint64_t turn; /* over all streams of the process */
+    CUresult failure;
+    bool passing; /* the failure is told to who waits, and the context is not lost */
+    CUdeviceptr dst, src;
+    void *host;
+    char *snapshot; /* of an upload's source, or NULL */
+    bool staged;    /* an upload reads the snapshot: the driver had copied pageable memory */
+    bool scribbled;
+    size_t bytes;
+    unsigned char value;
+    void (*kernel)(void *user);
+    bool (*passes)(void *user); /* of a GATE */
+    void *user;
+    bool owned; /* `user` is freed with the item */
+    struct record *record;
+};
+
+struct CUstream_st {
+    CUcontext context;
+    bool blocking, destroyed, per_thread;
+    pthread_t thread; /* whose default stream it is, where per_thread */
+    struct item *head, *tail;
+    CUresult failure; /* one that passes, until somebody was told */
+    CUstreamCaptureStatus capture;
+    CUstreamCaptureMode capture_mode;
+    pthread_t capturer;
+    CUstream captured_from; /* the stream that began the capture */
+    size_t nodes;
+    CUstream next;
+};
+
+struct CUctx_st {
+    int device;
+    uint64_t id; /* another one each time that the primary context is made */
+    int retained;
+    unsigned int flags;
+    CUresult lost, lost_soon;
+    const char *kernels[MAX_KERNELS]; /* those loaded */
+    int kernel_count;
+    struct CUstream_st legacy;
+    CUstream streams; /* legacy is last */
+};
+
+#define MAX_CHUNKS 64
+
+struct CUmemPoolHandle_st {
+    int device;
+    bool destroyed;
+    uint64_t threshold;
+    int64_t blocks;
+    size_t reserved;           /* bytes mapped: those of blocks and those of chunks */
+    size_t chunks[MAX_CHUNKS]; /* bytes of each, freed and still mapped */
+    int chunk_count;
+    CUmemoryPool next;
+};
+
+struct CUgraph_st {
+    size_t nodes;
+};
+
+struct block {
+    CUdeviceptr address;
+    size_t bytes;
+    char *backing;
+    int device;
+    CUmemoryPool pool; /* NULL: from cuMemAlloc */
+    CUcontext context; /* NULL: of a pool */
+    bool ready, freeing;
+};
+
+struct pinned {
+    char *address;
+    size_t bytes;
+};
+
+struct fake {
+    pthread_mutex_t lock;
+    int64_t settings[FAKE_SETTINGS];
+    uint64_t random, turn;
+    bool initialised, shut_down;
+    pid_t process;
+    struct CUctx_st contexts[MAX_CONTEXTS];
+    struct block *blocks;
+    size_t block_count, block_capacity;
+    CUmemoryPool pools;
+    struct pinned *pinned;
+    size_t pinned_count, pinned_capacity;
+    struct fake_live live;
+    int64_t violations;
+};
+
+extern struct fake fake;
+
+/* --- calls (control.c) ----------------------------------------------------------------------- */
+
+enum need { NOTHING, INITIALISED, CONTEXT, WORK /* a context, and queues something */ };
+
+struct call {
+    CUresult result;
+    CUcontext context; /* the current one, when CONTEXT or WORK */
+    CUresult later;    /* what the work of this call will fail with */
+    bool passing;
+    enum need need;
+};
+
+/* Takes the lock. False: c->result says why the call fails. */
+bool begin(struct call *c, const char *function, enum need need);
+/* Gives the lock back. */
+CUresult end(struct call *c);
+bool fault_is_due(const char *function, enum fake_mode *mode, unsigned int *code);
+void lock(void);
+void unlock(void);
+uint64_t draw(void);
+CUcontext current(void);
+void lose(CUcontext context, CUresult code);
+/* That of fake_load_kernel by this very name; it need not be loaded. */
+void unload_kernel(CUcontext context, const char *function);
+
+/* --- memory (memory.c) ----------------------------------------------------------------------- */
+
+/* Bytes of the device that no pool has; false: there are not so many left. */
+bool take_bytes(size_t bytes);
+void give_bytes(size_t bytes);
+struct block *find_block(CUdeviceptr ptr, size_t bytes);
+struct pinned *find_pinned(const void *ptr, size_t bytes);
+bool is_device_range(const void *ptr);
+void drop_block(struct block *block);
+/* What a wait of the host does to the pools of a device: each above its threshold is trimmed. */
+void trim_pools(int device);
+void forget_memory(void);
+
+/* --- streams (streams.c) --------------------------------------------------------------------- */
+
+/* The stream of the context behind a handle; NULL: unknown, or another context's. */
+CUstream resolve(CUcontext context, CUstream handle);
+/* Whether work may be queued there: 0, or what the capture of a stream says to it. */
+CUresult check_capture(CUstream stream);
+/* An unsafe call while somebody captures: it ends the capture. */
+CUresult check_unsafe(CUcontext context);
+/* Queues a copy of `item` as call `c` wants it; what the call returns. */
+CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
+void run_stream(CUstream stream);
+/* A pending item works on the range. */
+bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
+void run_all(CUcontext context);
+/* Frees the default streams of threads. Nothing is queued there. */
+void drop_per_thread(CUcontext context);
+/* Frees the context's streams, with what is queued there undone. */
+void forget_streams(CUcontext context);
+
+#endif

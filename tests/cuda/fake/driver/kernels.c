@@ -1,0 +1,404 @@
+/* Modules and launches: the PTX of a kernel is read and run instruction by
+   instruction, thread after thread. It knows what our kernels use, and no more;
+   threads do not see one another. */
+#include "driver.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STEPS  64
+#define MAX_LABELS 4
+#define MAX_PARAMS 4
+#define REGISTERS  64
+
+enum opcode {
+    LD_PARAM,
+    CVTA,
+    COPY_64,
+    MOV_32,
+    MOV_F64,
+    MUL_WIDE,
+    CVT_64,
+    ADD_64,
+    SHL_64,
+    SETP_GE,
+    BRA,
+    LD_F32,
+    LD_F64,
+    CVT_F64,
+    ABS_F64,
+    ADD_F64,
+    FMA_F64,
+    ST_F64,
+    RET,
+    OPCODES
+};
+
+static const char *const mnemonics[OPCODES] = {
+    [LD_PARAM] = "ld.param.u64",
+    [CVTA] = "cvta.to.global.u64",
+    [COPY_64] = "mov.b64",
+    [MOV_32] = "mov.u32",
+    [MOV_F64] = "mov.f64",
+    [MUL_WIDE] = "mul.wide.u32",
+    [CVT_64] = "cvt.u64.u32",
+    [ADD_64] = "add.s64",
+    [SHL_64] = "shl.b64",
+    [SETP_GE] = "setp.ge.u64",
+    [BRA] = "bra",
+    [LD_F32] = "ld.global.f32",
+    [LD_F64] = "ld.global.f64",
+    [CVT_F64] = "cvt.f64.f32",
+    [ABS_F64] = "abs.f64",
+    [ADD_F64] = "add.f64",
+    [FMA_F64] = "fma.rn.f64",
+    [ST_F64] = "st.global.f64",
+    [RET] = "ret",
+};
+
+struct step {
+    enum opcode opcode;
+    bool guarded; /* by register 0 of the predicates */
+    int to, a, b, c;
+    uint64_t constant;
+    char name[24]; /* of a parameter, a special register or a label */
+};
+
+struct CUfunc_st {
+    CUcontext context;
+    char name[32];
+    char params[MAX_PARAMS][16];
+    int param_count, step_count, label_count;
+    struct step steps[MAX_STEPS];
+    struct {
+        char name[16];
+        int at;
+    } labels[MAX_LABELS];
+    CUfunction next;
+};
+
+struct CUmod_st {
+    CUfunction first;
+};
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* The number of %rN, %fN, %dN, %lN or %pN; -1: another operand. */
+static int register_of(const char *text) {
+    static const char classes[] = "rfdlp";
+    const char *class = text[0] == '%' && text[1] ? strchr(classes, text[1]) : NULL;
+    if (!class || text[2] < '0' || text[2] > '9')
+        return -1;
+    return (int)(class - classes) * 12 + atoi(text + 2);
+}
+
+static bool read_step(CUfunction f, char *line) {
+    struct step *step = &f->steps[f->step_count++];
+    char mnemonic[24], operands[4][24] = {"", "", "", ""};
+    if (strncmp(line, "@%p0 ", 5) == 0) {
+        step->guarded = true;
+        line += 5;
+    }
+    int found = sscanf(line, "%23s %23[^,], %23[^,], %23[^,], %23[^,]", mnemonic, operands[0],
+                       operands[1], operands[2], operands[3]);
+    if (found < 1)
+        return false;
+    while (step->opcode < OPCODES && strcmp(mnemonics[step->opcode], mnemonic) != 0)
+        step->opcode++;
+    int *registers[] = {&step->to, &step->a, &step->b, &step->c};
+    for (int i = 0; i < 4; i++) {
+        char *text = operands[i][0] == '[' ? operands[i] + 1 : operands[i];
+        text[strcspn(text, "]")] = 0;
+        *registers[i] = register_of(text);
+        if (*registers[i] >= 0 || !*text)
+            continue;
+        if (strncmp(text, "0d", 2) == 0)
+            step->constant = strtoull(text + 2, NULL, 16);
+        else if (*text >= '0' && *text <= '9')
+            step->constant = strtoull(text, NULL, 10);
+        else
+            (void)snprintf(step->name, sizeof step->name, "%s", text);
+    }
+    return step->opcode < OPCODES;
+}
+
+static bool read_line(CUfunction f, char *line) {
+    size_t length = strlen(line);
+    if (!length || *line == '{' || strncmp(line, ".reg", 4) == 0)
+        return true;
+    if (line[length - 1] == ':' && f->label_count < MAX_LABELS) {
+        line[length - 1] = 0;
+        (void)snprintf(f->labels[f->label_count].name, sizeof f->labels[0].name, "%s", line);
+        f->labels[f->label_count++].at = f->step_count;
+        return true;
+    }
+    return f->step_count < MAX_STEPS && read_step(f, line);
+}
+
+static void read_params(CUfunction f, char *head) {
+    for (char *p = strstr(head, ".u64 "); p && f->param_count < MAX_PARAMS;
+         p = strstr(p, ".u64 ")) {
+        p += 5;
+        (void)snprintf(f->params[f->param_count++], sizeof f->params[0], "%.*s",
+                       (int)strcspn(p, ",) \n"), p);
+    }
+}
+
+/* "NAME(params) { lines }" */
+static bool read_entry(CUfunction f, char *text) {
+    char *body = strchr(text, '{');
+    if (!body || !strchr(text, '('))
+        return false;
+    *body++ = 0;
+    (void)snprintf(f->name, sizeof f->name, "%.*s", (int)strcspn(text, "("), text);
+    read_params(f, strchr(text, '('));
+    body[strcspn(body, "}")] = 0;
+    for (char *rest = NULL, *line = strtok_r(body, ";\n", &rest); line;
+         line = strtok_r(NULL, ";\n", &rest)) {
+        line += strspn(line, " ");
+        if (!read_line(f, line)) {
+            fake_violation("the fake driver knows no \"%s\" of PTX", line);
+            return false;
+        }
+    }
+    return true;
+}
+
+static CUresult read_module(CUmodule module, CUcontext context, char *text) {
+    static const char entry[] = ".visible .entry ";
+    if (strncmp(text, ".version ", 9) != 0 || !strstr(text, ".address_size 64"))
+        return CUDA_ERROR_INVALID_PTX;
+    for (char *p = strstr(text, entry), *next; p; p = next) {
+        next = strstr(p + 1, entry);
+        if (next)
+            next[-1] = 0;
+        CUfunction f = fake_object(sizeof *f);
+        if (!f)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        f->context = context;
+        f->next = module->first;
+        module->first = f;
+        if (!read_entry(f, p + sizeof entry - 1))
+            return CUDA_ERROR_INVALID_PTX;
+    }
+    return CUDA_SUCCESS;
+}
+
+static void drop_module(CUmodule module) {
+    for (CUfunction next, f = module->first; f; f = next) {
+        next = f->next;
+        unload_kernel(f->context, f->name);
+        fake_object_free(f);
+    }
+    fake_object_free(module);
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+struct launch {
+    CUfunction function;
+    uint64_t params[MAX_PARAMS];
+    uint32_t blocks, threads;
+    CUdeviceptr start, end; /* memory that was used last, and where its bytes are */
+    char *bytes;
+};
+
+static void *reach(struct launch *launch, CUdeviceptr ptr, size_t bytes) {
+    static uint64_t nowhere;
+    if (ptr < launch->start || ptr + bytes > launch->end) {
+        struct block *block = find_block(ptr, bytes);
+        if (!block || !block->ready) {
+            fake_violation("a kernel works on %p, which is not allocated, or not yet",
+                           (void *)(uintptr_t)ptr);
+            return &nowhere;
+        }
+        launch->start = block->address;
+        launch->end = block->address + block->bytes;
+        launch->bytes = block->backing;
+    }
+    return launch->bytes + (ptr - launch->start);
+}
+
+static int label_at(CUfunction f, const char *name) {
+    for (int i = 0; i < f->label_count; i++)
+        if (strcmp(f->labels[i].name, name) == 0)
+            return f->labels[i].at;
+    fake_violation("a branch leads to no label %s", name);
+    return f->step_count;
+}
+
+static uint64_t param(const struct launch *launch, const char *name) {
+    for (int i = 0; i < launch->function->param_count; i++)
+        if (strcmp(launch->function->params[i], name) == 0)
+            return launch->params[i];
+    fake_violation("a kernel has no parameter %s", name);
+    return 0;
+}
+
+static uint32_t special(const struct launch *launch, const char *name, uint32_t block,
+                        uint32_t thread) {
+    if (strcmp(name, "%ctaid.x") == 0)
+        return block;
+    if (strcmp(name, "%tid.x") == 0)
+        return thread;
+    return strcmp(name, "%ntid.x") == 0 ? launch->threads : launch->blocks;
+}
+
+static double get_double(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint64_t bits_of(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t widen(uint64_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return bits_of((double)value);
+}
+
+static uint64_t compute(const struct step *s, const uint64_t *r) {
+    switch (s->opcode) {
+    case CVTA:
+    case COPY_64:
+    case CVT_64:
+        return r[s->a];
+    case MUL_WIDE:
+        return (uint64_t)(uint32_t)r[s->a] * (uint32_t)r[s->b];
+    case ADD_64:
+        return r[s->a] + r[s->b];
+    case SHL_64:
+        return r[s->a] << s->constant;
+    case SETP_GE:
+        return r[s->a] >= r[s->b];
+    case CVT_F64:
+        return widen(r[s->a]);
+    case ABS_F64:
+        return bits_of(fabs(get_double(r[s->a])));
+    case ADD_F64:
+        return bits_of(get_double(r[s->a]) + get_double(r[s->b]));
+    case FMA_F64:
+        return bits_of(fma(get_double(r[s->a]), get_double(r[s->b]), get_double(r[s->c])));
+    default:
+        return s->constant;
+    }
+}
+
+static void run_thread(struct launch *launch, uint32_t block, uint32_t thread) {
+    CUfunction f = launch->function;
+    uint64_t r[REGISTERS] = {0};
+    for (int at = 0; at < f->step_count; at++) {
+        const struct step *s = &f->steps[at];
+        if (s->guarded && !r[register_of("%p0")])
+            continue;
+        if (s->opcode == RET)
+            return;
+        if (s->opcode == BRA)
+            at = label_at(f, s->name) - 1;
+        else if (s->opcode == LD_PARAM)
+            r[s->to] = param(launch, s->name);
+        else if (s->opcode == MOV_32)
+            r[s->to] = special(launch, s->name, block, thread);
+        else if (s->opcode == LD_F32)
+            memcpy(&r[s->to], reach(launch, r[s->a], 4), 4);
+        else if (s->opcode == LD_F64)
+            memcpy(&r[s->to], reach(launch, r[s->a], 8), 8);
+        else if (s->opcode == ST_F64)
+            memcpy(reach(launch, r[s->to], 8), &r[s->a], 8);
+        else
+            r[s->to] = compute(s, r);
+    }
+}
+
+static void run_launch(void *user) {
+    struct launch *launch = user;
+    for (uint32_t block = 0; block < launch->blocks; block++)
+        for (uint32_t thread = 0; thread < launch->threads; thread++)
+            run_thread(launch, block, thread);
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
+    struct call c;
+    CUmodule made = NULL;
+    if (begin(&c, __func__, CONTEXT))
+        c.result = check_unsafe(c.context);
+    if (!c.result) {
+        size_t bytes = strlen(image) + 1;
+        char *text = malloc(bytes);
+        made = text ? fake_object(sizeof *made) : NULL;
+        if (made)
+            memcpy(text, image, bytes);
+        c.result = made ? read_module(made, c.context, text) : CUDA_ERROR_OUT_OF_MEMORY;
+        free(text);
+    }
+    if (!c.result) {
+        fake.live.modules++;
+        *module = made;
+    } else if (made) {
+        drop_module(made);
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuModuleUnload(CUmodule module) {
+    struct call c;
+    if (begin(&c, __func__, CONTEXT)) {
+        fake.live.modules--;
+        drop_module(module);
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    struct call c;
+    if (begin(&c, __func__, CONTEXT)) {
+        CUfunction f = module->first;
+        while (f && strcmp(f->name, name) != 0)
+            f = f->next;
+        *function = f;
+        c.result = f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    }
+    return end(&c);
+}
+
+static CUresult queue_launch(struct call *c, CUstream stream, const struct launch *launch) {
+    CUresult result = fake_load_kernel(c->context, launch->function->name);
+    if (result)
+        return result;
+    struct launch *copy = malloc(sizeof *copy);
+    if (!copy)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *copy = *launch;
+    return enqueue(
+        c, stream,
+        &(struct item){.operation = LAUNCH, .kernel = run_launch, .user = copy, .owned = true});
+}
+
+CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                unsigned int block_z, unsigned int shared, CUstream stream,
+                                void **parameters, void **extra) {
+    struct call c;
+    if (begin(&c, __func__, WORK)) {
+        struct launch launch = {.function = function, .blocks = grid_x, .threads = block_x};
+        bool is_line = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
+        if (!is_line || !grid_x || !block_x || block_x > 1024 || shared || extra)
+            c.result = CUDA_ERROR_INVALID_VALUE;
+        else if (function->context != c.context)
+            c.result = CUDA_ERROR_INVALID_HANDLE;
+        for (int i = 0; !c.result && i < function->param_count; i++)
+            memcpy(&launch.params[i], parameters[i], sizeof launch.params[i]);
+        if (!c.result)
+            c.result = queue_launch(&c, stream, &launch);
+    }
+    return end(&c);
+}

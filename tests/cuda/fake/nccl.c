@@ -1,0 +1,525 @@
+/* The fake libnccl.so.2, over the fake driver: communicators whose calls do not
+   block. A call is in progress until ncclCommGetAsyncError has been asked a few times, unless the
+   schedule is eager; only then its kernel is on the stream. A kernel is done when those of all
+   ranks have begun. */
+#include "fake_nccl.h"
+#include "halves.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_RANKS  8
+#define MAX_GROUPS 1024
+#define ID_BYTE    0x5A /* of an identifier, behind its number */
+
+enum kind { REDUCE, BROADCAST };
+
+/* One rank's part of an operation. */
+struct part {
+    struct part *next;
+    ncclComm_t comm;
+    uint64_t number; /* of the operation in its communicator, from 0 */
+    enum kind kind;
+    int op, root;
+    ncclDataType_t type;
+    size_t count;
+    CUdeviceptr ptr;
+    char *bytes; /* behind ptr, while it is carried out */
+    CUstream stream;
+    bool begun, done, stuck;
+    bool passed; /* no kernel asks for it any more */
+};
+
+struct group {
+    uint64_t id;
+    int size, joined, left, finalized;
+    ncclComm_t comms[MAX_RANKS];
+};
+
+struct ncclComm {
+    struct group *group;
+    int rank;
+    CUcontext context;
+    pthread_t maker;
+    uint64_t operations;
+    struct part *parts;   /* of operations that have not ended at all ranks; newest first */
+    struct part *posting; /* not on the stream yet */
+    ncclResult_t error;
+    int delay; /* how often it still says that it is in progress */
+    bool is_alive, finalizes;
+};
+
+static struct group groups[MAX_GROUPS];
+static uint64_t last_id;
+static int64_t live;
+static struct {
+    int rank;
+    int64_t in;
+    ncclResult_t code;
+} armed;
+
+static _Thread_local int depth; /* of groups */
+
+void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code) {
+    fake_lock();
+    armed.rank = rank;
+    armed.in = nth;
+    armed.code = code;
+    fake_unlock();
+}
+
+int64_t fake_nccl_live(void) {
+    fake_lock();
+    const int64_t count = live;
+    fake_unlock();
+    return count;
+}
+
+/* Counts the call under the lock; false: it fails with *result. */
+static bool enter(const char *function, ncclResult_t *result) {
+    const struct fake_blas_call call = fake_blas(function);
+    *result = (ncclResult_t)call.status;
+    fake_lock();
+    return *result == ncclSuccess;
+}
+
+static ncclResult_t leave(ncclResult_t result) {
+    fake_unlock();
+    return result;
+}
+
+static bool is_known(ncclComm_t comm, const char *function) {
+    for (int i = 0; i < MAX_GROUPS; i++)
+        for (int r = 0; r < groups[i].size; r++)
+            if (comm && groups[i].comms[r] == comm && comm->is_alive)
+                return true;
+    fake_violation("%s of %p, which is no communicator", function, (void *)comm);
+    return false;
+}
+
+static CUcontext now_current(void) {
+    CUcontext context = NULL;
+    (void)cuCtxGetCurrent(&context);
+    return context;
+}
+
+/* Without one NCCL makes a context current itself, and leaves it to the thread. */
+static void need_device(const char *function) {
+    if (!now_current())
+        fake_violation("%s while no device is current", function);
+}
+
+/* --- what an operation does ---------------------------------------------------------------- */
+
+static size_t size_of(ncclDataType_t type) {
+    switch (type) {
+    case ncclFloat64:
+        return 8;
+    case ncclFloat32:
+        return 4;
+    case ncclFloat16:
+    case ncclBfloat16:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static struct part *part_of(ncclComm_t comm, uint64_t number) {
+    struct part *part = comm ? comm->parts : NULL;
+    while (part && part->number != number)
+        part = part->next;
+    return part;
+}
+
+static sb_dtype half_type(ncclDataType_t type) {
+    return type == ncclFloat16 ? SB_DTYPE_F16 : type == ncclBfloat16 ? SB_DTYPE_BF16 : 0;
+}
+
+static double value_at(const struct part *part, size_t i) {
+    const char *at = part->bytes;
+    if (part->type == ncclFloat64)
+        return ((const double *)(const void *)at)[i];
+    if (part->type == ncclFloat32)
+        return (double)((const float *)(const void *)at)[i];
+    if (half_type(part->type))
+        return value_of_half(half_type(part->type), ((const uint16_t *)(const void *)at)[i]);
+    return (double)((const unsigned char *)at)[i];
+}
+
+static double combine(struct part *const *parts, int size, size_t i) {
+    double value = value_at(parts[0], i);
+    for (int r = 1; r < size; r++) {
+        const double other = value_at(parts[r], i);
+        if (parts[0]->op == ncclSum)
+            value += other;
+        else if (parts[0]->op == ncclMin ? other < value : other > value)
+            value = other;
+    }
+    return value;
+}
+
+static void put(const struct part *part, size_t i, double value) {
+    char *at = part->bytes;
+    if (part->type == ncclFloat64)
+        ((double *)(void *)at)[i] = value;
+    else if (part->type == ncclFloat32)
+        ((float *)(void *)at)[i] = (float)value;
+    else if (half_type(part->type)) /* tests have values whose sums are exact */
+        ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
+    else
+        ((unsigned char *)at)[i] = (unsigned char)value;
+}
+
+static void carry_out(struct part *const *parts, int size) {
+    const struct part *first = parts[0];
+    const size_t bytes = first->count * size_of(first->type);
+    for (int r = 0; r < size; r++) {
+        parts[r]->bytes = fake_address(parts[r]->ptr, bytes);
+        if (!parts[r]->bytes) {
+            fake_violation("rank %d: %zu bytes at %p are not allocated, or not yet", r, bytes,
+                           (void *)(uintptr_t)parts[r]->ptr);
+            return;
+        }
+    }
+    for (size_t i = 0; i < first->count; i++) {
+        const double value =
+            first->kind == REDUCE ? combine(parts, size, i) : value_at(parts[first->root], i);
+        for (int r = 0; r < size; r++)
+            put(parts[r], i, value);
+    }
+}
+
+/* Unequal calls hang or give rubbish; nobody should make them. */
+static bool agree(const struct part *a, const struct part *b) {
+    const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
+                       a->type == b->type && a->count == b->count;
+    if (!equal)
+        fake_violation("ranks %d and %d call different things", a->comm->rank, b->comm->rank);
+    return equal;
+}
+
+/* A kernel asks whether it is done. Its own rank has aborted: it is, and its bytes are rubbish. */
+static bool passes(void *user) {
+    struct part *part = user, *parts[MAX_RANKS];
+    const struct group *group = part->comm->group;
+    part->begun = true;
+    part->passed = part->done || !part->comm->is_alive;
+    if (part->passed)
+        return true;
+    for (int r = 0; r < group->size; r++) {
+        parts[r] = part_of(group->comms[r], part->number);
+        if (!parts[r] || !parts[r]->begun || parts[r]->stuck || !group->comms[r]->is_alive ||
+            !agree(part, parts[r]))
+            return false;
+    }
+    carry_out(parts, group->size);
+    for (int r = 0; r < group->size; r++)
+        parts[r]->done = true;
+    part->passed = true;
+    return true;
+}
+
+/* --- progress ------------------------------------------------------------------------------ */
+
+static int draw_delay(void) {
+    static unsigned int turn;
+    const char *schedule = getenv("FAKE_SCHEDULE");
+    if (!schedule || strcmp(schedule, "eager") == 0)
+        return 0;
+    return strcmp(schedule, "lazy") == 0 ? 3 : (int)(turn++ * 2654435761u >> 30);
+}
+
+static void put_on_stream(ncclComm_t comm) {
+    struct part *part = comm->posting;
+    comm->posting = NULL;
+    if (fake_gate(comm->context, part->stream, passes, part, part->ptr,
+                  part->count * size_of(part->type)) != CUDA_SUCCESS)
+        comm->error = ncclUnhandledCudaError;
+}
+
+static ncclResult_t progress(ncclComm_t comm) {
+    if (comm->error != ncclSuccess)
+        return comm->error;
+    if (comm->group->joined < comm->group->size)
+        return ncclInProgress;
+    if (comm->delay && comm->delay--)
+        return ncclInProgress;
+    if (comm->posting)
+        put_on_stream(comm);
+    if (comm->finalizes && comm->group->finalized + comm->group->left < comm->group->size)
+        return ncclInProgress;
+    return comm->error;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
+    ncclResult_t result;
+    if (enter(__func__, &result) && !is_known(comm, __func__))
+        result = ncclInvalidArgument;
+    if (depth > 0)
+        fake_violation("ncclCommGetAsyncError inside of a group, which never is over");
+    if (result == ncclSuccess)
+        *out = progress(comm);
+    return leave(result);
+}
+
+/* --- making and ending --------------------------------------------------------------------- */
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
+    ncclResult_t result;
+    if (enter(__func__, &result)) {
+        memset(out, ID_BYTE, sizeof *out);
+        last_id++;
+        memcpy(out->internal, &last_id, sizeof last_id);
+    }
+    return leave(result);
+}
+
+ncclResult_t ncclGroupStart(void) {
+    ncclResult_t result;
+    if (enter(__func__, &result))
+        depth++;
+    return leave(result);
+}
+
+ncclResult_t ncclGroupEnd(void) {
+    ncclResult_t result;
+    const bool is_open = depth > 0;
+    if (is_open)
+        depth--; /* also where it fails */
+    if (enter(__func__, &result) && !is_open)
+        result = ncclInvalidUsage;
+    return leave(result);
+}
+
+/* Not before the last rank has gone and the last kernel, which ask for the parts of all. */
+static void free_group(struct group *group) {
+    for (int r = 0; r < group->size; r++) {
+        struct part *part = group->comms[r] ? group->comms[r]->parts : NULL;
+        while (part) {
+            struct part *next = part->next;
+            free(part);
+            part = next;
+        }
+        free(group->comms[r]);
+    }
+    *group = (struct group){0};
+}
+
+static bool is_quiet(const struct group *group) {
+    for (int r = 0; r < group->size; r++)
+        for (const struct part *p = group->comms[r] ? group->comms[r]->parts : NULL; p; p = p->next)
+            if (!p->passed)
+                return false;
+    return true;
+}
+
+static void sweep(void) {
+    for (int i = 0; i < MAX_GROUPS; i++)
+        if (groups[i].id && groups[i].joined && groups[i].left == groups[i].joined &&
+            is_quiet(&groups[i]))
+            free_group(&groups[i]);
+}
+
+static struct group *find_group(const ncclUniqueId *id, int size) {
+    ncclUniqueId whole;
+    uint64_t number;
+    memcpy(&number, id->internal, sizeof number);
+    memset(&whole, ID_BYTE, sizeof whole);
+    memcpy(whole.internal, &number, sizeof number);
+    if (number == 0 || number > last_id || memcmp(&whole, id, sizeof whole) != 0)
+        fake_violation("an identifier that ncclGetUniqueId has not made");
+    sweep();
+    for (int i = 0; i < MAX_GROUPS; i++)
+        if (groups[i].id == number && groups[i].size == size && groups[i].joined < size)
+            return &groups[i];
+    for (int i = 0; i < MAX_GROUPS; i++)
+        if (!groups[i].id) {
+            groups[i] = (struct group){.id = number, .size = size};
+            return &groups[i];
+        }
+    fake_violation("more communicators than the fake driver keeps");
+    abort();
+}
+
+static ncclResult_t check_join(const struct group *group, int rank, const ncclConfig_t *config) {
+    static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
+    if (config->magic != initial.magic || config->size > sizeof initial)
+        return ncclInvalidArgument;
+    if (config->blocking != 0)
+        fake_violation("a communicator that blocks");
+    if (rank < 0 || rank >= group->size || group->comms[rank])
+        return ncclInvalidArgument;
+    for (int r = 0; r < group->size; r++) {
+        if (group->comms[r] && group->comms[r]->context == now_current())
+            return ncclInvalidUsage; /* two ranks on one device */
+        if (group->comms[r] && depth == 0 && pthread_equal(group->comms[r]->maker, pthread_self()))
+            fake_violation("one thread makes two ranks outside of a group, which hangs");
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config) {
+    ncclResult_t result;
+    ncclComm_t made = NULL;
+    struct group *group = NULL;
+    if (enter(__func__, &result)) {
+        need_device(__func__);
+        group = find_group(&id, size);
+        result = size <= MAX_RANKS ? check_join(group, rank, config) : ncclInvalidArgument;
+    }
+    if (result == ncclSuccess)
+        made = calloc(1, sizeof *made);
+    if (made) {
+        *made = (struct ncclComm){.group = group,
+                                  .rank = rank,
+                                  .context = now_current(),
+                                  .maker = pthread_self(),
+                                  .delay = draw_delay(),
+                                  .is_alive = true};
+        group->comms[rank] = *comm = made;
+        group->joined++;
+        live++;
+        result = depth ? ncclSuccess : ncclInProgress;
+    }
+    return leave(result);
+}
+
+static void end(ncclComm_t comm) {
+    struct group *group = comm->group;
+    comm->is_alive = false;
+    live--;
+    group->left++;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+    ncclResult_t result;
+    if (enter(__func__, &result) && !is_known(comm, __func__))
+        result = ncclInvalidArgument;
+    need_device(__func__);
+    if (result == ncclSuccess && !comm->finalizes) {
+        comm->finalizes = true;
+        comm->group->finalized++;
+        comm->delay = draw_delay();
+        result = ncclInProgress;
+    }
+    return leave(result);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+    ncclResult_t result;
+    if (enter(__func__, &result) && !is_known(comm, __func__))
+        result = ncclInvalidArgument;
+    if (result == ncclSuccess) {
+        if (!comm->finalizes || progress(comm) != ncclSuccess)
+            fake_violation("ncclCommDestroy before ncclCommFinalize was done, which may wait");
+        comm->group->finalized--; /* counts as left */
+        end(comm);
+    }
+    return leave(result);
+}
+
+/* A rank that aborts leaves its kernels with rubbish. */
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+    ncclResult_t result;
+    if (enter(__func__, &result) && !is_known(comm, __func__))
+        result = ncclInvalidArgument;
+    need_device(__func__);
+    const bool known = result == ncclSuccess || is_known(comm, __func__);
+    if (known) { /* also where it fails: there is no second call */
+        if (comm->posting)
+            comm->posting->passed = true;
+        comm->group->finalized -= comm->finalizes;
+        end(comm);
+    }
+    return leave(result);
+}
+
+/* --- operations ---------------------------------------------------------------------------- */
+
+static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const char *function) {
+    const size_t bytes = part->count * size_of(part->type);
+    if (!is_known(comm, function))
+        return ncclInvalidArgument;
+    if (comm->posting || comm->delay || comm->finalizes || comm->group->joined < comm->group->size)
+        fake_violation("%s while the call before is in progress", function);
+    if (now_current() != comm->context)
+        fake_violation("%s while another device is current", function);
+    if (!fake_knows(part->stream))
+        fake_violation("%s on a stream that is none", function);
+    if (!fake_is_memory_of(comm->context, part->ptr, bytes))
+        fake_violation("%s of memory that is not the device's", function);
+    return comm->error;
+}
+
+static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char *function) {
+    ncclResult_t result;
+    struct part *part = NULL;
+    if (enter(function, &result))
+        result = check_call(comm, wanted, function);
+    if (result == ncclSuccess)
+        part = malloc(sizeof *part);
+    if (part) {
+        *part = *wanted;
+        part->comm = comm;
+        part->number = comm->operations++;
+        part->next = comm->parts;
+        comm->parts = part;
+        if (armed.in && armed.rank == comm->rank && --armed.in == 0) {
+            part->stuck = true;
+            comm->error = armed.code;
+        }
+        comm->posting = part;
+        comm->delay = draw_delay();
+        if (comm->delay == 0)
+            put_on_stream(comm);
+        else
+            result = ncclInProgress;
+    }
+    return leave(result);
+}
+
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+    const struct part wanted = {.kind = REDUCE,
+                                .op = (int)op,
+                                .type = type,
+                                .count = count,
+                                .ptr = (CUdeviceptr)(uintptr_t)to,
+                                .stream = stream};
+    if (from != to)
+        fake_violation("the fake driver reduces in place alone");
+    return queue(comm, &wanted, __func__);
+}
+
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+    const struct part wanted = {.kind = BROADCAST,
+                                .root = root,
+                                .type = type,
+                                .count = count,
+                                .ptr = (CUdeviceptr)(uintptr_t)to,
+                                .stream = stream};
+    if (from != to)
+        fake_violation("the fake driver broadcasts in place alone");
+    return queue(comm, &wanted, __func__);
+}
+
+const char *ncclGetErrorString(ncclResult_t result) {
+    static const char *const texts[] = {"no error",
+                                        "unhandled cuda error",
+                                        "system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
+                                        "remote process exited or there was a network error",
+                                        "NCCL operation in progress"};
+    return (size_t)result < sizeof texts / sizeof *texts ? texts[result] : "unknown result code";
+}
+
+const char *ncclGetLastError(ncclComm_t comm) {
+    return comm ? "" : "a rank has gone";
+}

@@ -1,0 +1,283 @@
+/* What cannot be given back to the driver, since a call fails for as long as it is tried: it is
+   kept and counted, and goes back when the driver takes it again. */
+#include "fixture.h"
+
+#include "context/context.h"
+#include "device.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
+
+/* Each lets no memory of the device be given back, some of them without pools alone. */
+static const char *const functions[] = {
+    "cuCtxGetCurrent",
+    "cuCtxPushCurrent_v2",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuMemFreeAsync",
+    "cuMemFree_v2",
+    "cuStreamSynchronize",
+    "cuMemFreeHost",
+    NULL, /* any */
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static const char *name_of(size_t i) {
+    return functions[i] ? functions[i] : "any call";
+}
+
+static uint64_t leaked_bytes(void) {
+    sb_stats stats = SB_STATS_INIT;
+    assert_ok(sb_context_stats(NULL, &stats, &err));
+    return stats.leaked_bytes;
+}
+
+/* On the device, and nobody has a pointer. */
+static sb_mem *mem_inside(sb_context *context, size_t bytes) {
+    sb_mem *mem = host_mem(context, bytes, 0x11);
+    assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_ok(sb_mem_evict_cpu(mem, &err));
+    return mem;
+}
+
+/* From its `nth` call on. */
+static void fail_from(size_t function, int64_t nth) {
+    fake_fail(functions[function], nth, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
+}
+
+static void fail_no_more(void) {
+    fake_fail(NULL, 0, FAKE_NOW, 0);
+    fake_drain();
+}
+
+/* What this fake's thread has on its stack stays where no pop succeeds. */
+static void restore_thread(void) {
+    CUcontext old;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    while (fake_depth())
+        assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+}
+
+/* What the device has beside `used` is counted as kept. */
+static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
+    const sb_stats stats = rig_stats(rig);
+    const uint64_t live = fake_live().device_bytes;
+    if (stats.device_bytes != live || stats.quarantined_bytes != live - used ||
+        stats.device_peak < live)
+        fail_with("with %s failing the device has %d bytes, %d of them in use; counted are %d, "
+                  "%d of them as kept, and at most %d",
+                  name_of(function), (int)live, (int)used, (int)stats.device_bytes,
+                  (int)stats.quarantined_bytes, (int)stats.device_peak);
+}
+
+/* --- what gives back what was kept ------------------------------------------------------------ */
+
+static void synchronize(sb_context *context) {
+    assert_ok(sb_context_synchronize(context, &err));
+}
+
+static void release_another(sb_context *context) {
+    test_end(mem_inside(context, BYTES));
+}
+
+static void free_another(sb_context *context) {
+    void *ptr;
+    assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
+    sb__device_free(context, ptr, BYTES);
+}
+
+static void lack_memory(sb_context *context) {
+    void *ptr;
+    limit_memory(0);
+    assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
+    fake_set(FAKE_MEMORY, ALL_MEMORY);
+    sb__device_free(context, ptr, BYTES);
+}
+
+static void (*const later[])(sb_context *context) = {synchronize, sb_context_trim, release_another,
+                                                     free_another, lack_memory};
+
+/* --- memory of the device --------------------------------------------------------------------- */
+
+static void release_failing(int pools, size_t function, size_t then) {
+    struct stage stage;
+    stage_open_on(&stage, pools, SB_CONTEXT_NO_HOST_CACHE);
+    (void)mem_inside(stage.context, BYTES); /* in use */
+    sb_mem *given = mem_inside(stage.context, BYTES);
+    fail_from(function, 1);
+    test_end(given);
+    fail_no_more();
+    restore_thread();
+    assert_counted(&stage.rig, function, BYTES);
+    if (function < 3 && fake_live().blocks != 2) /* there is no visit to the driver */
+        fail_with("with %s failing nothing is kept", name_of(function));
+    if (later[then] != lack_memory || fake_live().blocks == 2) /* there is something to get */
+        later[then](stage.context);
+    fake_drain();
+    assert_counted(&stage.rig, function, BYTES);
+    if (fake_live().blocks != 1)
+        fail_with("what was kept with %s failing did not go back", name_of(function));
+    stage_close(&stage);
+}
+
+TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
+    for (int pools = 0; pools < 2; pools++)
+        for (size_t function = 0; function < FUNCTIONS; function++)
+            for (size_t then = 0; then < sizeof later / sizeof *later; then++)
+                release_failing(pools, function, then);
+}
+
+/* Of a sum, which the core does not know. */
+static bool sum_failing(int pools, size_t function, int64_t nth) {
+    struct stage stage;
+    double sum;
+    stage_open_on(&stage, pools, SB_CONTEXT_NO_HOST_CACHE);
+    sb_blob *blob = test_vector(stage.context, SB_DTYPE_F32, COUNT);
+    sb_mem *data = data_of(blob);
+    assert_ok(sb_mem_gpu(data, &(const void *){NULL}, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    fake_drain();
+    const uint64_t used = fake_live().device_bytes;
+    fail_from(function, nth);
+    ignore(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    const bool fired = fake_fired() != NULL;
+    fail_no_more();
+    restore_thread();
+    assert_counted(&stage.rig, function, used);
+    assert_ok(sb_context_synchronize(stage.context, &err));
+    fake_drain();
+    assert_counted(&stage.rig, function, used);
+    assert_int_equal(fake_live().device_bytes, used);
+    stage_close(&stage);
+    return fired;
+}
+
+TEST(scratch_memory_of_a_sum_is_kept_and_counted_likewise) {
+    for (int pools = 0; pools < 2; pools++)
+        for (size_t function = 0; function < FUNCTIONS; function++)
+            for (int64_t nth = 1; sum_failing(pools, function, nth); nth++)
+                ;
+}
+
+/* --- page-locked memory ----------------------------------------------------------------------- */
+
+/* Above 64 KiB, and in slabs, which a trim gives back. */
+TEST(page_locked_memory_is_kept_and_counted_likewise) {
+    static const size_t sizes[] = {LARGE, BYTES};
+    for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
+        const size_t function = i / 2;
+        struct stage stage;
+        stage_open_on(&stage, true, SB_CONTEXT_NO_HOST_CACHE);
+        sb_mem *mem = host_mem(stage.context, sizes[i % 2], 0x11);
+        assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+        fail_from(function, 1);
+        test_end(mem);
+        sb_context_trim(stage.context);
+        fail_no_more();
+        restore_thread();
+        const sb_stats stats = rig_stats(&stage.rig);
+        const size_t live = fake_live().pinned_bytes;
+        if (stats.quarantined_bytes != live || stats.pinned_bytes != live ||
+            stats.pinned_peak < live)
+            fail_with("with %s failing %d bytes are page-locked; counted are %d, %d as kept",
+                      name_of(function), (int)live, (int)stats.pinned_bytes,
+                      (int)stats.quarantined_bytes);
+        if (functions[function] && strcmp(functions[function], "cuMemFreeHost") == 0)
+            assert_true(live >= sizes[i % 2]);
+        assert_ok(sb_context_synchronize(stage.context, &err));
+        assert_int_equal(fake_live().pinned, 0);
+        assert_int_equal(rig_stats(&stage.rig).quarantined_bytes, 0);
+        stage_close(&stage);
+    }
+}
+
+/* --- at the end ------------------------------------------------------------------------------- */
+
+/* Nobody is left who could give it back. */
+TEST(what_a_context_could_never_give_back_counts_as_leaked) {
+    for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
+        const size_t function = i / 2;
+        struct stage stage;
+        stage_open_on(&stage, i % 2, 0);
+        sb_context *context = another_context("cuda:0");
+        sb_mem *inside = mem_inside(context, LARGE), *outside = host_mem(context, LARGE, 0x11);
+        const uint64_t leaked = leaked_bytes();
+        fail_from(function, 1);
+        test_end(inside);
+        test_end(outside);
+        test_end(context);
+        fail_no_more();
+        restore_thread();
+        const struct fake_live live = fake_live();
+        if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
+            fail_with("with %s failing %d bytes are left, %d count as leaked", name_of(function),
+                      (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
+        if (function < 3) /* there is no visit to the driver */
+            assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
+        stage_abandon(&stage);
+    }
+}
+
+/* A lost context takes its memory along, and so does the driver at the end of the process. */
+TEST(what_goes_with_its_context_is_not_leaked) {
+    static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct stage stage;
+        stage_open(&stage);
+        sb_context *context = another_context("cuda:0");
+        sb_mem *mem = mem_inside(context, LARGE);
+        const uint64_t leaked = leaked_bytes();
+        fake_fail("cuCtxGetCurrent", 1, FAKE_ALWAYS, codes[i]);
+        test_end(mem);
+        test_end(context);
+        fail_no_more();
+        assert_int_equal(leaked_bytes(), leaked);
+        stage_abandon(&stage);
+    }
+}
+
+/* Nobody knows for how long such a stream lives, so that nobody can ask it later. A forked child
+   has lost nothing. */
+TEST(what_another_stream_may_use_cannot_be_kept) {
+    struct stage stage;
+    void *ptr;
+    int how = -1;
+    stage_open(&stage);
+    void *device = stage.context->device;
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    assert_ok(sb__cuda_backend.alloc(device, BYTES, (sb_stream)stream, &ptr, &err));
+    const uint64_t leaked = leaked_bytes();
+    fail_from(0, 1);
+    sb__cuda_backend.free(device, ptr, BYTES, (sb_stream)stream);
+    fail_no_more();
+    assert_int_equal(leaked_bytes() - leaked, BYTES);
+    assert_int_equal(fake_live().device_bytes, BYTES);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(leaked_bytes() != 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    stage_abandon(&stage);
+}
+
+/* --- a pool ----------------------------------------------------------------------------------- */
+
+/* It needs no current context to go, and takes along what it keeps. */
+TEST(a_pool_goes_without_a_visit) {
+    struct stage stage;
+    stage_open(&stage);
+    sb_context *context = another_context("cuda:0");
+    const size_t mapped = fake_live().mapped_bytes;
+    test_end(mem_inside(context, LARGE));
+    assert_ok(sb_context_synchronize(context, &err));
+    assert_true(fake_live().mapped_bytes > mapped);
+    fail_from(0, 1);
+    test_end(context);
+    fail_no_more();
+    assert_int_equal(fake_live().mapped_bytes, mapped);
+    stage_abandon(&stage);
+}

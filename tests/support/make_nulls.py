@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""make_nulls.py INCLUDE...: for each pointer that a header does not mark [nullable], a call with
+NULL in its place, for tests/survival/input/test_null_arguments.c to include.
+"""
+import pathlib
+import re
+import sys
+
+FUNCTION = re.compile(r"/\*\*((?:[^*]|\*(?!/))*)\*/\s*SB_API\s+SB_MUST_CHECK\s+sb_status\s+(sb_\w+)\s*"
+                      r"\(((?:[^;()]|\(\*\w+\)\([^)]*\))*)\);")
+NULLABLE = re.compile(r"@param (\w+) \[[^\]]*nullable(?! when)[^\]]*\]")
+GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "w->model",
+         "sb_comm *": "w->comm", "sb_reducer *": "w->reducer", "sb_blob *": "w->blob",
+         "sb_blob *const *": "&w->blob", "sb_context *const *": "&w->rig.context",
+         "sb_stream": "w->stream", "sb_format": "SB_FORMAT_SOLVERSTATE", "sb_dtype": "SB_DTYPE_F32",
+         "sb_part": "SB_DATA", "sb_side": "SB_SIDE_CPU", "sb_comm_op": "SB_COMM_SUM",
+         "sb_source *": "&w->source", "sb_sink *": "&w->sink", "sb_deleter": "keep",
+         "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
+# A context of NULL is the built-in one; what a callback is passed may be anything.
+NEVER = {"context", "user", "err"}
+
+
+def parameters(text):
+    for part in re.split(r",\s*(?![^(]*\))", " ".join(text.split())):
+        found = re.fullmatch(r"(.*?)(\w+)(\[\w*\])?", part)
+        if found and "(*" not in part:
+            kind, name, array = found.groups()
+            yield kind.strip() + (" *" if array else ""), name
+        else:
+            yield "function", re.search(r"\(\*(\w+)\)", part).group(1)
+
+
+def given(kind, name, nullable, inits):
+    plain = kind.removeprefix("const ")
+    if name == "err":
+        return "&err"
+    if name == "user" or (name in nullable and name != "context"):
+        return "NULL"
+    if name in {"layer", "root", "rank"}:
+        return "SB_NO_LAYER" if name == "layer" else "0"
+    if plain in GIVEN:
+        return GIVEN[plain]
+    if plain.removesuffix(" *") in inits:
+        return f"&({plain.removesuffix(' *')}){inits[plain.removesuffix(' *')]}"
+    return "(void *)w->bytes" if "*" in kind else "1"
+
+
+def main():
+    headers = [h.read_text() for folder in sys.argv[1:]
+               for h in sorted(pathlib.Path(folder).glob("syncblob/*.h"))]
+    names = set(re.findall(r"#define (SB_\w+_INIT)\b", "\n".join(headers)))
+    inits = {name.removesuffix("_INIT").lower(): name for name in names}
+    for text in headers:
+        for comment, function, arguments in FUNCTION.findall(text):
+            nullable = set(NULLABLE.findall(comment))
+            listed = list(parameters(arguments))
+            for kind, name in listed:
+                if name in nullable | NEVER or not ("*" in kind or kind in {"function", "sb_deleter",
+                                                                            "sb_blob_lender"}):
+                    continue
+                values = ["NULL" if n == name else given(k, n, nullable, inits) for k, n in listed]
+                print(f'REFUSES("{name}", {function}({", ".join(values)}))')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,336 @@
+/* Bytes that change between one read of a source and the next: a status, or what one of the two
+   makes; nothing is read or written beyond its room. */
+#include "callbacks.h"
+#include "nets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t two[] = {2};
+
+static bool is_fair(sb_status st) {
+    return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
+}
+
+/* --- any bytes for any others ------------------------------------------------------------------
+ */
+
+enum { IMAGES = 13, IMAGE_BYTES = 40000 };
+
+/* Files of one size that differ in whatever an index counts. */
+static struct wire image(int kind) {
+    struct wire wire = {0}, layer = {0}, blob = {0};
+    static char name[30000];
+    static const float zeros[2500];
+    const int64_t dims[] = {5000};
+    switch (kind) {
+    case 0: /* many layers */
+        for (int i = 0; i < 3000; i++)
+            wire_text(&wire, 100, "\x0a\x01n");
+        break;
+    case 1: /* one layer, many blobs */
+        for (int i = 0; i < 3000; i++)
+            wire_blob_field(&layer, 7, two, 0, 1);
+        break;
+    case 2: /* a long name */
+        memset(name, 'n', sizeof name);
+        wire_bytes(&layer, 1, name, sizeof name);
+        wire_bytes(&wire, 1, name, 3000);
+        break;
+    case 3: /* a large blob */
+        wire_blob_field(&layer, 7, dims, 1, 1);
+        break;
+    case 4: /* the same blob with fewer values */
+        wire_floats(&blob, 5, NULL, 0);
+        wire_bytes(&blob, 12, name, 20004); /* exactly as long */
+        wire_message(&layer, 7, &blob);
+        break;
+    case 5: /* V1 layers of types without names */
+        for (int i = 0; i < 3000; i++)
+            wire_text(&wire, 2, "\x28\xff\xff\xff\xff\x07");
+        break;
+    case 6: /* half of the values, in a message as long */
+        wire_floats(&blob, 5, zeros, 2500);
+        wire_bytes(&blob, 12, name, 10010);
+        wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
+        wire_message(&layer, 7, &blob);
+        break;
+    case 7: /* numbers of field 1, wherever one begins to read */
+        memset(name, 1 << 3, sizeof name);
+        wire_raw(&wire, name, sizeof name);
+        break;
+    case 9:
+    case 11: /* raw halves */
+    case 10: /* more of them in the same place */
+        wire_number(&blob, 10, 2);
+        wire_bytes(&blob, 12, zeros, kind == 10 ? 10000 : 5000);
+        wire_bytes(&blob, 14, name, 20000);
+        wire_text(&blob, 7, "\x08\xc4\x13");
+        wire_message(&layer, 7, &blob);
+        break;
+    case 12: /* single floats there */
+        wire_number(&blob, 10, 2);
+        for (int i = 0; i < 5000; i++)
+            wire_float(&blob, 12, 1);
+        wire_message(&layer, 7, &blob);
+        break;
+    default: /* unpacked values */
+        for (int i = 0; i < 5000; i++)
+            wire_float(&blob, 5, 1);
+        wire_text(&blob, 7, "\x08\x88\x27");
+        wire_message(&layer, 7, &blob);
+        break;
+    }
+    if (layer.size > 0)
+        wire_message(&wire, 100, &layer);
+    wire_tag(&wire, 2000, 2);
+    wire_overlong(&wire, IMAGE_BYTES - wire.size - 5, 5);
+    char *rest = calloc(1, IMAGE_BYTES);
+    wire_raw(&wire, rest, IMAGE_BYTES - wire.size);
+    free(rest);
+    wire_free(&layer);
+    wire_free(&blob);
+    return wire;
+}
+
+/* All that there is to do with a model of `format`, the n-th read and later ones finding `other`;
+   whether there were as many. */
+static bool use_while_changing(int32_t format, const struct wire *bytes, const struct wire *other,
+                               int n) {
+    struct test_source s = {.other = other, .fault = {.left = n}};
+    const sb_source source = test_source_of(&s, bytes);
+    sb_model *model = NULL;
+    sb_blob *blob;
+    size_t size = 1;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
+    sb_status st = sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err);
+    assert_true(is_fair(st));
+    const int64_t layer = sb_model_num_layers(model) > 0 ? 0 : SB_NO_LAYER;
+    if (st == SB_OK && num_blobs(model, layer) > 0) {
+        float value;
+        st = sb_model_load_blob(model, layer, 0, blob, &err);
+        assert_true(is_fair(st));
+        if (st != SB_OK)
+            assert_int_equal(sb_blob_count(blob), 2);
+        assert_true(is_fair(sb_model_read_values(model, layer, 0, SB_DATA, 0, 1, SB_DTYPE_F32,
+                                                 &value, sizeof value, &err)));
+        assert_true(is_fair(sb_model_set_blob(model, layer, 0, blob, 0, &err)));
+    }
+    if (model) {
+        st = sb_model_size(model, &size, &err);
+        assert_true(is_fair(st));
+        /* A buffer of exactly that size; the model may have grown in its eyes since. */
+        unsigned char *buffer = malloc(size);
+        if (st == SB_OK)
+            st = sb_model_save(model, buffer, size, NULL, &err);
+        assert_true(is_fair(st) || st == SB_ERR_BUFFER_TOO_SMALL);
+        free(buffer);
+    }
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    assert_false(s.outside);
+    return s.fault.left <= 1;
+}
+
+TEST(bytes_that_become_others_are_survived) {
+    for (int i = 0; i < IMAGES; i++) {
+        struct wire before = image(i);
+        assert_int_equal(before.size, IMAGE_BYTES);
+        for (int k = 0; k < (test_is_quick() ? 1 : test_is_full() ? IMAGES : 5); k++) {
+            struct wire after = image((i + k + 1) % IMAGES);
+            for (int n = 1; use_while_changing(SB_FORMAT_CAFFEMODEL, &before, &after, n); n++)
+                ;
+            wire_free(&after);
+        }
+        wire_free(&before);
+    }
+}
+
+TEST(bytes_of_which_some_change_are_survived) {
+    static const size_t every[] = {1, 7, 1000};
+    static const int32_t formats[] = {SB_FORMAT_AUTO, SB_FORMAT_CAFFEMODEL, SB_FORMAT_SOLVERSTATE,
+                                      SB_FORMAT_BLOB, SB_FORMAT_BLOB_VECTOR};
+    const int64_t dims[] = {5000};
+    for (size_t e = 0; e < sizeof every / sizeof *every; e++)
+        for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+            struct wire bytes = {0}, changed = {0};
+            if (formats[k] == SB_FORMAT_BLOB)
+                wire_blob(&bytes, dims, 1, 1);
+            else
+                for (int i = 0; i < 2; i++)
+                    wire_blob_field(&bytes, formats[k] == SB_FORMAT_BLOB_VECTOR ? 1 : 3, dims, 1,
+                                    1);
+            if (formats[k] == SB_FORMAT_CAFFEMODEL)
+                bytes = image(3);
+            wire_raw(&changed, bytes.bytes, bytes.size);
+            for (size_t i = every[e] / 2; i < changed.size; i += every[e])
+                changed.bytes[i] ^= (unsigned char)(0x11 * (1 + i % 14));
+            for (int n = 1; use_while_changing(formats[k], &bytes, &changed, n); n++)
+                ;
+        }
+}
+
+/* The same of a blob, which has the old values or whole new ones. */
+TEST(a_blob_that_changes_is_survived) {
+    const int64_t dims[] = {5000};
+    struct wire bytes = {0}, changed = {0};
+    wire_blob(&bytes, dims, 1, 1);
+    wire_raw(&changed, bytes.bytes, bytes.size);
+    for (size_t i = 3; i < changed.size; i += 7)
+        changed.bytes[i] ^= (unsigned char)(0x11 * (1 + i % 14));
+    bool fired = true;
+    for (int n = 1; fired; n++) {
+        struct test_source s = {.other = &changed, .fault = {.left = n}};
+        const sb_source source = test_source_of(&s, &bytes);
+        sb_blob *blob;
+        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
+        sb_status st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+        fired = s.fault.left <= 1;
+        assert_true(is_fair(st));
+        assert_int_equal(sb_blob_count(blob), st == SB_OK ? 5000 : 2);
+        sb_blob_destroy(blob);
+    }
+}
+
+/* --- what a second look finds other than the first ----------------------------------------------
+ */
+
+/* One V1 layer or several, then so much that the second walk over the file has to read it again. */
+static struct wire net_of_layers(const unsigned char layers[6]) {
+    static const unsigned char filling[40000];
+    struct wire net = {0};
+    wire_raw(&net, layers, 6);
+    wire_bytes(&net, 2000, filling, sizeof filling);
+    wire_number(&net, 2000, 1);
+    return net;
+}
+
+/* Each is as long as the model says. */
+static void check_names(const sb_model *model) {
+    for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
+        sb_layer_info layer = SB_LAYER_INFO_INIT;
+        assert_ok(sb_model_layer_info(model, i, &layer, &err));
+        assert_int_equal(strlen(layer.name.bytes), layer.name.size);
+    }
+}
+
+/* How often a net is refused, the n-th read and later ones finding another, for every n. */
+static int refusals(const struct wire *before, const struct wire *after) {
+    int refused = 0;
+    bool fired = true;
+    for (int n = 1; fired; n++) {
+        struct test_source s = {.other = after, .fault = {.left = n}};
+        const sb_source source = test_source_of(&s, before);
+        sb_model *model = NULL;
+        sb_error err = {.code = SB_OK};
+        sb_status st =
+            sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err);
+        fired = s.fault.left <= 1;
+        if (st != SB_OK) {
+            assert_int_equal(st, SB_ERR_IO);
+            assert_non_null(strstr(err.message, "changed"));
+            refused++;
+        }
+        check_names(model);
+        sb_model_destroy(model);
+    }
+    return refused;
+}
+
+/* Of two looks at the layer the second finds what the first made no room for, or left room for. */
+TEST(a_layer_that_changes_between_two_looks_is_refused) {
+    static const unsigned char layers[6][6] = {
+        {0x12, 4, 0x28, 4, 0x32, 0},    /* a type with a name, a blob */
+        {0x12, 4, 0x28, 0x7f, 0x32, 0}, /* a type without */
+        {0x12, 4, 0x28, 4, 0x3a, 0},    /* no blob */
+        {0x12, 4, 0x22, 2, 'a', 'b'},   /* a name alone */
+        {0x12, 4, 0x22, 0, 0x22, 0},    /* an empty one */
+        {0x12, 0, 0x12, 0, 0x12, 0},    /* three layers */
+    };
+    struct wire nets[6];
+    for (int i = 0; i < 6; i++)
+        nets[i] = net_of_layers(layers[i]);
+    assert_int_equal(refusals(&nets[0], &nets[0]), 0);
+    assert_true(refusals(&nets[0], &nets[1]) > 0);
+    assert_true(refusals(&nets[0], &nets[2]) > 0);
+    assert_true(refusals(&nets[2], &nets[0]) > 0);
+    assert_true(refusals(&nets[4], &nets[3]) > 0);
+    assert_true(refusals(&nets[4], &nets[5]) > 0);
+}
+
+/* One value, then what no reader's window holds beside it, then the shape. */
+static struct wire value_before(const unsigned char bytes[24]) {
+    static const unsigned char filling[40000];
+    const int64_t one[] = {1};
+    struct wire blob = {0}, shape = {0};
+    wire_raw(&blob, bytes, 24);
+    wire_bytes(&blob, 2000, filling, sizeof filling);
+    wire_numbers(&shape, 1, one, 1);
+    wire_message(&blob, 7, &shape);
+    wire_free(&shape);
+    return blob;
+}
+
+/* The walk over the fields counts the values, and the copy finds none, or more and then one. */
+TEST(values_that_change_after_they_were_counted_are_refused) {
+    static const unsigned char values[3][24] = {
+        {0x2a, 4, 0, 0, 0, 0, 0xfa, 1, 15},                              /* one */
+        {0xfa, 1, 21},                                                   /* none */
+        {0x2a, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0x2d, 0, 0, 0, 0, 0xfa, 1, 6}, /* two and one */
+    };
+    struct wire blobs[3];
+    for (int i = 0; i < 3; i++)
+        blobs[i] = value_before(values[i]);
+    for (int i = 0; i < 3; i++) {
+        int refused = 0;
+        bool fired = true;
+        for (int n = 2; fired; n++) {
+            struct test_source s = {.other = &blobs[i], .fault = {.left = n}};
+            const sb_source source = test_source_of(&s, &blobs[0]);
+            sb_error err = {.code = SB_OK};
+            sb_blob *blob;
+            assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+            sb_status st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+            fired = s.fault.left <= 1;
+            refused += st == SB_ERR_IO && strstr(err.message, "changed");
+            sb_blob_destroy(blob);
+        }
+        assert_int_equal(refused > 0, i > 0);
+    }
+}
+
+/* A solver state, the n-th read of which and later ones find another, saved with a new blob:
+   whether the save has as many bytes as it says, or is refused. */
+static bool is_saved_whole(const struct wire *before, const struct wire *after, int n,
+                           int *refused) {
+    struct test_source s = {.other = after, .fault = {.left = n}};
+    const sb_source source = test_source_of(&s, before);
+    unsigned char out[64];
+    sb_model *model = NULL;
+    sb_blob *blob;
+    size_t size = 0;
+    sb_status st =
+        sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, NULL, &model, &err);
+    if (st != SB_OK)
+        return st == SB_ERR_IO;
+    memset(out, 0x5a, sizeof out);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
+    assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, blob, 0, &err));
+    st = sb_model_save(model, out, sizeof out, &size, &err);
+    *refused += st == SB_ERR_IO && strstr(err.message, "changed");
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    return st == SB_OK ? out[size - 1] != 0x5a && out[size] == 0x5a : st == SB_ERR_IO;
+}
+
+/* The blob that the new one replaces is longer by now, and what follows on it shorter. */
+TEST(a_save_is_as_long_as_it_was_measured) {
+    static const char bytes[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
+                                      "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};
+    const struct wire before = {(unsigned char *)bytes[0], 17, 17};
+    const struct wire after = {(unsigned char *)bytes[1], 17, 17};
+    int refused = 0;
+    for (int n = 1; n < 12; n++)
+        assert_true(is_saved_whole(&before, &after, n, &refused));
+    assert_true(refused > 0);
+}

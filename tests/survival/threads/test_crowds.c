@@ -1,0 +1,190 @@
+/* Many threads make the same calls at once: first uses make what is missing once, a cap is never
+   exceeded and refuses nothing for another's sake, and one bounded cache keeps no more than was in
+   use. That readers of every kind cause one transfer is in test_stress.c. */
+#include "blobs.h"
+#include "team.h"
+
+#include "context/context.h"
+
+#define CAP    ((size_t)1 << 20)
+#define SMALL  ((size_t)1024)
+#define BYTES  ((size_t)2048)
+#define ROUNDS (test_is_quick() ? 200 : 5000)
+
+struct crowd {
+    sb_context *context;
+    sb_mem *mem;
+    sb_blob *blob;
+    sb_mem *_Atomic seen;
+    struct sb__account account;
+    atomic_size_t in_use, most; /* bytes */
+    _Atomic int wrong;
+};
+
+static void expect(struct crowd *crowd, bool right) {
+    if (!right)
+        atomic_fetch_add(&crowd->wrong, 1);
+}
+
+static void gather(int members, void (*task)(void *arg, int member), struct crowd *crowd) {
+    team_run(members, task, crowd);
+    assert_int_equal(atomic_load(&crowd->wrong), 0);
+}
+
+/* --- first uses --------------------------------------------------------------------------------
+ */
+
+static void touch_first(void *arg, int member) {
+    struct crowd *crowd = arg;
+    const void *ptr = NULL;
+    (void)member;
+    expect(crowd, sb_mem_cpu(crowd->mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
+    expect(crowd, sb_mem_gpu(crowd->mem, &ptr, NULL) == SB_OK);
+}
+
+TEST_ON(rig, concurrent_first_touch_allocates_once) {
+    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    for (int round = 0; round < 60; round++) {
+        struct crowd crowd = {.mem = test_mem(f->context, BYTES)};
+        struct tally before = rig_tally(f);
+        gather(8, touch_first, &crowd);
+        struct tally t = rig_since(f, &before);
+        assert_int_equal(t.host_allocs, 1);
+        assert_int_equal(t.device_allocs, 1);
+        assert_int_equal(t.uploads, 1);
+        test_end(crowd.mem);
+    }
+}
+
+static void ask_for_memories(void *arg, int member) {
+    struct crowd *crowd = arg;
+    sb_mem *data = NULL, *diff = NULL, *first = NULL;
+    const void *ptr;
+    (void)member;
+    expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DATA, &data, NULL) == SB_OK);
+    expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DIFF, &diff, NULL) == SB_OK && data != diff);
+    expect(crowd, sb_blob_cpu(crowd->blob, SB_DATA, &ptr, NULL) == SB_OK && bytes_are(ptr, 40, 0));
+    expect(crowd, atomic_compare_exchange_strong(&crowd->seen, &first, data) || first == data);
+}
+
+TEST_ON(rig, concurrent_readers_make_one_memory) {
+    for (int round = 0; round < 60; round++) {
+        struct crowd crowd = {.blob = test_vector(f->context, SB_DTYPE_F32, 10)};
+        gather(8, ask_for_memories, &crowd);
+        test_end(crowd.blob);
+    }
+}
+
+/* --- a cap -------------------------------------------------------------------------------------
+ */
+
+/* Member 0 asks for too much, over and over; the others for little, all of them together far less
+   than the cap. */
+static void ask(void *arg, int member) {
+    struct crowd *crowd = arg;
+    size_t bytes = member ? SMALL : CAP;
+    for (int i = 0; i < ROUNDS * 100; i++) {
+        sb_status status = sb__account_take(&crowd->account, bytes, "test memory", NULL);
+        expect(crowd, status == (member ? SB_OK : SB_ERR_CAP_REACHED));
+        if (status == SB_OK)
+            sb__account_give(&crowd->account, bytes);
+        expect(crowd, sb__counter_read(&crowd->account.live) <= CAP);
+    }
+}
+
+TEST(a_request_that_fits_is_not_refused_for_another_s_sake) {
+    struct crowd crowd = {.account = {.cap = CAP}};
+    assert_int_equal(sb__account_take(&crowd.account, SMALL, "test memory", NULL), SB_OK);
+    gather(4, ask, &crowd);
+    assert_true(sb__counter_read(&crowd.account.peak) <= 4 * SMALL);
+    assert_int_equal(sb__counter_read(&crowd.account.live), SMALL);
+}
+
+/* Every thread wants a third. */
+static void compete(void *arg, int member) {
+    struct crowd *crowd = arg;
+    (void)member;
+    for (int i = 0; i < ROUNDS; i++) {
+        sb_mem *mem = NULL;
+        const void *ptr;
+        sb_status status = sb_mem_create(crowd->context, CAP / 3, &mem, NULL);
+        if (status == SB_OK)
+            status = sb_mem_cpu(mem, &ptr, NULL);
+        sb_mem_release(mem);
+        expect(crowd, status == SB_OK || status == SB_ERR_CAP_REACHED);
+    }
+}
+
+TEST_ON(rig, the_cap_holds_for_what_is_live_at_once) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.max_host_bytes = CAP;
+    rig_reopen_options(f, options);
+    struct crowd crowd = {.context = f->context};
+    gather(8, compete, &crowd);
+    const sb_stats stats = rig_stats(f);
+    assert_true(f->counting.peak_bytes <= CAP && stats.host_peak <= CAP);
+    assert_true(stats.host_peak >= CAP / 3);
+}
+
+/* --- the host cache -----------------------------------------------------------------------------
+ */
+
+static void churn(void *arg, int member) {
+    static const size_t large[] = {64 << 10, 128 << 10, 256 << 10};
+    struct crowd *crowd = arg;
+    sb_stats stats = SB_STATS_INIT;
+    for (int i = 0; i < 100; i++) {
+        size_t bytes = large[(i + member) % 3];
+        sb_mem *mem = mem_filled(crowd->context, bytes, member + 1);
+        const void *ptr;
+        expect(crowd, sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, member + 1));
+        expect(crowd, sb_context_stats(crowd->context, &stats, NULL) == SB_OK &&
+                          stats.cached_bytes <= 600 << 10);
+        sb_mem_release(mem);
+        if (i % 16 == member)
+            sb_context_trim(crowd->context);
+    }
+}
+
+TEST_ON(rig, many_threads_share_one_bounded_cache) {
+    for (int device = 0; device < 2; device++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.device = device ? "sim:0" : "cpu";
+        options.max_cache_bytes = 600 << 10;
+        rig_reopen_options(f, options);
+        struct crowd crowd = {.context = f->context};
+        gather(8, churn, &crowd);
+    }
+}
+
+/* Counted before a memory is asked for, so that the figure is never too low. */
+static void count(struct crowd *crowd, size_t bytes) {
+    const size_t now = atomic_fetch_add(&crowd->in_use, bytes) + bytes;
+    size_t seen = atomic_load(&crowd->most);
+    while (seen < now && !atomic_compare_exchange_weak(&crowd->most, &seen, now)) {
+    }
+}
+
+static void take_and_release(void *arg, int member) {
+    struct crowd *crowd = arg;
+    uint64_t seed = (uint64_t)member + 1;
+    for (int i = 0; i < (IS_SANITIZED ? 150 : 3000); i++) { /* a race is seen in few */
+        const size_t bytes = 1 + test_random(&seed) % 400000;
+        sb_mem *mem = NULL;
+        void *p;
+        count(crowd, bytes);
+        expect(crowd, sb_mem_create(crowd->context, bytes, &mem, NULL) == SB_OK &&
+                          sb_mem_overwrite_cpu(mem, &p, NULL) == SB_OK);
+        sb_mem_release(mem);
+        atomic_fetch_sub(&crowd->in_use, bytes);
+    }
+}
+
+TEST_ON(rig, threads_keep_no_more_than_they_used) {
+    for (int round = 0; round < 5; round++) {
+        rig_reopen_on(f, "cpu", 0);
+        struct crowd crowd = {.context = f->context};
+        gather(6, take_and_release, &crowd);
+        assert_true(rig_stats(f).cached_bytes <= atomic_load(&crowd.most) + 20000); /* handles */
+    }
+}

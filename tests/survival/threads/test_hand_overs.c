@@ -1,0 +1,656 @@
+/* What one thread did and another sees passes through the library alone: through a lock, a
+   reference count, a memory's word, a pointer that was published. Neither the flags of these tests
+   nor the device here order anything, so that a memory order that is too weak is a race for
+   ThreadSanitizer. Some of the calls exclude each other by contract; the library's own state stays
+   whole even so. */
+#include "team.h"
+#include "tiny.h"
+
+#include <string.h>
+#include <syncblob/comm_engine.h>
+
+#define BYTES ((size_t)256)
+#define LARGE ((size_t)128 << 10) /* of a size that the cache keeps */
+
+struct stage {
+    struct tiny tiny;
+    sb_backend table;
+    sb_context *context;
+    sb_mem *mem;
+    sb_blob *blob;
+    char lent[2][256];
+    _Atomic int deleted;
+};
+
+static void stage_open(struct stage *s) {
+    memset(s, 0, sizeof *s);
+    s->table = tiny_table(&s->tiny);
+    s->context = tiny_context(&s->table);
+    assert_ok(sb_mem_create(s->context, BYTES, &s->mem, &err));
+}
+
+static void stage_close(struct stage *s) {
+    sb_mem_release(s->mem);
+    sb_blob_destroy(s->blob);
+    sb_context_release(s->context);
+}
+
+static void play(void (*first)(void *arg), void (*second)(void *arg)) {
+    struct stage s;
+    stage_open(&s);
+    hand_over(first, second, &s);
+    stage_close(&s);
+}
+
+/* 64 floats. */
+static sb_blob *new_blob(sb_context *context) {
+    sb_blob *blob;
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
+    return blob;
+}
+
+/* The same with a blob. */
+static void play_on_blob(void (*first)(void *arg), void (*second)(void *arg)) {
+    struct stage s;
+    stage_open(&s);
+    s.blob = new_blob(s.context);
+    hand_over(first, second, &s);
+    stage_close(&s);
+}
+
+static bool holds(const void *ptr, unsigned char value) {
+    const unsigned char *p = ptr;
+    for (size_t i = 0; i < BYTES; i++)
+        if (p[i] != value)
+            return false;
+    return true;
+}
+
+static void count_deleter(void *user, void *ptr) {
+    struct stage *s = user;
+    (void)ptr;
+    atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
+}
+
+/* --- the cache of host buffers ---------------------------------------------------------- */
+
+static void use_large_buffer(void *arg) {
+    struct stage *s = arg;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(s->context, LARGE, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    sb_mem_release(mem);
+}
+
+static void trim(void *arg) {
+    struct stage *s = arg;
+    sb_context_trim(s->context);
+}
+
+TEST(buffers_pass_through_the_cache) {
+    play(use_large_buffer, use_large_buffer);
+    play(use_large_buffer, trim);
+    play(trim, use_large_buffer);
+}
+
+/* --- the streams of a context ----------------------------------------------------------- */
+
+static int stream_objects[2];
+
+static void use_stream(struct stage *s, int stream) {
+    sb_mem *mem;
+    const void *ptr;
+    assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)&stream_objects[stream], &ptr, &err));
+    sb_mem_release(mem);
+}
+
+static void use_stream_0(void *arg) {
+    use_stream(arg, 0);
+}
+
+static void use_stream_1(void *arg) {
+    use_stream(arg, 1);
+}
+
+static void take_stream_0(void *arg) {
+    struct stage *s = arg;
+    const void *ptr;
+    assert_ok(sb_mem_gpu_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
+}
+
+static void forget_stream_0(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], &err));
+}
+
+static void synchronize_context(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_context_synchronize(s->context, &err));
+}
+
+TEST(streams_are_known_to_all_threads) {
+    play(use_stream_0, use_stream_1);
+    play(take_stream_0, synchronize_context);
+    play(take_stream_0, forget_stream_0);
+    play(forget_stream_0, use_stream_0);
+}
+
+/* --- a memory --------------------------------------------------------------------------- */
+
+static void touch_cpu(void *arg) {
+    struct stage *s = arg;
+    const void *ptr;
+    assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
+    assert_true(holds(ptr, 0));
+}
+
+static void touch_gpu(void *arg) {
+    struct stage *s = arg;
+    const void *ptr;
+    assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
+}
+
+static void prefetch_gpu(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_prefetch_gpu(s->mem, (sb_stream)&stream_objects[1], &err));
+}
+
+static void overwrite_gpu(void *arg) {
+    struct stage *s = arg;
+    void *ptr;
+    assert_ok(sb_mem_overwrite_gpu(s->mem, &ptr, &err));
+}
+
+static void synchronize(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_synchronize(s->mem, &err));
+}
+
+static void look_at_storage(void *arg) {
+    struct stage *s = arg;
+    (void)sb_mem_storage(s->mem, SB_SIDE_CPU);
+    (void)sb_mem_storage(s->mem, SB_SIDE_GPU);
+}
+
+TEST(readers_meet_under_the_memory_s_lock) {
+    play(touch_cpu, prefetch_gpu);
+    play(touch_cpu, look_at_storage);
+    play(prefetch_gpu, synchronize);
+}
+
+static void lend_0(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, count_deleter, s, &err));
+}
+
+static void lend_1(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_set_cpu(s->mem, s->lent[1], BYTES, 0, count_deleter, s, &err));
+}
+
+static void evict_cpu(void *arg) {
+    struct stage *s = arg;
+    ignore(sb_mem_evict_cpu(s->mem, NULL));
+}
+
+static void evict_gpu(void *arg) {
+    struct stage *s = arg;
+    ignore(sb_mem_evict_gpu(s->mem, NULL));
+}
+
+TEST(calls_that_collide_leave_the_memory_whole) {
+    play(touch_gpu, overwrite_gpu);
+    play(overwrite_gpu, prefetch_gpu);
+    play(lend_0, look_at_storage);
+    play(evict_gpu, look_at_storage);
+}
+
+static void give_to_blob(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
+}
+
+/* A blob asks how the bytes are aligned, wherever they are. */
+TEST_ON(stage, a_memory_is_given_to_a_blob_beside_its_first_reader) {
+    f->blob = new_blob(f->context);
+    hand_over(touch_cpu, give_to_blob, f);
+}
+
+/* Two updates on the device, each of a blob of its own, by one diff. */
+struct updates {
+    struct stage stage;
+    sb_blob *blobs[2];
+};
+
+static void update_0(void *arg) {
+    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[0], &err));
+}
+
+static void update_1(void *arg) {
+    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[1], &err));
+}
+
+TEST(reads_of_one_diff_are_noted_by_both) {
+    struct updates u;
+    stage_open(&u.stage);
+    for (int i = 0; i < 2; i++) {
+        void *ptr;
+        u.blobs[i] = new_blob(u.stage.context);
+        assert_ok(sb_blob_set_mem(u.blobs[i], SB_DIFF, u.stage.mem, &err));
+        assert_ok(sb_blob_overwrite_gpu(u.blobs[i], SB_DATA, &ptr, &err));
+        memset(ptr, 0, BYTES);
+    }
+    touch_gpu(&u.stage);
+    hand_over(update_0, update_1, &u);
+    for (int i = 0; i < 2; i++)
+        sb_blob_destroy(u.blobs[i]);
+    stage_close(&u.stage);
+}
+
+TEST(loans_that_collide_end_once_each) {
+    struct stage s;
+    stage_open(&s);
+    hand_over(lend_0, lend_1, &s);
+    assert_int_equal(atomic_load(&s.deleted), 1);
+    hand_over(touch_gpu, evict_cpu, &s);
+    assert_int_equal(atomic_load(&s.deleted), 2);
+    assert_int_equal(sb_mem_head(s.mem), SB_HEAD_AT_GPU);
+    stage_close(&s);
+    assert_int_equal(atomic_load(&s.deleted), 2);
+}
+
+/* --- reference counts ------------------------------------------------------------ */
+
+static void release_context(void *arg) {
+    sb_context *context = arg;
+    assert_string_equal(sb_context_device(context), "cpu");
+    sb_context_release(context);
+}
+
+TEST(the_last_release_of_a_context_comes_after_all_uses) {
+    sb_context *context;
+    assert_ok(sb_context_create(NULL, &context, &err));
+    (void)sb_context_retain(context);
+    hand_over(release_context, release_context, context);
+}
+
+static void look_and_release(void *arg) {
+    struct stage *s = arg;
+    assert_int_equal(sb_mem_size(s->mem), BYTES);
+    sb_mem_release(s->mem);
+}
+
+TEST_ON(stage, the_last_release_of_a_memory_comes_after_all_uses) {
+    (void)sb_mem_retain(f->mem);
+    hand_over(look_and_release, look_and_release, f);
+    f->mem = NULL;
+}
+
+static void read_and_release(void *arg) {
+    struct stage *s = arg;
+    const void *ptr;
+    assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
+    assert_true(holds(ptr, 0x11));
+    sb_mem_release(s->mem);
+}
+
+static void write_when_alone(void *arg) {
+    struct stage *s = arg;
+    void *ptr;
+    while (!sb_mem_is_unique(s->mem))
+        sched_yield();
+    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
+    memset(ptr, 0x22, BYTES);
+}
+
+TEST_ON(stage, the_only_owner_comes_after_all_others) {
+    void *ptr;
+    (void)sb_mem_retain(f->mem);
+    assert_int_equal(sb_mem_is_unique(f->mem), 0);
+    assert_ok(sb_mem_overwrite_cpu(f->mem, &ptr, &err));
+    memset(ptr, 0x11, BYTES);
+    hand_over(read_and_release, write_when_alone, f);
+    assert_true(holds(ptr, 0x22));
+}
+
+/* --- the word of a memory ---------------------------------------------------------- */
+
+/* The device's memory is the host's. */
+static void read_zeros_gpu(void *arg) {
+    struct stage *s = arg;
+    const void *ptr;
+    assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
+    assert_true(holds(ptr, 0));
+}
+
+/* Writers exclude each other by the contract; the memory itself stays whole even so. */
+static void ask_to_write(void *arg) {
+    struct stage *s = arg;
+    void *ptr;
+    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
+    assert_non_null(ptr);
+}
+
+TEST(a_side_that_is_ready_is_whole) {
+    play(touch_cpu, touch_cpu);
+    play(read_zeros_gpu, read_zeros_gpu);
+    play(ask_to_write, ask_to_write);
+}
+
+/* A blob's short ways look at the same word, and const calls make its memories. */
+static void read_blob(void *arg) {
+    struct stage *s = arg;
+    const void *ptr;
+    assert_ok(sb_blob_cpu(s->blob, SB_DATA, &ptr, &err));
+    assert_true(holds(ptr, 0));
+}
+
+static void sum_zeros(void *arg) {
+    struct stage *s = arg;
+    double sum = 1;
+    assert_ok(sb_blob_asum(s->blob, SB_DATA, &sum, &err));
+    assert_true(sum == 0);
+}
+
+static void ask_blob_to_write(void *arg) {
+    struct stage *s = arg;
+    void *ptr;
+    assert_ok(sb_blob_mutable_cpu(s->blob, SB_DATA, &ptr, &err));
+    assert_non_null(ptr);
+}
+
+static void look_at_memories(void *arg) {
+    struct stage *s = arg;
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        sb_mem *mem;
+        assert_ok(sb_blob_mutable_mem(s->blob, part, &mem, &err));
+        assert_int_equal(sb_mem_size(mem), BYTES);
+    }
+}
+
+TEST(what_a_blob_shows_is_whole) {
+    play_on_blob(read_blob, sum_zeros);
+    play_on_blob(ask_blob_to_write, ask_blob_to_write);
+    play_on_blob(look_at_memories, look_at_memories);
+}
+
+/* Two threads find no memory and make one each. The slower one is held up in its allocation until
+   the other is done. */
+struct duel {
+    sb_blob *blob;
+    quiet_flag slow_is_in, fast_is_done;
+    atomic_int live; /* blocks of memory */
+};
+
+static _Thread_local bool is_slow;
+
+static void *duel_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct duel *duel = user;
+    (void)flags;
+    void *ptr = test_aligned_alloc(alignment, bytes);
+    if (is_slow) {
+        quiet_raise(&duel->slow_is_in);
+        quiet_await(&duel->fast_is_done);
+    }
+    (void)atomic_fetch_add_explicit(&duel->live, ptr != NULL, memory_order_relaxed);
+    return ptr ? memset(ptr, 0, bytes) : NULL;
+}
+
+static void duel_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
+    (void)atomic_fetch_sub_explicit(&((struct duel *)user)->live, 1, memory_order_relaxed);
+    (void)bytes;
+    (void)alignment;
+    (void)flags;
+    test_aligned_free(ptr);
+}
+
+static void *come_second(void *user) {
+    struct duel *duel = user;
+    sb_mem *mem = NULL;
+    is_slow = true;
+    ignore(sb_blob_mutable_mem(duel->blob, SB_DATA, &mem, NULL));
+    return sb_mem_size(mem) == BYTES ? mem : NULL;
+}
+
+TEST(whoever_comes_second_sees_the_first_one_s_memory) {
+    struct duel duel = {.blob = NULL};
+    sb_context *context;
+    sb_mem *mem;
+    pthread_t slow;
+    void *seen;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.allocator = (sb_allocator){duel_alloc, duel_free, &duel};
+    assert_ok(sb_context_create(&options, &context, &err));
+    duel.blob = new_blob(context);
+    assert_int_equal(pthread_create(&slow, NULL, come_second, &duel), 0);
+    quiet_await(&duel.slow_is_in);
+    assert_ok(sb_blob_mutable_mem(duel.blob, SB_DATA, &mem, &err));
+    quiet_raise(&duel.fast_is_done);
+    assert_int_equal(pthread_join(slow, &seen), 0);
+    assert_ptr_equal(seen, mem);
+    assert_int_equal(sb_mem_is_unique(mem), 1);
+    sb_blob_destroy(duel.blob);
+    sb_context_release(context);
+    assert_int_equal(atomic_load_explicit(&duel.live, memory_order_relaxed), 0);
+}
+
+/* Into a host side that is lent, so that its bytes can be read without asking for a pointer. */
+static void pull_and_wait(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_async_cpu_pull(s->mem, NULL, &err));
+    assert_ok(sb_mem_synchronize(s->mem, &err));
+}
+
+static void wait_and_look(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_synchronize(s->mem, &err));
+    assert_true(holds(s->lent[0], 0x11));
+}
+
+TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
+    void *ptr;
+    lend_0(f);
+    assert_ok(sb_mem_overwrite_gpu(f->mem, &ptr, &err));
+    memset(ptr, 0x11, BYTES);
+    hand_over(pull_and_wait, wait_and_look, f);
+}
+
+/* --- a write that failed on the way ------------------------------------------------------- */
+
+static void spoil(void *arg) {
+    struct stage *s = arg;
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(s->blob, SB_DATA, 2, &err));
+}
+
+static void lend_after_the_loss(void *arg) {
+    struct stage *s = arg;
+    assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
+}
+
+/* With a blob on the device that the next scaling spoils, whose memory is `mem`. */
+static void stage_open_to_spoil(struct stage *s) {
+    sb_mem *mem;
+    void *ptr;
+    stage_open(s);
+    s->blob = new_blob(s->context);
+    assert_ok(sb_blob_mutable_mem(s->blob, SB_DATA, &mem, &err));
+    sb_mem_release(s->mem);
+    s->mem = sb_mem_retain(mem);
+    assert_ok(sb_mem_overwrite_gpu(mem, &ptr, &err));
+    memset(ptr, 0, BYTES);
+    s->tiny.fails_scale = true;
+}
+
+TEST(a_spoiled_memory_can_be_lent_to_by_another_thread) {
+    struct stage s;
+    stage_open_to_spoil(&s);
+    hand_over(spoil, lend_after_the_loss, &s);
+    assert_int_equal(sb_mem_head(s.mem), SB_HEAD_AT_CPU);
+    stage_close(&s);
+}
+
+/* Giving the device up waits for the streams that other threads named. */
+TEST(a_device_is_given_up_beside_another_thread_s_stream) {
+    struct stage s;
+    stage_open_to_spoil(&s);
+    hand_over(use_stream_0, spoil, &s);
+    stage_close(&s);
+}
+
+/* An engine of one rank, whose reduction fails after another thread has read on the device. */
+struct failing {
+    struct stage stage;
+    quiet_flag reducing, read;
+};
+
+static sb_status failing_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
+    (void)err;
+    *out = user;
+    *rank = 0;
+    *size = 1;
+    return SB_OK;
+}
+
+static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    struct failing *f = comm;
+    (void)op;
+    (void)buffer;
+    quiet_raise(&f->reducing);
+    quiet_await(&f->read);
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "asked to");
+}
+
+static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                   sb_error *err) {
+    (void)root;
+    return failing_reduce(comm, SB_COMM_SUM, buffer, err);
+}
+
+static void failing_close(void *comm, int32_t failed) {
+    (void)comm;
+    (void)failed;
+}
+
+static void *read_beside(void *user) {
+    struct failing *f = user;
+    quiet_await(&f->reducing);
+    take_stream_0(&f->stage);
+    quiet_raise(&f->read);
+    return NULL;
+}
+
+TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
+    const sb_comm_engine engine = {.struct_size = sizeof engine,
+                                   .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+                                   .name = "failing",
+                                   .open = failing_open,
+                                   .close = failing_close,
+                                   .all_reduce = failing_reduce,
+                                   .broadcast = failing_broadcast};
+    struct failing f = {.read = 0};
+    struct stage *s = &f.stage;
+    sb_comm *comm;
+    pthread_t reader;
+    stage_open(s);
+    assert_ok(sb_comm_create(s->context, &engine, &f, &comm, &err));
+    s->blob = new_blob(s->context);
+    touch_cpu(s);
+    touch_gpu(s);
+    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
+    assert_int_equal(pthread_create(&reader, NULL, read_beside, &f), 0);
+    assert_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, &err));
+    assert_int_equal(pthread_join(reader, NULL), 0);
+    assert_int_equal(sb_mem_head(s->mem), SB_HEAD_AT_GPU);
+    sb_comm_destroy(comm);
+    stage_close(s);
+}
+
+/* --- giving device storage up beside readers ------------------------------------------------ */
+
+/* A read replaces read-only device storage and gives the old up while another thread comes to use
+   the device side on a stream. Giving up waits for users, which fails the first time; before it is
+   tried again the other thread has come. */
+struct replacing {
+    struct stage stage;
+    quiet_flag giving_up, joined;
+    _Atomic int waits;
+};
+
+static sb_status fail_first_wait(void *user) {
+    struct replacing *r = user;
+    if (atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed) != 0)
+        return SB_OK;
+    quiet_raise(&r->giving_up);
+    quiet_await(&r->joined);
+    return SB_ERR_DEVICE_FAILURE;
+}
+
+static void *read_and_replace(void *user) {
+    struct replacing *r = user;
+    touch_gpu(&r->stage);
+    return NULL;
+}
+
+static void *join_in(void *user) {
+    struct replacing *r = user;
+    const void *ptr;
+    quiet_await(&r->giving_up);
+    assert_ok(sb_mem_gpu_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
+    quiet_raise(&r->joined);
+    return NULL;
+}
+
+TEST(storage_is_given_up_beside_new_readers) {
+    struct replacing r = {.waits = 0};
+    struct stage *s = &r.stage;
+    void *ptr;
+    pthread_t threads[2];
+    stage_open(s);
+    assert_ok(sb_mem_set_gpu(s->mem, s->lent[0], BYTES, SB_READ_ONLY, count_deleter, s, &err));
+    take_stream_0(s);
+    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
+    memset(ptr, 0x11, BYTES);
+    s->tiny.on_event_wait = fail_first_wait;
+    s->tiny.user = &r;
+    assert_int_equal(pthread_create(&threads[0], NULL, read_and_replace, &r), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, join_in, &r), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(atomic_load(&r.waits) >= 2);
+    assert_int_equal(atomic_load(&s->deleted), 1);
+    assert_int_equal(sb_mem_storage(s->mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
+    stage_close(s);
+}
+
+/* --- a wait under no lock --------------------------------------------------------------- */
+
+static void *use_stream_1_too(void *user) {
+    struct replacing *r = user;
+    use_stream_1(&r->stage);
+    return NULL;
+}
+
+static sb_status use_another_stream(void *user) {
+    struct replacing *r = user;
+    pthread_t thread;
+    r->stage.tiny.on_event_wait = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, use_stream_1_too, r), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    quiet_raise(&r->joined);
+    return SB_OK;
+}
+
+TEST(a_stream_is_forgotten_beside_users_of_others) {
+    struct replacing r = {.waits = 0};
+    stage_open(&r.stage);
+    take_stream_0(&r.stage);
+    r.stage.tiny.on_event_wait = use_another_stream;
+    r.stage.tiny.user = &r;
+    forget_stream_0(&r.stage);
+    assert_true(r.joined);
+    stage_close(&r.stage);
+}
