@@ -288,10 +288,8 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     assert_int_equal(scene.gpu.deleted, table_is_borrowed(gpu));
     struct lent *all[] = {&scene.cpu, &scene.extra, &scene.gpu};
     for (int i = 0; i < 3; i++)
-        if (all[i]->ptr && !all[i]->context)
+        if (all[i]->ptr)
             lent_free(all[i]);
-        else if (all[i]->ptr)
-            ignore(sb_sim_free(scene.rig.context, all[i]->ptr, NULL));
     rig_close(&scene.rig);
 }
 
