@@ -9,10 +9,13 @@ locked() { # PART COMMAND...
     ) 8>"$cache/$1.lock" >&2
 }
 
+# A list with sums is complete: pip installs nothing else.
 make_environment() { # FOLDER LIST
+    local options=()
     ! cmp -s "$2" "$1/installed" || return 0
+    if grep -q -e --hash "$2"; then options=(--no-deps); fi
     python3 -m venv --clear "$1"
-    "$1/bin/python" -m pip install --quiet -r "$2"
+    "$1/bin/python" -m pip install --quiet "${options[@]}" -r "$2"
     cp "$2" "$1/installed"
 }
 
