@@ -19,10 +19,15 @@ prove() { # OPTION... [NAME...]
     python3 tests/survival/proofs/prove.py --esbmc "${python%/*}/esbmc" --jobs "$jobs" "$@"
 }
 
-coverage() { # [--list]
-    local headers
+coverage() { # [OPTION-OF-GCOVR...]
+    local headers python
+    python=$(environment tests/project/coverage/requirements.txt)
     headers=$(cuda_headers 13) || headers=
-    python3 tests/project/coverage/coverage.py --build "$build/coverage" "-DSYNCBLOB_CUDA_HEADERS=$headers" "$@"
+    build coverage coverage -DCMAKE_C_COMPILER=gcc "-DSYNCBLOB_CUDA_HEADERS=$headers"
+    find "$build/coverage" -name '*.gcda' -delete
+    ctest --test-dir "$build/coverage" -j "$jobs" --output-on-failure --no-tests=error
+    "${python%/*}/gcovr" --config tests/project/coverage/gcovr.cfg \
+        --gcov-executable "gcov-$(gcc -dumpversion | cut -d. -f1)" "$build/coverage/c" --txt - "$@"
 }
 
 build_fuzzers() { # PRESET

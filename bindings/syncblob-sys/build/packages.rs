@@ -36,7 +36,8 @@ pub fn explain(name: &str, error: Error) -> Option<String> {
 
 /// Has the build script run again when the library is installed anew.
 pub fn watch(name: &str) {
-    let folder = pkg_config::get_variable(name, "pcfiledir").unwrap_or_default();
+    let folder =
+        pkg_config::get_variable(name, "pcfiledir").unwrap_or_default().replace("\\ ", " ");
     let file = Path::new(&folder).join(format!("{name}.pc"));
     // A path that does not exist would have it run every time.
     if file.is_file() {

@@ -2,7 +2,7 @@
 """Every code block of every page and at the top of every header is compiled or run; README.md here
 says how.
 
-    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [PAGE...]
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...]
     check_blocks.py --file NAME PAGE     prints what the page's blocks "c file=NAME" make
 """
 import argparse
@@ -52,11 +52,9 @@ class Checker:
         if file_name(block.info):
             return
         if block.language == "c" and not rest:
-            self.programs.run_program(block.text, ".c", folder)
+            self.programs.run_program(block.text, folder)
         elif block.language == "c" and rest == {"fragment"}:
             self.programs.run_fragment(block.text, folder)
-        elif block.language == "cpp" and not rest:
-            self.programs.run_program(block.text, ".cpp", folder, "example")
         elif block.language == "cmake" and not rest:
             self.programs.build_project(block.text, folder)
         elif block.language == "cmake" and rest == {"part"}:
@@ -112,7 +110,7 @@ class Checker:
 
 
 def check(options, chosen, work):
-    checker = Checker(Programs(options.prefix, options.cc, options.cxx, work),
+    checker = Checker(Programs(options.prefix, options.cc, work),
                       pathlib.Path(options.cli).resolve())
     found = []
     for number, page in enumerate(chosen):
@@ -130,7 +128,6 @@ def main():
     parser.add_argument("--prefix", help="where the library is installed")
     parser.add_argument("--cli", help="the program syncblob")
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("--cxx", default="c++")
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()

@@ -66,8 +66,9 @@ def check_arguments(words):
             demand((ROOT / word.removeprefix("…/")).is_dir(), f"no {word}")
         elif before in ("-p", "add") or words[:3] == ["cargo", "fuzz", "run"] and before == "run":
             demand(f'name = "{word}"' in written("Cargo.toml"), f"no package or program {word}")
-        elif words[0] == "./dev" and not word.isdigit() and not (ROOT / word).exists():
+        elif words[0] == "./dev" and not re.search(r"^\d+$| ", word) and not (ROOT / word).exists():
             demand(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", help_of_dev()) or
+                   word.startswith("--") and f'"{word}"' in written(".py") or
                    any((ROOT / "tests").glob(f"**/test_*{word}*.c")) or
                    (ROOT / f"fuzz/targets/{word}.c").exists(), f"./dev help does not know {word}")
 

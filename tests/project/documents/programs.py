@@ -1,4 +1,4 @@
-"""C and C++ of the pages, compiled against an installed library and run."""
+"""The C of the pages, compiled against an installed library and run."""
 import os
 import pathlib
 import re
@@ -26,7 +26,7 @@ def run(command, folder, environment):
 class Programs:
     """`prefix` is where the library is installed."""
 
-    def __init__(self, prefix, cc, cxx, work):
+    def __init__(self, prefix, cc, work):
         found = sorted(pathlib.Path(prefix).rglob("syncblob.pc"))
         if not found:
             raise SystemExit(f"{prefix} has no syncblob.pc")
@@ -34,17 +34,14 @@ class Programs:
         self.prefix = pathlib.Path(prefix).resolve()
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(libraries)}
-        self.cc, self.cxx, self.work = cc, cxx, work
+        self.cc, self.work = cc, work
         asked = [*"pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net".split()]
         self.flags = run(asked, work, self.environment).split()
-        self.compile(["prepare"], HERE / "prepare.c", work)
+        self.compile("prepare", work, HERE / "prepare.c")
 
-    def compile(self, names, source, folder):
-        """Compiles a source to the program names[0] of a folder."""
-        is_c = source.suffix == ".c"
-        language = [self.cc, "-std=c11"] if is_c else [self.cxx, "-std=c++11"]
-        run([*language, "-g", *WARNINGS, str(source), "-o", names[0], *self.flags, "-lm"], folder,
-            self.environment)
+    def compile(self, program, folder, *sources):
+        run([self.cc, "-std=c11", "-g", *WARNINGS, *map(str, sources), "-o", program, *self.flags, "-lm"],
+            folder, self.environment)
 
     def prepare(self, name, folder):
         run([str(self.work / "prepare"), name], folder, self.environment)
@@ -64,29 +61,22 @@ class Programs:
     def run_shell(self, line, folder, environment):
         run(re.sub(r"^cc ", f"{self.cc} ", line), folder, environment)
 
-    def run_program(self, text, suffix, folder, name="first"):
-        source = folder / f"{name}{suffix}"
-        source.write_text(text)
-        self.compile([name], source, folder)
-        return run([f"./{name}"], folder, self.environment)
+    def run_program(self, text, folder):
+        (folder / "first.c").write_text(text)
+        self.compile("first", folder, "first.c")
+        run(["./first"], folder, self.environment)
 
     def run_fragment(self, text, folder, frame="fragment.c"):
         """Statements in a frame; they may go to `failed`. What they leave behind is a failure."""
-        frame = (HERE / frame).read_text()
-        source = folder / "fragment.c"
-        source.write_text(frame.replace("/* FRAGMENT */", "\n" + text))
-        run([self.cc, "-std=c11", "-g", "-fsanitize=address", *WARNINGS, "fragment.c", "-o",
-             "fragment", *self.flags], folder, self.environment)
-        return run(["./fragment"], folder, self.environment)
+        text = (HERE / frame).read_text().replace("/* FRAGMENT */", "\n" + text)
+        self.run_files({"fragment.c": text}, folder)
 
     def run_files(self, files, folder):
         """One program of several files, by their names."""
         for name, text in files.items():
             (folder / name).write_text(text)
-        sources = [name for name in files if name.endswith(".c")]
-        run([self.cc, "-std=c11", "-g", "-fsanitize=address", *WARNINGS, *sources, "-o", "files",
-             *self.flags, "-lm"], folder, self.environment)
-        return run(["./files"], folder, self.environment)
+        self.compile("files", folder, "-fsanitize=address", *(name for name in files if name.endswith(".c")))
+        run(["./files"], folder, self.environment)
 
     def configure_project(self, text, folder, *definitions):
         """The lines of a CMakeLists.txt below its project(), in the page's folder."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The checks of documents report what is wrong: pages and a header with one thing wrong each.
 
-    selftest.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX]
+    selftest.py --prefix PREFIX --cli SYNCBLOB [--cc CC]
 """
 import pathlib
 import subprocess
@@ -21,7 +21,6 @@ BLOCKS = [
     ("c fragment", "sb_blob *b = NULL;\nif (sb_blob_create(NULL, 1, &b, &err)) goto failed;",
      "LeakSanitizer"),
     ("c file=a.c", "int main(void) { return 4; }", "a.c"),
-    ("cpp", "int main() { return 5; }", "example"),
     ("cmake", "find_package(nothing REQUIRED)", "nothing"),
     ("cmake part", "add_subdirectory(syncblob)\nget_target_property(x syncblob::nothing NAME)",
      "syncblob::nothing"),
@@ -64,15 +63,15 @@ HEADER = [
     (LIST, "Errors: NOTHING.", "no code of status.h"),
     (LIST, "", "has no list"),
     (LIST, "Errors: as sb_nothing.", "which has none"),
-    (f"\n *  {LIST}", f" {LIST}", "a tag does not begin a line"),
+    ("@param other [borrowed]", "and @param other [borrowed]", "a tag does not begin a line"),
     (f"\n *  {LIST}", f"\n * {LIST}", "not in the form of a contract"),
     ("@param other [borrowed]", "", "parameter other"),
     ("@param other [borrowed]", "@param nothing [borrowed]", "no such parameter"),
     ("@param other [borrowed]", "@param other [ownd, nullable]", "[ownd, nullable]: not"),
-    ("/** Elements. */", "", "sb_blob_count: has no doc comment"),
-    ("/**< that of data */", "", "SB_REALLOCATED_DATA: is not described"),
-    ("/** Elements. */\nSB_API int64_t", "struct sb_pair {\n    int a, b;\n};\n"
-     "/** Elements. */\nSB_API sb_pair", "returns the struct sb_pair"),
+    ("/** The number of elements. */", "", "sb_blob_count: has no doc comment"),
+    ("/**< the memory of data */", "", "SB_REALLOCATED_DATA: is not described"),
+    ("/** The number of elements. */\nSB_API int64_t", "struct sb_pair {\n    int a, b;\n};\n"
+     "/** The number of elements. */\nSB_API sb_pair", "returns the struct sb_pair"),
     ("@return [borrowed] not NULL", "@return not NULL", "has no @return"),
 ]
 failures = 0

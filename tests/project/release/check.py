@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What a release must say of itself, before anything of it is made: check.py [FOLDER]
 
-The version is one and the same in every file that has it, the changelog has it, the crates say what a registry shows of them, cargo can pack them, and all is committed.
+The version is one and the same in every file that has it, the changelog has it, the crates have
+what a registry shows of them, and all is committed.
 Prints the version, and the crates in the order in which they can be published. FOLDER: the
 repository (this one).
 """
@@ -14,7 +15,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[3]
 NUMBERS = r"\d+\.\d+\.\d+"
-PACKS = (1, 90)
 
 
 def output(root, *command):
@@ -89,14 +89,6 @@ def wrong_manifests(packages):
     return wrong + ([f"repositories: {', '.join(places)}"] if len(places) > 1 else [])
 
 
-def wrong_cargo(root):
-    """An older one looks for a crate that is not published yet in the registry."""
-    version = output(root, "cargo", "--version").split()[1]
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) >= PACKS:
-        return []
-    return [f"cargo is {version}: 1.90 and newer ones pack crates that depend on each other"]
-
-
 def in_order(packages):
     """Each after what it depends on."""
     waiting = {package["name"]: {need["name"] for need in package["dependencies"] if "path" in need}
@@ -117,7 +109,7 @@ def main():
     version = versions(root).get("Cargo.toml (1)", "0.0.0")
     packages = published(root)
     wrong = [*wrong_versions(root, version), *wrong_changelog(root, version),
-             *wrong_abi(root, version), *wrong_manifests(packages), *wrong_cargo(root), *wrong_tree(root)]
+             *wrong_abi(root, version), *wrong_manifests(packages), *wrong_tree(root)]
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     print(version)
     print(*in_order(packages))

@@ -1,35 +1,26 @@
 """Tests that are functions: each is a claim, and fails alone."""
-
 import atexit
 import functools
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
 from pathlib import Path
 
 
-class Failure(Exception):
-    """A test's claim does not hold."""
-
-
 def check(claim, *explanation):
     if not claim:
-        raise Failure(" ".join(str(part) for part in explanation))
+        raise AssertionError(" ".join(str(part) for part in explanation))
 
 
 def run(*command, cwd=None, status=0, environment=None):
-    """Runs a command; returns what it printed on both outputs. A `status` that is not 0 means
-    that it has to fail."""
+    """Runs a command; returns what it printed on both outputs. With another `status` it must fail."""
     environment = {name: str(value) for name, value in (environment or os.environ).items()}
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd or work(), env=environment, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    ended = done.returncode == 0 if status == 0 else done.returncode != 0
-    check(ended, *command, "ended with", done.returncode, "\n" + done.stdout)
+    done = subprocess.run([str(word) for word in command], cwd=cwd or work(), env=environment, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    check((done.returncode == 0) == (status == 0), *command, "ended with", done.returncode, "\n" + done.stdout)
     return done.stdout
 
 
@@ -46,22 +37,17 @@ def fresh(name):
 
 
 def run_tests(functions, chosen):
-    """Runs those of `functions` that are called test_*, or the chosen ones of them; returns
-    the exit status."""
+    """Runs the functions test_*, or the chosen ones; returns the exit status."""
     tests = {name[5:]: test for name, test in functions.items() if name.startswith("test_")}
     failed = 0
     for name in chosen or tests:
         start = time.monotonic()
+        verdict = "ok    "
         try:
             tests[name]()
-            verdict = "ok    "
-        except Failure as failure:
-            verdict = "FAILED"
-            print(failure)
         except Exception:  # the others go on
-            verdict = "FAILED"
-            traceback.print_exc(file=sys.stdout)
-        failed += verdict == "FAILED"
+            verdict, failed = "FAILED", failed + 1
+            traceback.print_exc()
         print(f"{verdict} {time.monotonic() - start:5.0f} s  {name.replace('_', ' ')}", flush=True)
     print(f"{len(chosen or tests) - failed} passed, {failed} failed")
     return 1 if failed else 0

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Compiles a program against an installed syncblob by pkg-config and runs it:
-#   run.sh c|cxx|protobufs|reload|python PREFIX
-#   run.sh demo PREFIX MODEL
+#   run.sh c|cxx|reload PREFIX
 # CC, CXX and FLAGS say how; LINK=static hides the shared library.
 set -euo pipefail
 
@@ -51,12 +50,6 @@ run_program() { # ARGUMENT...
     (cd "$work" && ./program "$@")
 }
 
-# The library's own messages, in the package PACKAGE.
-make_messages() { # PACKAGE
-    sed "s/^package sb;/package $1;/" "$here/../../../proto/syncblob.proto" >"$work/$1.proto"
-    protoc --proto_path "$work" --cpp_out "$work" "$work/$1.proto"
-}
-
 case $what in
 c)
     compile_c "$here/main.c"
@@ -68,32 +61,11 @@ cxx)
         run_program
     done
     ;;
-protobufs)
-    make_messages sb
-    make_messages caffe
-    protoc-c --proto_path "$work" --c_out "$work" "$work/caffe.proto"
-    "$CC" -c "$work/caffe.pb-c.c" -o "$work/caffe.pb-c.o"
-    read -ra google <<<"$(pkg-config --cflags --libs protobuf)"
-    compile_cxx c++17 "$here/protobufs.cpp" "-isystem$work" "$work/caffe.pb-c.o" "$work"/*.pb.cc \
-        "${google[@]}" -lprotobuf-c
-    run_program
-    ;;
 reload)
+    compile_c "$here/../../project/abi/user.c" -DUSER=plugin -DVERSION=1 -fPIC -shared
+    mv "$work/program" "$work/plugin.so"
     compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
-    run_program "$libdir/libsyncblob.so.0.1"
-    ;;
-python)
-    for arguments in "" "$libdir/libsyncblob.so.0.1"; do
-        python3 "$here/example.py" ${arguments:+"$arguments"} | tee "$work/said"
-        grep -Fqx "syncblob $version" "$work/said"
-        grep -Fqx '[2, 3] [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]' "$work/said"
-        grep -q '^SB_ERR_IO: .* is not a regular file' "$work/said"
-    done
-    ;;
-demo)
-    model=$(readlink -f "$3")
-    compile_c "$here/demo.c" -lm
-    run_program "$model"
+    run_program "$libdir/libsyncblob.so.0.1" ./plugin.so
     ;;
 *)
     echo "run.sh: no such program: $what" >&2
