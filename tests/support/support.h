@@ -13,6 +13,7 @@
 
 #include "counting_allocator.h"
 #include "ignore.h"
+#include "owned.h"
 
 #include <stdlib.h>
 #include <syncblob/syncblob.h>
@@ -57,19 +58,6 @@
         test_add((struct CMUnitTest){#name, on_##name, NULL, test_end_all, NULL}, __LINE__);       \
     }                                                                                              \
     static void name(__attribute__((unused)) struct kind *f)
-
-/* Things that end with the running test, or with the rig that was opened before them: the latest
-   first, those that a caller lends after all others. */
-void test_own(void *thing, void (*end)(void *thing));
-void test_own_loan(void *thing, void (*end)(void *thing));
-/* Ends it now. */
-void test_end(void *thing);
-/* The test does not own it any more; false if it did not. */
-bool test_disown(const void *thing);
-size_t test_num_owned(void);
-/* Ends all but the `first` things that the test owns. */
-void test_end_after(size_t first);
-int test_end_all(void **state);
 
 void test_add(struct CMUnitTest test, int line);
 /* Runs them all. A program has this as its `main`, but where it has one of its own. */

@@ -1,6 +1,6 @@
 #include "wire_builder.h"
 
-#include "support.h"
+#include "owned.h"
 
 #include <stdlib.h>
 #include <string.h>
