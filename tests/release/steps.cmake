@@ -32,7 +32,7 @@ step("planted errors, 200 of them at random" CORES RUN mutate --sample 200)
 step("locks, orders and waits, each weakened" CORES RUN mutate --threads)
 step("the CUDA backend, each wait, push and pop left out" CORES LABELS cuda RUN mutate --cuda)
 step("proofs, and errors that they refuse" CORES RUN prove --selftest)
-step("coverage" CORES ON coverage RUN coverage)
+step("coverage" CORES RUN coverage)
 step("lists of errors against what the tests see" CORES RUN watch_errors)
 step("clang-tidy: tests and harnesses" CORES ON lint RUN run_clang_tidy
   [[(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*]])
