@@ -65,9 +65,9 @@ static void scene_open(struct scene *s, int kind, int32_t schedule) {
 }
 
 static void scene_close(struct scene *s) {
-    sb_blob_destroy(s->blob);
-    sb_blob_destroy(s->other);
-    sb_blob_destroy(s->target);
+    test_end(s->blob);
+    test_end(s->other);
+    test_end(s->target);
     for (int i = 0; i < STREAMS; i++) {
         ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
         assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);

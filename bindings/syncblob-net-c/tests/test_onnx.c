@@ -40,6 +40,7 @@ static struct wire onnx_of(const sb_net *net, const sb_onnx_options *options) {
     file.room = file.size;
     file.bytes = malloc(file.size);
     assert_non_null(file.bytes);
+    test_own_loan(file.bytes, free);
     assert_ok(sb_net_save_onnx(net, options, file.bytes, file.size, &file.size, &err));
     assert_int_equal(file.size, file.room);
     return file;
@@ -424,6 +425,7 @@ TEST(two_threads_convert_one_net) {
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {
         works[i] = (struct work){net, {malloc(file.size), file.size, file.size}, NULL};
+        test_own_loan(works[i].file.bytes, free);
         assert_int_equal(pthread_create(&threads[i], NULL, convert, &works[i]), 0);
     }
     for (int i = 0; i < 2; i++) {

@@ -245,10 +245,10 @@ TEST_ON(rig, a_fill_that_is_given_up_leaves_what_was_there) {
    place once it is known to be over. */
 TEST_ON(rig, storage_that_a_copy_may_still_read_is_not_written) {
     for (int answers = 0; answers < 2; answers++) {
-        struct lent lent = lend_host(BYTES, LENT);
         sb_mem *mem;
         void *out;
         rig_reopen_on(f, "sim:0", 0);
+        struct lent lent = lend_host(BYTES, LENT);
         sb_stream stream = rig_stream(f);
         assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));

@@ -121,6 +121,7 @@ static void estate_release(struct estate *e) {
     sb_mem *mems[] = {e->pinned, e->pushed, e->pulled, e->lent_host, e->lent_device, e->at_device};
     for (size_t i = 0; i < sizeof mems / sizeof mems[0]; i++)
         sb_mem_release(mems[i]);
+    lent_free(&e->device);
     sb_blob_destroy(e->blob);
     sb_blob_destroy(e->sharer);
     sb_model_destroy(e->model);

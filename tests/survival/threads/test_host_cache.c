@@ -12,7 +12,7 @@ static void expect_about(const char *what, size_t before, size_t difference) {
 
 /* Ordinary memory of both ways to get it (from the kernel, from malloc), and pinned; the last is
    not kept. */
-TEST_ON(rig, trimmed_memory_leaves_the_process) {
+TEST(trimmed_memory_leaves_the_process) {
     static const struct {
         const char *device;
         uint32_t flags;
@@ -29,17 +29,19 @@ TEST_ON(rig, trimmed_memory_leaves_the_process) {
     }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sb_mem *mems[64];
-        rig_reopen_on(f, cases[i].device, cases[i].flags);
+        struct rig rig;
+        rig_open_on(&rig, cases[i].device, cases[i].flags);
         const size_t kept = cases[i].flags ? 0 : 64 * MIB, before = process_memory_now().resident;
         for (int k = 0; k < cases[i].count; k++)
-            mems[k] = mem_filled(f->context, cases[i].bytes, 0x5a);
+            mems[k] = mem_filled(rig.context, cases[i].bytes, 0x5a);
         expect_about("in use", before, 64 * MIB);
         for (int k = 0; k < cases[i].count; k++)
             sb_mem_release(mems[k]);
-        assert_int_equal(rig_stats(f).cached_bytes, kept);
+        assert_int_equal(rig_stats(&rig).cached_bytes, kept);
         expect_about("kept", before, kept);
-        sb_context_trim(f->context);
-        assert_int_equal(rig_stats(f).cached_bytes, 0);
+        sb_context_trim(rig.context);
+        assert_int_equal(rig_stats(&rig).cached_bytes, 0);
         expect_about("trimmed", before, 0);
+        rig_close(&rig);
     }
 }

@@ -429,6 +429,7 @@ TEST_ON(rig, a_move_that_fails_is_told) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_GPU), SB_STORAGE_BORROWED_READ_ONLY);
     assert_true(lent_holds(&lent, 0x11));
+    test_end(blob);
 }
 
 /* On whatever stream that is. */
