@@ -54,7 +54,7 @@ struct large {
 static void large_open(struct large *large, float *x) {
     *large = (struct large){.x = x};
     assert_true(COUNT > INT64_C(1) << 31);
-    large->blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
+    large->blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_cpu(large->blob, SB_DATA, large->x, CHUNK_BYTES * MAPS, 0, unmap,
                               &large->unmapped, &err));
 }

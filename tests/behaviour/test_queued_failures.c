@@ -47,7 +47,7 @@ static void open_device(struct rig *rig, int kind) {
 
 static sb_blob *on_device(sb_context *context, double start) {
     float values[COUNT];
-    sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, start, 1, values);
     mem_place(data_of(blob), SB_HEAD_AT_GPU, values, BYTES);
     mem_place(diff_of(blob), SB_HEAD_AT_GPU, values, BYTES);
@@ -65,9 +65,9 @@ static void scene_open(struct scene *s, int kind, int32_t schedule) {
 }
 
 static void scene_close(struct scene *s) {
-    test_end(s->blob);
-    test_end(s->other);
-    test_end(s->target);
+    sb_blob_destroy(s->blob);
+    sb_blob_destroy(s->other);
+    sb_blob_destroy(s->target);
     for (int i = 0; i < STREAMS; i++) {
         ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
         assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);
@@ -258,12 +258,13 @@ static void release_a_loan(struct scene *s) {
     const void *in;
     sb_mem *mem;
     if (sb_context_device_status(s->rig.context) == SB_OK) {
-        mem = test_mem(s->rig.context, BYTES);
+        assert_ok(sb_mem_create(s->rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, NULL, NULL, &err));
         for (int i = 0; i < STREAMS; i++)
             ignore(sb_mem_gpu_on(mem, s->streams[i], &in, NULL));
-        test_end(mem);
+        sb_mem_release(mem);
     }
+    lent_free(&lent);
 }
 
 static void trim(struct scene *s) {
@@ -356,10 +357,10 @@ static sb_status one_element(struct scene *s, const void **out, sb_error *err) {
 }
 
 static sb_status sharer(struct scene *s, const void **out, sb_error *err) {
-    sb_blob *sharer = test_vector(s->rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *sharer = blob_of_count(s->rig.context, SB_DTYPE_F32, COUNT);
     assert_int_equal(sb_blob_share(sharer, SB_DATA, s->blob, NULL), SB_OK);
     sb_status st = sb_blob_cpu(sharer, SB_DATA, out, err);
-    test_end(sharer);
+    sb_blob_destroy(sharer);
     return st;
 }
 
@@ -689,8 +690,8 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     scene_open(&s, 0, SB_SIM_LAZY);
     struct fill fill = {s.rig.context, NULL};
     assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
-    test_end(s.target);
-    s.target = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob_destroy(s.target);
+    s.target = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_mutable_cpu(s.target, SB_DATA, &out, &err));
     device_fail(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, SB_SIM_FAIL_NOW);
     for (int64_t i = 1; i < times; i++)

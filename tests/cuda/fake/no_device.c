@@ -7,6 +7,7 @@
 int main(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context = NULL;
+    sb_error err;
     options.device = "cuda:0";
     for (int i = 0; i < 2; i++) { /* the second time the library is there already */
         sb_status st = sb_context_create(&options, &context, &err);

@@ -18,7 +18,7 @@ COMPILED = {"library", "archive"}
 RULES = [
     (LINKED, True, r"GNU_RELRO", "no RELRO: what is relocated stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),
-    (LINKED, True, r"GNU_STACK.* RW  0x", "the stack is executable"),
+    (LINKED, True, r"GNU_STACK.* RW  0", "the stack is executable"),
     (LINKED, False, r"LOAD.* RWE 0x", "a segment is writable and executable"),
     (LINKED, False, r"TEXTREL", "text relocations"),
     ({"program"}, True, r"Type:\s+DYN", "it lies at a fixed address (no PIE)"),
