@@ -171,7 +171,7 @@ double plain_at(const unsigned char *bytes, size_t i, int32_t dtype) {
 
 void plain_put(unsigned char *bytes, size_t i, int32_t dtype, double value) {
     const float narrow = (float)value;
-    const int32_t whole = (int32_t)value;
+    const int32_t whole = value > -2147483649.0 && value < 2147483648.0 ? (int32_t)value : 0;
     const int8_t small = (int8_t)(whole > INT8_MAX || whole < INT8_MIN ? 0 : whole);
     const int16_t bits = (int16_t)(whole > INT16_MAX || whole < INT16_MIN ? 0 : whole);
     const void *element = dtype == SB_DTYPE_F32   ? (const void *)&narrow
