@@ -108,6 +108,8 @@ static sb_status run(struct list *list, sb_error *err) {
 static sb_status exchange(struct list *list, sb_error *err) {
     if (!list->num_blobs)
         return SB_OK;
+    if ((uint64_t)list->num_blobs > SIZE_MAX / 2 / sizeof *list->exchanges)
+        return sb__comm_fail_memory(err);
     const sb_mem **memories = calloc((size_t)list->num_blobs, sizeof *memories);
     list->exchanges = calloc((size_t)list->num_blobs, sizeof *list->exchanges);
     sb_status st = memories && list->exchanges ? check_memories(list, memories, err)
