@@ -90,7 +90,7 @@ run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the
         { echo "fewer than the $least files of $files"; return 1; }
 }
 
-# With clang's analyzer, which analyzer.h tells of failures; without the file that defines them.
+# With clang's analyser, for which analyzer.h describes failures; without the file that defines them.
 tidy_library() {
     run_clang_tidy '(c/((testing|comm)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h"

@@ -7,7 +7,7 @@ is_at_least() { # VERSION MINIMUM
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]
 }
 
-# Adds Ubuntu's versioned Rust, which has a folder of its own, to PATH.
+# Adds the folder of Ubuntu's versioned Rust to PATH.
 find_rust() {
     local folder
     for folder in /usr/lib/rust-1.*/bin; do

@@ -34,14 +34,16 @@
 #endif
 #define IS_SANITIZED (IS_ASAN || IS_TSAN)
 
+#define TEST_ADD_(name, function, set_up, end)                                                     \
+    __attribute__((constructor)) static void add_##name(void) {                                    \
+        test_add((struct CMUnitTest){#name, function, set_up, end, NULL}, __LINE__);               \
+    }
 /* A test of the program: `TEST(what_it_claims) { ... }`. Tests run in the order of their lines. */
 #define TEST(name) TEST_WITH(NULL, test_end_all, name)
 /* The same between a set-up and an end of cmocka's, which share `*state` with it. */
 #define TEST_WITH(set_up, end, name)                                                               \
     static void name(void **state);                                                                \
-    __attribute__((constructor)) static void add_##name(void) {                                    \
-        test_add((struct CMUnitTest){#name, name, set_up, end, NULL}, __LINE__);                   \
-    }                                                                                              \
+    TEST_ADD_(name, name, set_up, end)                                                             \
     static void name(__attribute__((unused)) void **state)
 
 /* The same on a fixture, `struct kind *f`, between kind_open(f) and kind_close(f), which asserts
@@ -54,9 +56,7 @@
         name(&fixture);                                                                            \
         kind##_close(&fixture);                                                                    \
     }                                                                                              \
-    __attribute__((constructor)) static void add_##name(void) {                                    \
-        test_add((struct CMUnitTest){#name, on_##name, NULL, test_end_all, NULL}, __LINE__);       \
-    }                                                                                              \
+    TEST_ADD_(name, on_##name, NULL, test_end_all)                                                 \
     static void name(__attribute__((unused)) struct kind *f)
 
 void test_add(struct CMUnitTest test, int line);
@@ -66,8 +66,7 @@ int run_all_tests(void);
 /* Everything was given back, with the right arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* The error of the thread's calls. A callback that asserts within an asserted call needs its own.
- */
+/* The error of the thread's calls. A callback that asserts in an asserted call needs another. */
 extern _Thread_local sb_error err;
 
 /* `expr` is a call that is passed `&err`. Beside the status these check the

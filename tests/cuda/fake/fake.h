@@ -33,12 +33,13 @@ FAKE_API void fake_set(enum fake_setting setting, int64_t value);
    in its turn; any other call succeeds and the failure comes out at a later one (LATE), or fails
    at once (PASSING). */
 enum fake_mode {
-    FAKE_NOW,     /* the call fails and has done nothing */
-    FAKE_LATE,    /* the context is lost when the work runs */
-    FAKE_STICKY,  /* the call fails and the context is lost */
-    FAKE_PASSING, /* who waits for the work is told; the context lives on. No driver does this */
-    FAKE_EXIT,    /* the driver shuts down, as at the end of the process */
-    FAKE_ALWAYS   /* NOW, for this call and all later ones until it is taken back */
+    FAKE_NOW,       /* the call fails and has done nothing */
+    FAKE_LATE,      /* the context is lost when the work runs */
+    FAKE_STICKY,    /* the call fails and the context is lost */
+    FAKE_TRANSIENT, /* waits for the work return the failure; the context stays usable. No driver
+                       does this */
+    FAKE_EXIT,      /* the driver shuts down, as at the end of the process */
+    FAKE_ALWAYS     /* NOW, for this call and all later ones until it is taken back */
 };
 
 /* Makes the `nth` call of `function` (NULL: any) from now on, 1 being the next, fail with `code`.
@@ -67,7 +68,7 @@ FAKE_API struct fake_live fake_live(void);
 /* Contexts on this thread's stack. */
 FAKE_API int fake_depth(void);
 
-/* What no correct program does: each is told on stderr and counted. */
+/* Violations, which no correct program commits: each is printed on stderr and counted. */
 FAKE_API int64_t fake_violations(void);
 FAKE_API void fake_forgive(void);
 

@@ -32,7 +32,7 @@ struct shim {
     CUstream streams[MAX_STREAMS]; /* of the test; what is left goes with the device */
 };
 
-/* Each context has a device of its own, as simulated ones have. */
+/* Each context has a separate device, as on the simulated device. */
 static _Atomic int32_t opened;
 
 static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -96,7 +96,7 @@ static bool is_due(struct shim *shim, int32_t op) {
 
 /* Arms the driver's call behind the slot. */
 static void arm(struct shim *shim, int32_t op, const char *function) {
-    static const enum fake_mode modes[] = {FAKE_NOW, FAKE_PASSING, FAKE_STICKY};
+    static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     unsigned int code =
         op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED ? CUDA_ERROR_OUT_OF_MEMORY : FAILURE;
     enum fake_mode mode = modes[shim->armed_mode];

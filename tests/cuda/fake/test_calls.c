@@ -126,13 +126,13 @@ static const struct row {
     void (*operation)(struct scene *scene);
     struct cost most;
 } rows[] = {
-    {"update, no pointer let out", device_current, update, {1, 0, 1}},
-    {"scale, no pointer let out", device_current, scale, {1, 0, 1}},
-    {"scale, a pointer let out", let_out, scale, {5, 0, 1}},
-    {"update, pointers let out", let_out, update, {5, 0, 1}},
+    {"update, no exposed pointer", device_current, update, {1, 0, 1}},
+    {"scale, no exposed pointer", device_current, scale, {1, 0, 1}},
+    {"scale, an exposed pointer", let_out, scale, {5, 0, 1}},
+    {"update, exposed pointers", let_out, update, {5, 0, 1}},
     /* with an event, which will say whether it has failed */
-    {"update_on a stream, no pointer let out", updated_on, update_on, {11, 0, 1}},
-    {"asum, no pointer let out", device_current, asum, {17, 1, 1}},
+    {"update_on a stream, no exposed pointer", updated_on, update_on, {11, 0, 1}},
+    {"asum, no exposed pointer", device_current, asum, {17, 1, 1}},
     {"gpu_data, first touch with a copy", host_data, read_device, {12, 1, 0}},
     {"mutable_gpu_data, first touch with a copy", host_data, write_device, {12, 1, 0}},
     {"gpu_data, first touch with zeros", nothing, read_device, {12, 1, 0}},

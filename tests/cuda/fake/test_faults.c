@@ -229,7 +229,7 @@ TEST(for_good) {
 }
 
 TEST(in_passing) {
-    every_call_fails(FAKE_PASSING, CUDA_ERROR_UNKNOWN);
+    every_call_fails(FAKE_TRANSIENT, CUDA_ERROR_UNKNOWN);
 }
 
 /* --- each slot, each error ------------------------------------------------------------------- */

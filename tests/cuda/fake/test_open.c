@@ -187,7 +187,7 @@ static void older_cublas(void) {
     need(is_loaded("libcublas.so.12") && !is_loaded("libcublas.so.13"));
 }
 
-/* As PyTorch does it, from a folder of its own. */
+/* As PyTorch does, from its own folder. */
 static void what_is_loaded_already(void) {
     need(dlopen(FAKE_FOLDER "/lib12/libcublas.so.12", RTLD_NOW | RTLD_LOCAL));
     older_cublas();

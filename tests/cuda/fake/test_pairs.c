@@ -12,7 +12,7 @@ struct scene {
     CUcontext caller; /* another device's, and current */
     CUstream stream;
     sb_context *other; /* of the same device */
-    sb_blob *blob;     /* data and diff are on the device, and pointers to them are let out */
+    sb_blob *blob;     /* data and diff are on the device, and the caller holds pointers to them */
     sb_mem *host, *pushed, *elsewhere, *large;
 };
 
@@ -122,7 +122,7 @@ static const struct operation {
     {"clear", clear, false},
     {"evict", evict, false},
     {"release", release, false},
-    {"release of what was let out", release_let_out, false},
+    {"release of an exposed memory", release_let_out, false},
     {"release of page-locked memory", release_large, false},
     {"trim", trim, false},
     {"synchronize", synchronize, false},

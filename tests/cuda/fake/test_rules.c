@@ -411,8 +411,8 @@ static sb_status synchronize(struct stage *stage, sb_blob *blob, sb_error *err) 
     return sb_context_synchronize(stage->context, err);
 }
 
-/* Whoever waits for arithmetic takes a failure for one of it, which works in place. But a wait that
-   cannot begin has seen nothing. */
+/* The core treats the failure of a wait as one of arithmetic, which writes in place. But a wait
+   that cannot begin has reported nothing. */
 TEST_ON(stage, a_passing_failure_before_a_wait_loses_nothing) {
     static const char *const calls[] = {"cuCtxGetCurrent", "cuCtxPushCurrent_v2",
                                         "cuThreadExchangeStreamCaptureMode", "cuStreamIsCapturing"};
@@ -642,8 +642,8 @@ TEST_ON(stage, the_drivers_word_on_a_stream_is_handed_on) {
     }
 }
 
-/* As cudaSetDeviceFlags tells it. Waits for streams follow the context, those for events the event.
- */
+/* By cudaSetDeviceFlags. Waits for streams follow the flags of the context, waits for events those
+   of the event. */
 TEST_ON(stage, waits_block_where_the_application_wants_it) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -688,7 +688,7 @@ static void write_per_thread(struct stage *stage, struct writer *writer, void *p
     launch(stage, CU_STREAM_PER_THREAD, write_memory, writer);
 }
 
-/* Data, diff, or both are let out and written there. */
+/* The caller holds pointers to data, diff or both, and writes there. */
 TEST_ON(stage, an_update_comes_after_per_thread_streams) {
     for (int which = 1; which <= 3; which++) {
         struct writer writers[2] = {{0, 0x3F}, {0, 0x3F}};
@@ -771,16 +771,17 @@ static void assert_all_refused(struct stage *stage, sb_blob *blob, sb_stream own
     test_end(fresh);
 }
 
-/* A plain pointer to the one was let out, none to the other: they are freed in other ways. */
+/* The caller holds a plain pointer to one memory and none to the other: they are freed differently.
+ */
 static void free_both(struct stage *stage, sb_mem *let_out, sb_mem *pushed) {
     test_end(let_out);
     test_end(pushed);
     sb_context_trim(stage->context);
 }
 
-/* Whoever has its handle may do so. Nothing of ours gets into the graph, nothing ends the capture,
-   and what was freed meanwhile goes back afterwards. With and without pools; before arithmetic is
-   prepared, and after. */
+/* A caller with its handle may capture it. No work of the library gets into the graph, the capture
+   stays valid, and memory that is retired meanwhile is freed afterwards. With and without pools;
+   before arithmetic is prepared, and after. */
 TEST_ON(stage, our_own_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;

@@ -453,7 +453,7 @@ static void bench_small(struct stage *stage) {
         fill_both(blobs[i], &a);
     }
     time_in_turn(entries, 2, blobs, 1);
-    printf("\n## %d blobs of %d bytes, of which plain pointers were let out\n\n"
+    printf("\n## %d blobs of %d bytes, with exposed plain pointers\n\n"
            "| call | us a blob, median | us a blob, best |\n|---|---|---|\n",
            BLOBS, SMALL);
     for (int i = 0; i < 2; i++)

@@ -301,7 +301,7 @@ TEST_ON(scene, a_free_waits_for_the_per_thread_stream) {
     assert_true(device_holds(copy, BYTES, 0x11));
 }
 
-/* A scaling does not wait for what is before it; whoever reads the bytes does. */
+/* A scaling does not wait for earlier work; a read of the bytes does. */
 TEST_ON(scene, arithmetic_is_queued) {
     const float *host;
     float *x;
@@ -338,8 +338,8 @@ TEST_ON(scene, the_legacy_stream_may_be_named) {
     }
 }
 
-/* Whoever has a plain pointer works on the legacy default stream; a non-blocking stream is not
-   ordered with that, but where the library knows of it. */
+/* A caller with a plain pointer works on the legacy default stream. A non-blocking stream is not
+   ordered with that stream, unless the library knows the stream. */
 EACH(a_named_stream_comes_after_the_legacy_one) {
     const void *in;
     void *out;

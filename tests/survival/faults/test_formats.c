@@ -689,7 +689,7 @@ TEST(the_error_may_be_null) {
         }
 }
 
-/* What is measured before is told, too. */
+/* Measuring before the save also reports progress. */
 TEST(a_save_is_stopped_before_it_writes) {
     struct scene s;
     scene_open_from(&s, CALLBACKS, put_vector);
@@ -802,7 +802,7 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     return WTERMSIG(status) == SIGKILL;
 }
 
-/* What is left of a killed writer is one file of its own beside the target. */
+/* A killed writer leaves one temporary file beside the target. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (const struct row *row = rows; row < rows + ROWS; row++) {
         bool killed = row->steps & REPLACES;

@@ -308,8 +308,8 @@ static void fail_call(struct call *c, enum fake_mode mode, CUresult code) {
         c->result = code;
         return;
     case FAKE_LATE:
-    case FAKE_PASSING:
-        c->passing = mode == FAKE_PASSING;
+    case FAKE_TRANSIENT:
+        c->passing = mode == FAKE_TRANSIENT;
         if (c->passing && c->need != WORK)
             c->result = code;
         else
@@ -508,8 +508,8 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
-/* Whoever makes or ends a context may have to wait for others: cuda.h does not say which captures
-   that ends, so here it ends all that forbid unsafe calls. */
+/* Creating or destroying a context may wait for other contexts. cuda.h does not document which
+   captures that invalidates; the fake invalidates all that forbid unsafe calls. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)

@@ -1,5 +1,5 @@
-/* The fake driver from inside: one lock over everything, no threads of its
-   own; whoever waits runs the work that has to be done first. */
+/* The structs of the fake driver: one lock over everything, and no threads: a wait runs the work
+   that must be complete first. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
 
@@ -37,7 +37,7 @@ struct item {
     enum operation operation;
     uint64_t turn; /* over all streams of the process */
     CUresult failure;
-    bool passing; /* the failure is told to who waits, and the context is not lost */
+    bool passing; /* waits return the failure, and the context is not lost */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* of an upload's source, or NULL */

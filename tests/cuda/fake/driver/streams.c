@@ -675,7 +675,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     } else if (record) {
         if (event->context->flags == CU_CTX_SCHED_BLOCKING_SYNC &&
             !(event->flags & CU_EVENT_BLOCKING_SYNC))
-            fake_violation("a wait for an event spins, and its context is told to block");
+            fake_violation("a wait for an event spins, but its context has the flag to block");
         while (!record->done)
             run_first(record->stream);
         trim_pools(event->context->device);
