@@ -9,7 +9,8 @@
                                allocator; events.lock is taken under it
         own_lock               under it run stream_synchronize, asum, sumsq, event_wait and
                                event_destroy; events.lock is taken under it
-        cache.lock, events.lock, quarantine.lock, and that of the contexts that wait:
+        cache.lock             under it run the allocator and free_pinned, if a request failed
+        events.lock, quarantine.lock, and that of the contexts that wait:
                                under them runs nothing
      3. a backend's own locks  the simulated device has one, recursive, under
                                which kernels run; they call sb_sim_address alone
@@ -50,6 +51,8 @@ struct sb__cached {
 struct sb__host_cache {
     sb__mutex lock;
     int count;
+    int leaving;          /* removed buffers that some thread is freeing */
+    sb__counter released; /* removed buffers freed so far */
     sb__counter bytes;
     sb__counter used, most_used; /* buffers in use, and their peak */
     struct sb__cached entries[SB__CACHE_ENTRIES];
@@ -184,8 +187,8 @@ void sb__object_free(sb_context *context, void *object, size_t bytes);
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
-/* Memory of the allocator; flags SB_ALLOC_*, the same for sb__ordinary_free. Empties the cache if
-   the allocator is out of memory. */
+/* Memory of the allocator; flags SB_ALLOC_*, the same for sb__ordinary_free. If the
+   allocator or the cap refuses, empties the cache and retries. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
 
@@ -217,6 +220,9 @@ bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
+/* Empties the cache, waits up to a second for buffers that other threads are freeing, and leaves
+   cache.lock locked; false if a forked child cannot lock it. */
+bool sb__cache_lock_empty(sb_context *context);
 
 /* --- host memory released (host_release.c) ---------------------------------------- */
 

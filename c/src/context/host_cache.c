@@ -5,7 +5,8 @@
 
 #include "base/checked.h"
 
-#define SMALLEST ((size_t)64 << 10)
+#define SMALLEST     ((size_t)64 << 10)
+#define LONGEST_WAIT 1000 /* milliseconds */
 
 static bool is_cached_size(const sb_context *context, size_t bytes) {
     return bytes >= SMALLEST && bytes <= context->max_cache_bytes &&
@@ -51,34 +52,77 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
+/* In a forked child the lock may never be released. */
+static bool lock_cache(sb_context *context) {
+    if (!sb__context_is_ours(context))
+        return sb__mutex_try_lock(&context->cache.lock);
+    sb__mutex_lock(&context->cache.lock);
+    return true;
+}
+
+static void release_all(sb_context *context, const struct sb__cached *old, int count) {
+    for (int i = 0; i < count; i++)
+        sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
+    (void)sb__counter_add(&context->cache.released, (uint64_t)count);
+}
+
+/* Releases buffers that left the cache; the caller has added `count` to cache.leaving. */
+static void release_leaving(sb_context *context, const struct sb__cached *old, int count) {
+    if (!count)
+        return;
+    release_all(context, old, count);
+    if (lock_cache(context)) {
+        context->cache.leaving -= count;
+        sb__mutex_unlock(&context->cache.lock);
+    }
+}
+
+static int remove_until(struct sb__host_cache *cache, uint64_t most, struct sb__cached *old) {
+    int removed = 0;
+    while (sb__counter_read(&cache->bytes) > most)
+        old[removed++] = remove_entry(cache, 0);
+    return removed;
+}
+
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
-    int dropped = 0;
     if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
-    while (cache->count == SB__CACHE_ENTRIES ||
-           sb__counter_read(&cache->bytes) > context->max_cache_bytes - bytes)
-        old[dropped++] = remove_entry(cache, 0);
+    int removed = remove_until(cache, context->max_cache_bytes - bytes, old);
+    if (cache->count == SB__CACHE_ENTRIES)
+        old[removed++] = remove_entry(cache, 0);
+    cache->leaving += removed;
     cache->entries[cache->count++] = (struct sb__cached){ptr, bytes, pinned};
     (void)sb__counter_add(&cache->bytes, bytes);
     sb__mutex_unlock(&cache->lock);
-    for (int i = 0; i < dropped; i++)
-        sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
+    release_leaving(context, old, removed);
     return true;
 }
 
 void sb__cache_shrink(sb_context *context, uint64_t most) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
-    int dropped = 0;
-    if (sb__context_is_ours(context))
-        sb__mutex_lock(&cache->lock);
-    else if (!sb__mutex_try_lock(&cache->lock))
+    if (!lock_cache(context))
         return;
-    while (sb__counter_read(&cache->bytes) > most)
-        old[dropped++] = remove_entry(cache, 0);
+    const int removed = remove_until(cache, most, old);
+    cache->leaving += removed;
     sb__mutex_unlock(&cache->lock);
-    for (int i = 0; i < dropped; i++)
-        sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
+    release_leaving(context, old, removed);
+}
+
+bool sb__cache_lock_empty(sb_context *context) {
+    struct sb__host_cache *cache = &context->cache;
+    struct sb__cached old[SB__CACHE_ENTRIES];
+    if (!lock_cache(context))
+        return false;
+    const int longest = sb__context_is_ours(context) ? LONGEST_WAIT : 0;
+    for (int waited = 0; cache->leaving && waited < longest; waited++) {
+        sb__mutex_unlock(&cache->lock);
+        sb__sleep_milliseconds(1);
+        if (!lock_cache(context))
+            return false;
+    }
+    release_all(context, old, remove_until(cache, 0, old));
+    return true;
 }

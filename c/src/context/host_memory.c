@@ -20,17 +20,21 @@ static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags,
     return SB_OK;
 }
 
+/* A request fails only if it does not fit beside the bytes in use: the retry runs after all cached
+   buffers are freed, while no thread can add one. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err) {
     sb_error first;
+    const uint64_t released = sb__counter_read(&context->cache.released);
     sb_status st = try_ordinary(context, bytes, flags, out, &first);
     if (st == SB_OK)
         return SB_OK;
-    if (sb__counter_read(&context->cache.bytes)) {
-        sb__cache_shrink(context, 0); /* frees cached buffers */
-        return try_ordinary(context, bytes, flags, out, err);
+    if (sb__cache_lock_empty(context)) {
+        if (sb__counter_read(&context->cache.released) != released)
+            st = try_ordinary(context, bytes, flags, out, &first);
+        sb__mutex_unlock(&context->cache.lock);
     }
-    if (err)
+    if (st != SB_OK && err)
         *err = first;
     return st;
 }
