@@ -6,6 +6,7 @@ fails or does not end. The run fails if more mutants of a folder survive than sc
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import random
@@ -29,7 +30,7 @@ PATIENCE = 3
 
 class General:
     """Every operator, on all of the library; some make no C."""
-    name, compiler, flags, environment, is_strict = "general", "gcc", "", {}, False
+    name, compiler, flags, environment, is_special = "general", "gcc", "", {}, False
     folders = "c/src", "c/testing/src", "c/comm/src", "cuda"
     programs = r"(?:behaviour|faults|threads|input|testing|comm|fuzz|fake)\..*"
 
@@ -44,8 +45,8 @@ class Sanitized(General):
 
 
 class Special(General):
-    """What is found by patterns: each mutant has to compile, and none may survive."""
-    is_strict = True
+    """Mutants found by patterns: each must compile; all tests judge them at the first look."""
+    is_special = True
 
     def find(self, tree, paths):
         return special.find(tree.root, paths, self.operators)
@@ -54,7 +55,7 @@ class Special(General):
 class Threads(Special):
     name, compiler, flags = "threads", "clang", "-fsanitize=thread -fno-omit-frame-pointer"
     folders, operators = ("c/src/context", "c/src/memory", "c/src/blob"), special.THREADS
-    programs = (r"threads\.(?:crossed|dlpack|faults|locks|lost|mem|once|orders|stress|waits)|"
+    programs = (r"threads\.(?!exit|fork).*|"
                 r"faults\.(?:mem_faults|quarantine)|"
                 r"behaviour\.(?:blob_arithmetic|blob_copy|context|mem_.*)")
     environment = {"SYNCBLOB_STRESS_SECONDS": "2",
@@ -166,7 +167,7 @@ class Run:
 
     def judge(self, mutants):
         """Three looks: samples of the tests' tables, whole tables, sanitizers."""
-        if self.plan.is_strict:
+        if self.plan.is_special:
             self.look(mutants, {})
             return
         alive = self.look(mutants, {}, PATIENCE)
@@ -188,24 +189,30 @@ class Run:
         print(*(f"survives: {m}" for m in alive), sep="\n")
         rows = scores(verdicts, marks)
         print(as_text(rows))
-        if self.plan.is_strict:
-            problems = alive + self.chosen(self.unborn)
-        else:
-            problems = [*marks.problems(verdicts), *grown(rows, SCORES.read_text())]
+        problems = [*grown(self.grouped(rows), SCORES.read_text())]
+        problems += self.chosen(self.unborn) if self.plan.is_special else marks.problems(verdicts)
         if self.options.record:
             self.record(marks)
         print(*problems, sep="\n")
         print(f"{len(mutants)} judged, {len(problems)} problems")
         return 1 if problems else 0
 
+    def grouped(self, rows):
+        """The rows of scores.md: one a folder, or one for a special plan."""
+        if self.plan.is_special:
+            return {f"--{self.plan.name}": sum(rows.values(), collections.Counter())} if rows else {}
+        return by_folder(rows)
+
     def record(self, marks):
-        """Folders of which every mutant has a verdict; others keep their rows."""
-        verdicts = {m: self.results.get(m) for m in self.mutants}
-        parts = {os.path.dirname(m.path) for m, v in verdicts.items() if not v[0]}
-        before = recorded(SCORES.read_text())
-        rows = {folder: before.get(folder) if folder in parts else counts
-                for folder, counts in by_folder(scores(verdicts, marks)).items()}
-        SCORES.write_text(as_markdown({folder: row for folder, row in rows.items() if row}))
+        """The rows of which every mutant has a verdict; others stay as they are."""
+        verdicts = {m: self.results.get(m) for m in self.mutants if m not in self.unborn}
+        rows = self.grouped(scores(verdicts, marks))
+        for name in self.grouped(scores({m: v for m, v in verdicts.items() if not v[0]}, marks)):
+            del rows[name]
+        present = {os.path.dirname(path) for path in self.paths} if not self.plan.is_special else ()
+        kept = {name: row for name, row in recorded(SCORES.read_text()).items()
+                if name.startswith("--") or self.plan.is_special or name in present}
+        SCORES.write_text(as_markdown({**kept, **rows}))
 
 
 def main():

@@ -90,17 +90,19 @@ def recorded(page):
 
 
 def grown(rows, page):
-    """The folders in which more mutants survive than the page says."""
+    """The rows in which more mutants survive than in the same row of the page; a special plan
+    without a row has no survivors."""
     before = recorded(page)
-    for folder, counts in sorted(by_folder(rows).items()):
-        most = before.get(folder, counts)[SURVIVED]
+    for name, counts in sorted(rows.items()):
+        most = before.get(name, {SURVIVED: 0} if name.startswith("--") else counts)[SURVIVED]
         if counts[SURVIVED] > most:
-            yield f"{folder}: {counts[SURVIVED]} mutants survive, scores.md has {most}"
+            yield f"{name}: {counts[SURVIVED]} mutants survive, scores.md has {most}"
 
 
 def table(rows):
     yield ["", "mutants", *WORDS, "score"]
-    for name, counts in [*sorted(rows.items()), ("all", sum(rows.values(), collections.Counter()))]:
+    general = (counts for name, counts in rows.items() if not name.startswith("--"))
+    for name, counts in [*sorted(rows.items()), ("all", sum(general, collections.Counter()))]:
         differ = counts.total() - counts["same"]
         score = f"{100 * counts[KILLED] / differ:.1f} %" if differ else "-"
         yield [name, str(counts.total()), *(str(counts[word]) for word in WORDS), score]

@@ -139,9 +139,9 @@ def check_scores(folder):
     page = results.as_markdown(results.by_folder(rows))
     assert page.endswith("| a | 4 | 2 | 1 | 1 | 66.7 % |\n| all | 4 | 2 | 1 | 1 | 66.7 % |\n"), page
     assert results.recorded(page) == results.by_folder(rows), page
-    assert not list(results.grown(rows, page))
+    assert not list(results.grown(results.by_folder(rows), page))
     page = page.replace("| 2 | 1 | 1 |", "| 3 | 1 | 0 |")
-    assert list(results.grown(rows, page)) == ["a: 1 mutants survive, scores.md has 0"]
+    assert list(results.grown(results.by_folder(rows), page)) == ["a: 1 mutants survive, scores.md has 0"]
 
 
 def check_patterns(_):

@@ -101,7 +101,7 @@ def implicit_orders(place):
         yield place.instead(mutant, span, text)
 
 
-SLOTS = r"\w+(?:->|\.)(?:stream_synchronize|stream_wait|event_wait)"
+SLOTS = r"(?:\w+(?:->|\.))+(?:stream_synchronize|stream_wait|event_wait)"
 THREADS = [
     lock(r"\bsb__mutex_(?:try_|un)?lock"), lock(r"\bsb__(?:un)?lock"),
     call(r"\bsb__run_once", "({{ static int ran; if (!ran) {{ {1}(); ran = 1; }} }})",
