@@ -1,5 +1,4 @@
-/* Memories beside the state table: creation, ownership, arguments, loans,
-   pinned memory, caps. */
+/* Memories beside the state table: creation, messages, figures of loans, pinned memory, caps. */
 #include "scene.h"
 
 #include <string.h>
@@ -54,107 +53,7 @@ TEST(sizes_past_the_address_space_are_refused) {
     assert_null(mem);
 }
 
-TEST_ON(rig, first_touch_reads_as_zero_even_in_reused_memory) {
-    static const size_t sizes[] = {1, 64, 4096, (size_t)1 << 20, (size_t)5 << 20};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        for (int round = 0; round < 3; round++) {
-            void *ptr;
-            sb_mem *host = test_mem(f->context, sizes[i]);
-            sb_mem *device = test_mem(f->context, sizes[i]);
-            assert_true(bytes_are(read_cpu(host), sizes[i], 0));
-            assert_true(device_bytes_are(f->context, read_gpu(device), sizes[i], 0));
-            assert_ok(sb_mem_mutable_cpu(host, &ptr, &err));
-            memset(ptr, 0xff, sizes[i]);
-            assert_ok(sb_mem_mutable_gpu(device, &ptr, &err));
-            device_fill(f->context, ptr, sizes[i], 0xff);
-        }
-}
-
-TEST_ON(rig, references_are_counted) {
-    sb_mem *mem;
-    rig_reopen_on(f, "cpu", 0);
-    assert_ok(sb_mem_create(f->context, 16, &mem, &err));
-    struct lent lent = lend_host(16, LENT);
-    assert_ok(sb_mem_set_cpu(mem, lent.ptr, 16, 0, lent_deleter, &lent, &err));
-    assert_int_equal(sb_mem_is_unique(mem), 1);
-    assert_ptr_equal(sb_mem_retain(mem), mem);
-    assert_int_equal(sb_mem_is_unique(mem), 0);
-    sb_mem_release(mem);
-    assert_int_equal(sb_mem_is_unique(mem), 1);
-    assert_int_equal(lent.deleted, 0);
-    sb_mem_release(mem);
-    assert_int_equal(lent.deleted, 1);
-    assert_null(sb_mem_retain(NULL));
-    sb_mem_release(NULL);
-    lent_free(&lent);
-}
-
-TEST(a_memory_keeps_its_context_alive) {
-    struct rig rig;
-    sb_mem *mem;
-    void *ptr;
-    rig_open(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    sb_context_release(rig.context);
-    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
-    memset(ptr, CURRENT, BYTES);
-    assert_true(device_bytes_are(sb_mem_context(mem), read_gpu(mem), BYTES, CURRENT));
-    sb_mem_release(mem);
-    counting_allocator_assert_clean(&rig.counting);
-}
-
 /* --- borrowed memory --------------------------------------------------------------- */
-
-TEST(a_refused_set_leaves_everything_with_the_caller) {
-    struct rig rig, other;
-    sb_mem *mem;
-    rig_open(&rig);
-    rig_open(&other);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    struct lent first = lend_host(BYTES, CURRENT), host = lend_host(BYTES, LENT);
-    struct lent device = lend_device(rig.context, BYTES, LENT);
-    struct lent elsewhere = lend_device(other.context, BYTES, LENT);
-    assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
-    const struct {
-        int32_t side;
-        struct lent *lent;
-        size_t bytes, offset;
-        uint32_t flags;
-        sb_status status;
-    } cases[] = {
-        {SB_SIDE_CPU, &host, BYTES - 1, 0, 0, WRONG},
-        {SB_SIDE_CPU, &host, BYTES + 1, 0, 0, WRONG},
-        {SB_SIDE_CPU, &host, 0, 0, 0, WRONG},
-        {SB_SIDE_CPU, &host, BYTES, 0, 2, WRONG},
-        {SB_SIDE_CPU, &host, BYTES, 0, 0x80000001u, WRONG},
-        {SB_SIDE_GPU, &device, BYTES - 1, 0, 0, WRONG},
-        {SB_SIDE_GPU, &device, BYTES + 1, 0, 0, WRONG},
-        {SB_SIDE_GPU, &device, BYTES, 0, 2, WRONG},
-        {SB_SIDE_GPU, &host, BYTES, 0, 0, SB_ERR_WRONG_DEVICE},
-        {SB_SIDE_GPU, &elsewhere, BYTES, 0, 0, SB_ERR_WRONG_DEVICE},
-        {SB_SIDE_GPU, &device, BYTES, (size_t)1 << 30, 0, SB_ERR_WRONG_DEVICE},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        unsigned char *ptr = (unsigned char *)cases[i].lent->ptr + cases[i].offset;
-        if (cases[i].side == SB_SIDE_CPU)
-            assert_status(cases[i].status, sb_mem_set_cpu(mem, ptr, cases[i].bytes, cases[i].flags,
-                                                          lent_deleter, cases[i].lent, &err));
-        else
-            assert_status(cases[i].status, sb_mem_set_gpu(mem, ptr, cases[i].bytes, cases[i].flags,
-                                                          lent_deleter, cases[i].lent, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-        assert_ptr_equal(read_cpu(mem), first.ptr);
-    }
-    sb_mem_release(mem);
-    assert_int_equal(first.deleted, 1);
-    assert_int_equal(host.deleted + device.deleted + elsewhere.deleted, 0);
-    lent_free(&first);
-    lent_free(&host);
-    lent_free(&device);
-    lent_free(&elsewhere);
-    rig_close(&rig);
-    rig_close(&other);
-}
 
 TEST_ON(rig, borrowed_bytes_are_accounted_apart) {
     sb_mem *mem;
@@ -210,64 +109,6 @@ TEST_ON(rig, a_refusal_says_where_the_bytes_are) {
     assert_string_equal(err.message, "the device holds the only current bytes");
 }
 
-/* A deleter may call the library: no lock is held. */
-static void calling_deleter(void *user, void *ptr) {
-    sb_mem *mem = user;
-    const void *out = NULL;
-    (void)ptr;
-    assert_int_equal(sb_mem_cpu(mem, &out, NULL), SB_OK);
-}
-
-TEST_ON(rig, deleters_run_outside_every_lock) {
-    sb_mem *mem;
-    void *ptr;
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
-    struct lent host = lend_host(BYTES, LENT), device = lend_device(f->context, BYTES, LENT);
-    struct lent next = lend_host(BYTES, CURRENT);
-    assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, 0, calling_deleter, mem, &err));
-    assert_ok(sb_mem_set_cpu(mem, next.ptr, BYTES, 0, NULL, NULL, &err));
-    assert_ok(sb_mem_set_gpu(mem, device.ptr, BYTES, 0, calling_deleter, mem, &err));
-    assert_true(bytes_are(read_cpu(mem), BYTES, LENT));
-    assert_ok(sb_mem_evict_gpu(mem, &err));
-    assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, calling_deleter, mem, &err));
-    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
-    sb_mem_release(mem);
-    lent_free(&host);
-    lent_free(&device);
-    lent_free(&next);
-}
-
-TEST(streams_of_another_context_are_refused) {
-    struct rig rig, other;
-    sb_stream foreign;
-    const void *in = NULL;
-    void *out = NULL, *ptr;
-    rig_open(&rig);
-    rig_open(&other);
-    assert_ok(sb_sim_stream_create(other.context, &foreign, &err));
-    sb_mem *mem = test_mem(rig.context, BYTES);
-    assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
-    memset(ptr, CURRENT, BYTES);
-    const sb_status no = SB_ERR_WRONG_DEVICE;
-    assert_status(no, sb_mem_gpu_on(mem, foreign, &in, &err));
-    assert_status(no, sb_mem_mutable_gpu_on(mem, foreign, &out, &err));
-    assert_status(no, sb_mem_overwrite_gpu_on(mem, foreign, &out, &err));
-    assert_status(no, sb_mem_async_gpu_push(mem, foreign, &err));
-    assert_status(no, sb_mem_prefetch_gpu(mem, foreign, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_true(bytes_are(read_cpu(mem), BYTES, CURRENT));
-    (void)read_gpu(mem);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_status(no, sb_mem_async_cpu_pull(mem, foreign, &err));
-    assert_status(no, sb_mem_prefetch_cpu(mem, foreign, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-    assert_null(in);
-    test_end(mem);
-    assert_ok(sb_sim_stream_destroy(other.context, foreign, &err));
-    rig_close(&rig);
-    rig_close(&other);
-}
-
 /* --- pinned memory -------------------------------------------------------------------- */
 
 static int32_t kind_of_touched(sb_context *context, size_t bytes, sb_mem **out) {
@@ -303,15 +144,6 @@ TEST_ON(rig, memory_is_ordinary_when_pinning_fails) {
     assert_true(device_bytes_are(f->context, read_gpu(mem), BYTES, 0));
     sb_mem_release(mem);
     assert_int_equal(kind_of_touched(f->context, BYTES, &mem), SB_STORAGE_PINNED);
-    sb_mem_release(mem);
-}
-
-TEST_ON(rig, no_pinned_means_none) {
-    sb_mem *mem;
-    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_PINNED);
-    struct tally before = rig_tally(f);
-    assert_int_equal(kind_of_touched(f->context, BYTES, &mem), SB_STORAGE_OWNED);
-    assert_int_equal(rig_since(f, &before).calls[SB_SIM_ALLOC_PINNED], 0);
     sb_mem_release(mem);
 }
 

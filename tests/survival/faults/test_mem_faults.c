@@ -350,31 +350,6 @@ TEST(storage_in_use_is_not_given_up_when_a_wait_fails) {
             assert_true(n < 100);
 }
 
-/* Storage that a failed call acquired on a stream of the caller's goes the right way: freed before
-   that stream has reached its allocation, it would cost the device. */
-TEST(what_a_failed_call_acquired_is_released) {
-    for (size_t i = 0; i < SCENE_STARTS; i++)
-        for (enum call call = 0; call < CALLS; call++) {
-            bool fired = true;
-            for (int64_t n = 1; fired; n++) {
-                struct trial t = {.given = {scene_starts[i], false, SB_SIM_LAZY},
-                                  .call = call,
-                                  .fault = FAULT_NOW,
-                                  .nth = n};
-                void *out;
-                trial_open(&t);
-                struct armed armed = fault_arm(&t.scene.rig, FAULT_NOW, n);
-                sb_status status = scene_call(&t.scene, call, t.stream, &out, NULL);
-                fired = fault_disarm(&armed);
-                sb_mem_release(t.scene.mem);
-                t.scene.mem = NULL;
-                sb_status device = sb_context_synchronize(t.scene.rig.context, NULL);
-                demand(&t, device == SB_OK || status == SB_ERR_DEVICE_LOST);
-                trial_close(&t, status != SB_OK);
-            }
-        }
-}
-
 /* --- a write in steps ----------------------------------------------------------------- */
 
 /* Begun and destroyed, or done. */
