@@ -181,11 +181,6 @@ TEST(mismatches_are_refused_and_change_nothing) {
         {test_blob(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), SB_DATA, 0, SB_ERR_DTYPE_MISMATCH},
         {test_blob(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_DATA, SB_COPY_RESHAPE,
          SB_ERR_DTYPE_MISMATCH},
-        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 8, SB_ERR_INVALID_ARGUMENT},
-        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), SB_DATA, 0x80000000u,
-         SB_ERR_INVALID_ARGUMENT},
-        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 2, 0, SB_ERR_INVALID_ARGUMENT},
-        {test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), -1, 0, SB_ERR_INVALID_ARGUMENT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_status(cases[i].status, sb_blob_copy_from(target, cases[i].part, cases[i].source,
@@ -195,8 +190,6 @@ TEST(mismatches_are_refused_and_change_nothing) {
         assert_true(mem_holds(data_of(target), old, SIZE));
         test_end(cases[i].source);
     }
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(NULL, SB_DATA, target, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(target, SB_DATA, NULL, 0, &err));
 }
 
 TEST(shapes_that_differ_in_one_axis_are_refused) {

@@ -60,39 +60,6 @@ TEST(defaults_make_a_host_context) {
     assert_status(INVALID, sb_context_create(NULL, NULL, &err));
 }
 
-/* The options of a caller that was compiled with a struct of another size. */
-static sb_status create_with_size(size_t size, size_t dirty_at, sb_error *err) {
-    unsigned char image[sizeof(sb_context_options) + 64] = {0};
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context = NULL;
-    options.struct_size = size;
-    memcpy(image, &options, sizeof options);
-    if (dirty_at)
-        image[dirty_at] = 1;
-    sb_context_options *aligned = malloc(sizeof image);
-    assert_non_null(aligned);
-    memcpy(aligned, image, sizeof image);
-    sb_status status = sb_context_create(aligned, &context, err);
-    assert_int_equal(context != NULL, status == SB_OK);
-    sb_context_release(context);
-    free(aligned);
-    return status;
-}
-
-TEST(sizes_of_options_follow_the_rule) {
-    const size_t size = sizeof(sb_context_options);
-    assert_status(SB_ERR_ABI_MISMATCH, create_with_size(0, 0, &err));
-    assert_status(SB_ERR_ABI_MISMATCH, create_with_size(sizeof(size_t), 0, &err));
-    assert_ok(create_with_size(size, 0, &err));
-    assert_ok(create_with_size(size, size, &err)); /* past the caller's end: not looked at */
-    assert_ok(create_with_size(size + 8, 0, &err));
-    assert_ok(create_with_size(size + 64, 0, &err));
-    for (size_t more = 1; more < sizeof(size_t); more++)
-        assert_status(SB_ERR_ABI_MISMATCH, create_with_size(size + more, 0, &err));
-    assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 8, size, &err));
-    assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 64, size + 63, &err));
-}
-
 TEST(what_is_reserved_is_zero) {
     sb_context *context = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -115,27 +82,6 @@ TEST(half_an_allocator_is_refused) {
     }
     assert_null(context);
     assert_int_equal(counting.object_calls + counting.buffer_calls, 0);
-}
-
-TEST(limits_follow_the_size_rule_too) {
-    struct {
-        sb_limits limits;
-        uint64_t tail;
-    } wide = {SB_LIMITS_INIT, 0};
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context = NULL;
-    options.limits = &wide.limits;
-    assert_ok(sb_context_create(&options, &context, &err));
-    sb_context_release(context);
-    wide.limits.struct_size = sizeof wide;
-    assert_ok(sb_context_create(&options, &context, &err));
-    sb_context_release(context);
-    context = NULL;
-    wide.tail = 1;
-    assert_status(SB_ERR_UNSUPPORTED, sb_context_create(&options, &context, &err));
-    wide.limits.struct_size = 0;
-    assert_status(SB_ERR_ABI_MISMATCH, sb_context_create(&options, &context, &err));
-    assert_null(context);
 }
 
 TEST(limits_are_checked) {
@@ -294,39 +240,6 @@ TEST(contexts_are_counted) {
 }
 
 /* --- figures ------------------------------------------------------------------------ */
-
-TEST(stats_write_no_more_than_was_asked) {
-    struct rig rig;
-    unsigned char image[sizeof(sb_stats) + 32];
-    sb_stats *stats = (sb_stats *)(void *)malloc(sizeof image);
-    assert_non_null(stats);
-    rig_open_on(&rig, "cpu", 0);
-
-    memset(stats, 0xEE, sizeof image);
-    stats->struct_size = sizeof(sb_stats);
-    assert_ok(sb_context_stats(rig.context, stats, &err));
-    memcpy(image, stats, sizeof image);
-    assert_true(bytes_are(image + sizeof(sb_stats), 32, 0xEE));
-    assert_true(stats->host_bytes > 0);
-
-    memset(stats, 0xEE, sizeof image);
-    stats->struct_size = sizeof image; /* a newer caller's */
-    assert_ok(sb_context_stats(rig.context, stats, &err));
-    assert_int_equal(stats->struct_size, sizeof image);
-    memcpy(image, stats, sizeof image);
-    assert_true(bytes_are(image + sizeof(sb_stats), 32, 0));
-
-    memset(stats, 0xEE, sizeof image);
-    stats->struct_size = 0;
-    assert_status(SB_ERR_ABI_MISMATCH, sb_context_stats(rig.context, stats, &err));
-    stats->struct_size = sizeof(size_t);
-    assert_status(SB_ERR_ABI_MISMATCH, sb_context_stats(rig.context, stats, &err));
-    memcpy(image, stats, sizeof image);
-    assert_true(bytes_are(image + sizeof(size_t), sizeof image - sizeof(size_t), 0xEE));
-    assert_status(INVALID, sb_context_stats(rig.context, NULL, &err));
-    rig_close(&rig);
-    free(stats);
-}
 
 TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
     const void *in;
@@ -853,19 +766,6 @@ TEST_ON(device, tables_of_another_version_are_refused) {
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_int_equal(f->plain.opened, 0);
     assert_null(f->context);
-}
-
-/* From the smallest table that is taken: a slot is there whole or not at all. */
-TEST_ON(device, half_a_slot_is_no_backend) {
-    for (size_t size = offsetof(sb_backend, dlpack_device); size <= sizeof f->table; size++) {
-        sb_context *context = NULL;
-        f->table.struct_size = size;
-        f->plain.opened = 0;
-        assert_status(size % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
-                      create_with_backend(&f->table, "plain:0", &context, &err));
-        assert_int_equal(f->plain.opened, context != NULL);
-        sb_context_release(context);
-    }
 }
 
 static void plain_pinned_free(void *device, void *ptr, size_t bytes) {

@@ -317,12 +317,6 @@ TEST_ON(rig, exports_that_are_refused) {
     rig_reopen_on(f, NULL, 0);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     sb_blob *never = test_unshaped(f->context, SB_DTYPE_F32);
-    assert_names_null("blob", sb_blob_to_dlpack(NULL, SB_DATA, 0, &t, &err));
-    assert_names_null("out", sb_blob_to_dlpack(blob, SB_DATA, 0, NULL, &err));
-    assert_status(INVALID, sb_blob_to_mutable_dlpack(NULL, SB_DATA, 0, &t, &err));
-    assert_status(INVALID, sb_blob_to_mutable_dlpack(blob, SB_DATA, 0, NULL, &err));
-    assert_status(INVALID, sb_blob_to_legacy_dlpack(NULL, SB_DATA, 0, &legacy, &err));
-    assert_status(INVALID, sb_blob_to_legacy_dlpack(blob, SB_DATA, 0, NULL, &err));
     assert_status(INVALID, sb_blob_to_dlpack(blob, SB_DATA, 2, &t, &err));
     assert_status(INVALID, sb_blob_to_dlpack(blob, SB_DATA, -1, &t, &err));
     assert_status(INVALID, sb_blob_to_dlpack(never, SB_DATA, 0, &t, &err));

@@ -143,39 +143,6 @@ TEST(what_no_type_may_have_is_refused_where_it_is_not_used_too) {
     }
 }
 
-TEST(null_arguments) {
-    const sb_filler filler = SB_FILLER_INIT;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
-    assert_names_null("blob", sb_blob_fill(NULL, &filler, 1, &err));
-    assert_names_null("filler", sb_blob_fill(blob, NULL, 1, &err));
-    assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
-    sb_filler out = SB_FILLER_INIT;
-    assert_status(INVALID, sb_filler_parse(NULL, 1, &out, &err));
-    sb_filler_init(NULL, sizeof(sb_filler));
-}
-
-TEST(structs_of_other_versions) {
-    struct {
-        sb_filler filler;
-        unsigned char tail[8];
-    } newer = {.filler = SB_FILLER_INIT};
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
-    newer.filler.struct_size = sizeof newer;
-    assert_ok(sb_blob_fill(blob, &newer.filler, 1, &err));
-    newer.tail[3] = 1;
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &newer.filler, 1, &err));
-    assert_ok(sb_filler_parse("", 0, &newer.filler, &err));
-    assert_int_equal(newer.filler.struct_size, sizeof newer);
-    assert_int_equal(newer.tail[3], 0);
-    newer.filler.struct_size = sizeof(sb_filler) - 1;
-    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_fill(blob, &newer.filler, 1, &err));
-    assert_status(SB_ERR_ABI_MISMATCH, sb_filler_parse("", 0, &newer.filler, &err));
-    newer.tail[3] = 1;
-    sb_filler_init(&newer.filler, sizeof newer);
-    assert_int_equal(newer.filler.struct_size, sizeof newer);
-    assert_int_equal(newer.tail[3], 0);
-}
-
 TEST(defaults_and_names) {
     const sb_filler expected = SB_FILLER_INIT;
     sb_filler filler;

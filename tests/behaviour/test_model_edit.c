@@ -280,29 +280,6 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
     free(bytes);
 }
 
-/* As in a struct that was never initialised; tests/project/abi/growth has those of other versions.
- */
-TEST(test_a_struct_size_of_no_version_is_refused) {
-    static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX};
-    struct wire wire = {0};
-    odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
-    sb_model *net = test_model_of(&wire, SB_FORMAT_AUTO);
-    sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        sb_layer_info layer = {.struct_size = sizes[i], .num_blobs = 77};
-        sb_blob_info blob = {.struct_size = sizes[i], .count = 77};
-        sb_solver_info info = {.struct_size = sizes[i], .iter = 77};
-        assert_status(SB_ERR_ABI_MISMATCH, sb_model_layer_info(net, 0, &layer, &err));
-        assert_status(SB_ERR_ABI_MISMATCH, sb_model_blob_info(net, 0, 0, &blob, &err));
-        assert_status(SB_ERR_ABI_MISMATCH, sb_model_solver_info(solver, &info, &err));
-        assert_status(SB_ERR_ABI_MISMATCH, sb_model_set_solver_info(solver, &info, &err));
-        assert_true(layer.num_blobs == 77 && blob.count == 77 && info.iter == 77);
-    }
-    sb_solver_info unset = SB_SOLVER_INFO_INIT;
-    assert_ok(sb_model_solver_info(solver, &unset, &err));
-    assert_int_equal(unset.iter, 0);
-}
-
 TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
     struct wire wire = {0};
     unsigned char buffer[1024];

@@ -101,6 +101,7 @@ TEST_ON(world, pointers_of_nets_and_within_structs) {
 
 TEST_ON(world, queries_have_an_answer) {
     sb_context_options_init(NULL, 0);
+    sb_filler_init(NULL, 0);
     sb_context_release(NULL);
     assert_null(sb_context_retain(NULL));
     assert_int_equal(sb_mem_is_unique(NULL), 0);
