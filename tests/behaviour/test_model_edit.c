@@ -537,35 +537,6 @@ TEST(test_a_solver_state_is_edited) {
     assert_saved(model, &expected);
 }
 
-TEST(test_structs_of_newer_callers_end_in_zeros) {
-    struct {
-        sb_layer_info known;
-        uint64_t later;
-    } layer = {SB_LAYER_INFO_INIT, 7};
-    struct {
-        sb_blob_info known;
-        uint64_t later;
-    } blob = {SB_BLOB_INFO_INIT, 7};
-    struct {
-        sb_solver_info known;
-        uint64_t later;
-    } solver = {SB_SOLVER_INFO_INIT, 7};
-    layer.known.struct_size = sizeof layer;
-    blob.known.struct_size = sizeof blob;
-    solver.known.struct_size = sizeof solver;
-    sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
-    sb_model *history = test_model(NULL, SB_FORMAT_SOLVERSTATE);
-    assert_ok(sb_model_add_layer(net, "a", 1, "Scale", 5, NULL, &err));
-    add_four(net, 0, 1);
-    assert_ok(sb_model_layer_info(net, 0, &layer.known, &err));
-    assert_ok(sb_model_blob_info(net, 0, 0, &blob.known, &err));
-    assert_ok(sb_model_solver_info(history, &solver.known, &err));
-    assert_true(layer.later == 0 && blob.later == 0 && solver.later == 0);
-    assert_int_equal(layer.known.struct_size, sizeof layer);
-    assert_int_equal(blob.known.struct_size, sizeof blob);
-    assert_int_equal(solver.known.struct_size, sizeof solver);
-}
-
 /* Nothing of an old text is kept, and nothing is the caller's. */
 TEST_ON(rig, test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;

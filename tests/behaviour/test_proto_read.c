@@ -1,4 +1,5 @@
-/* BlobProto bytes into a blob: encodings, precedence, conversions, refusals. */
+/* BlobProto bytes into a blob: encodings that behaviour.proto_oracle does not make, shapes,
+   conversions, refusals. */
 #include "blobs.h"
 #include "rig.h"
 
@@ -55,63 +56,11 @@ static void packed(struct wire *w) {
     wire_floats(w, DATA, six, 6);
 }
 
-static void payload_before_shape(struct wire *w) {
-    wire_floats(w, DATA, six, 6);
-    put_shape(w, two_by_three, 2);
-}
-
-static void unpacked(struct wire *w) {
-    put_shape(w, two_by_three, 2);
-    for (int i = 0; i < 6; i++)
-        wire_float(w, DATA, six[i]);
-}
-
-static void mixed_in_chunks(struct wire *w) {
-    wire_floats(w, DATA, six, 2);
-    wire_float(w, DATA, 3);
-    put_shape(w, two_by_three, 2);
-    wire_double(w, DATA, 9); /* of another wire type: unknown */
-    wire_floats(w, DATA, NULL, 0);
-    wire_float(w, DATA, 4);
-    wire_floats(w, DATA, six + 4, 2);
-}
-
-static void doubles(struct wire *w) {
-    put_shape(w, two_by_three, 2);
-    wire_doubles(w, DOUBLE_DATA, six_wide, 6);
-}
-
-static void doubles_mixed(struct wire *w) {
-    put_shape(w, two_by_three, 2);
-    wire_double(w, DOUBLE_DATA, 1);
-    wire_doubles(w, DOUBLE_DATA, six_wide + 1, 4);
-    wire_double(w, DOUBLE_DATA, 6);
-}
-
 static void doubles_beat_floats(struct wire *w) {
     static const float wrong[] = {9, 9, 9, 9};
     put_shape(w, two_by_three, 2);
     wire_floats(w, DATA, wrong, 4); /* not even the right count */
     wire_doubles(w, DOUBLE_DATA, six_wide, 6);
-}
-
-static void empty_doubles_do_not(struct wire *w) {
-    packed(w);
-    wire_doubles(w, DOUBLE_DATA, NULL, 0);
-}
-
-static void shape_in_parts(struct wire *w) {
-    put_shape(w, two_by_three, 1);
-    wire_floats(w, DATA, six, 6);
-    put_shape(w, two_by_three + 1, 1);
-}
-
-static void dims_unpacked(struct wire *w) {
-    struct wire shape = {0};
-    wire_number(&shape, 1, 2);
-    wire_number(&shape, 1, 3);
-    wire_message(w, SHAPE, &shape);
-    wire_floats(w, DATA, six, 6);
 }
 
 static void dims_overlong(struct wire *w) {
@@ -151,15 +100,7 @@ static const struct {
     void (*build)(struct wire *);
 } encodings[] = {
     {"packed", packed},
-    {"payload before shape", payload_before_shape},
-    {"unpacked", unpacked},
-    {"mixed, in chunks", mixed_in_chunks},
-    {"doubles", doubles},
-    {"doubles, mixed", doubles_mixed},
     {"double_data beats data", doubles_beat_floats},
-    {"empty double_data does not", empty_doubles_do_not},
-    {"a shape in two parts is one", shape_in_parts},
-    {"dims unpacked", dims_unpacked},
     {"dims overlong", dims_overlong},
     {"unknown fields", unknown_fields_between},
     {"known fields of a wrong wire type", wrong_wire_types_are_unknown},
@@ -354,23 +295,6 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
 
 /* --- diff and conversions ------------------------------------------------------------------- */
 
-TEST(test_diff_is_read_when_it_is_there) {
-    for (int wide = 0; wide < 2; wide++) {
-        struct wire wire = {0};
-        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        packed(&wire);
-        if (wide)
-            wire_floats(&wire, DIFF, six, 2); /* beaten */
-        if (wide)
-            wire_doubles(&wire, DOUBLE_DIFF, six_wide, 6);
-        else
-            wire_floats(&wire, DIFF, six, 6);
-        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_counts_up(blob, false, 6, 1);
-        assert_counts_up(blob, true, 6, 1);
-    }
-}
-
 TEST(test_a_message_without_diff_leaves_diff_alone) {
     struct wire wire = {0};
     void *diff;
@@ -562,94 +486,7 @@ TEST(test_32_axes_are_fine) {
     assert_int_equal(sb_blob_num_axes(blob), 32);
 }
 
-/* --- every beginning of a message ------------------------------------------------------------ */
-
-TEST(test_every_prefix_gives_a_status) {
-    struct wire wire = {0};
-    wire_number(&wire, NUM, 1);
-    unknown_fields_between(&wire);
-    for (uint32_t k = 1; k < 4; k++)
-        wire_number(&wire, NUM + k, k == 3 ? 6 : 1);
-    wire_doubles(&wire, DOUBLE_DIFF, six_wide, 6);
-    mixed_in_chunks(&wire); /* 12 values of data: a length mismatch in the end */
-    wire_doubles(&wire, DOUBLE_DATA, six_wide, 6);
-    for (size_t size = 0; size <= wire.size; size++) {
-        /* A copy of exactly that size, so that a read past it is seen. */
-        unsigned char *exact = malloc(size ? size : 1);
-        sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
-        memcpy(exact, wire.bytes, size);
-        sb_status st = sb_blob_from_proto(blob, exact, size, SB_PROTO_RESHAPE, NULL, &err);
-        if (size == wire.size)
-            assert_int_equal(st, SB_OK);
-        else
-            assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
-        assert_int_equal(sb_blob_is_shaped(blob), st == SB_OK);
-        free(exact);
-    }
-}
-
-/* --- memory ---------------------------------------------------------------------------------- */
-
-TEST_ON(rig, test_a_large_claim_allocates_nothing) {
-    rig_reopen_on(f, NULL, 0);
-    sb_blob *blob = new_blob(f->context, SB_DTYPE_F32);
-    int64_t calls = f->counting.buffer_calls + f->counting.object_calls;
-    /* 2^29 elements, one value */
-    static const char bytes[] = "\x3a\x07\x0a\x05\x80\x80\x80\x80\x02\x2a\x04\0\0\x80\x3f";
-    assert_status(SB_ERR_LENGTH_MISMATCH,
-                  sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(f->counting.buffer_calls + f->counting.object_calls, calls);
-}
-
-TEST_ON(rig, test_peak_memory_is_the_payload) {
-    enum { COUNT = 1 << 20 };
-    const int64_t dims[] = {COUNT};
-    struct wire wire = {0};
-    rig_reopen_on(f, NULL, 0);
-    sb_blob *blob = new_blob(f->context, SB_DTYPE_F32);
-    wire_blob(&wire, dims, 1, 0);
-    size_t before = f->counting.live_bytes;
-    int64_t buffers = f->counting.buffer_calls;
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(f->counting.buffer_calls, buffers + 1);
-    assert_true(f->counting.peak_bytes - before < 4 * COUNT + 4096);
-    /* Into storage that fits: nothing at all. */
-    int64_t calls = f->counting.buffer_calls + f->counting.object_calls;
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(f->counting.buffer_calls + f->counting.object_calls, calls);
-}
-
-TEST(test_limits_hold) {
-    static const struct {
-        const char *claim;
-        size_t memory; /* beside the handles */
-        int64_t axes;
-        bool diff;
-        sb_status status;
-    } rows[] = {
-        {"24 bytes are enough for 6 floats", 24, 0, false, SB_OK},
-        {"23 are not", 23, 0, false, SB_ERR_DATA_LIMIT},
-        {"with diff it takes 48", 48, 0, true, SB_OK},
-        {"and not 47", 47, 0, true, SB_ERR_DATA_LIMIT},
-        {"2 axes are allowed", 0, 2, false, SB_OK},
-        {"1 is not enough", 0, 1, false, SB_ERR_DATA_LIMIT},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_limits limits = SB_LIMITS_INIT;
-        struct wire wire = {0};
-        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        print_message("  %s\n", rows[i].claim);
-        if (rows[i].memory)
-            limits.max_memory = rows[i].memory + (rows[i].diff ? 2 : 1) * sizeof(sb_mem);
-        limits.max_axes = rows[i].axes;
-        packed(&wire);
-        if (rows[i].diff)
-            wire_floats(&wire, DIFF, six, 6);
-        assert_status(rows[i].status, sb_blob_from_proto(blob, wire.bytes, wire.size,
-                                                         SB_PROTO_RESHAPE, &limits, &err));
-        assert_int_equal(sb_blob_is_shaped(blob), rows[i].status == SB_OK);
-    }
-}
+/* --- limits ---------------------------------------------------------------------------------- */
 
 TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     sb_limits limits = SB_LIMITS_INIT;
@@ -660,16 +497,4 @@ TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     limits.max_axes = 33;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
-}
-
-TEST(test_writing_in_place_is_seen_by_sharers) {
-    struct wire wire = {0};
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three);
-    sb_blob *sharer = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three);
-    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    packed(&wire);
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_counts_up(sharer, false, 6, 1);
-    test_end(blob);
-    assert_counts_up(sharer, false, 6, 1);
 }

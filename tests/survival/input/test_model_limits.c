@@ -165,35 +165,3 @@ TEST(test_a_million_empty_layers_are_refused) {
     wire_free(&wire);
     rig_close(&rig);
 }
-
-TEST(test_loading_takes_the_payload_once) {
-    enum { COUNT = 1 << 20 };
-    const int64_t dims[] = {COUNT};
-    for (int in_file = 0; in_file < 2; in_file++) {
-        struct rig rig;
-        struct wire wire = {0};
-        char path[] = "/tmp/syncblob-limits-XXXXXX";
-        sb_model *model;
-        sb_blob *blob;
-        rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
-        wire_number(&wire, 1, 1);
-        wire_blob_field(&wire, 3, dims, 1, 1);
-        FILE *file = fdopen(mkstemp(path), "wb");
-        assert_non_null(file);
-        assert_int_equal(fwrite(wire.bytes, 1, wire.size, file), wire.size);
-        (void)fclose(file);
-        if (in_file)
-            assert_ok(sb_model_open_file(rig.context, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
-        else
-            assert_ok(open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
-        assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
-        size_t before = rig.counting.live_bytes;
-        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-        assert_true(rig.counting.peak_bytes - before < 4 * COUNT + 8192);
-        (void)remove(path);
-        sb_blob_destroy(blob);
-        sb_model_destroy(model);
-        rig_close(&rig);
-        wire_free(&wire);
-    }
-}
