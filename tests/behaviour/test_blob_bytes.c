@@ -1,4 +1,5 @@
-/* The bytes of a blob: accessors, capacity, sharing, lending, shrinking. */
+/* The bytes of a blob: accessors, refused and read-only loans, shrinking. fuzz.reshape compares
+   capacity, shares and loans with a model. */
 #include "blobs.h"
 #include "mem_calls.h"
 
@@ -37,13 +38,6 @@ static void expect_data(const sb_blob *blob, int64_t count) {
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
     for (int64_t i = 0; i < count; i++)
         assert_true(data[i] == (float)(i + 1));
-}
-
-static void expect_diff(const sb_blob *blob, int64_t count) {
-    const float *diff;
-    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
-    for (int64_t i = 0; i < count; i++)
-        assert_true(diff[i] == -(float)(i + 1));
 }
 
 /* --- accessors --------------------------------------------------------------- */
@@ -112,23 +106,6 @@ TEST_ON(rig, clearing_zeroes_where_the_head_is) {
             assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
             assert_true(mem_holds(mem, (unsigned char[64]){0}, 64));
         }
-}
-
-/* Capacity behind the count is nobody's business: clearing leaves it. */
-TEST(clearing_a_blob_smaller_than_its_memory) {
-    for (int64_t count = 0; count <= 4; count += 4) {
-        const float *x;
-        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 10);
-        fill_both(blob);
-        assert_int_equal(reshape(blob, count), 0);
-        assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-        assert_int_equal(reshape(blob, 10), 0);
-        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
-        for (int i = 0; i < 10; i++)
-            assert_true(x[i] == (float)(i < count ? 0 : i + 1));
-        expect_diff(blob, 10);
-        test_end(blob);
-    }
 }
 
 TEST_ON(rig, elements_are_read_in_every_dtype) {
@@ -290,48 +267,6 @@ TEST_ON(rig, count_zero_is_legal_everywhere) {
 
 /* --- capacity ------------------------------------------------------------------------ */
 
-TEST(storage_is_replaced_only_when_outgrown) {
-    const void *before, *after;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 100);
-    fill_both(blob);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
-    static const int64_t fits[] = {50, 0, 1, 99, 100};
-    for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
-        assert_int_equal(reshape(blob, fits[i]), 0);
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
-        assert_ptr_equal(before, after);
-        expect_data(blob, fits[i]);
-        expect_diff(blob, fits[i]);
-    }
-    assert_int_equal(reshape(blob, 101), BOTH);
-    assert_int_equal(sb_mem_size(data_of(blob)), 101 * sizeof(float));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
-    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
-    assert_true(bytes_are(after, 101 * sizeof(float), 0));
-}
-
-TEST(capacity_is_per_side) {
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 100);
-    struct lent lent = lend_host(200 * sizeof(float), 0);
-    fill_both(blob);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
-    expect_diff(blob, 100);
-    assert_int_equal(reshape(blob, 150), SB_REALLOCATED_DIFF);
-    const void *in;
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_ptr_equal(in, lent.ptr);
-    assert_int_equal(lent.deleted, 0);
-    assert_int_equal(sb_mem_size(diff_of(blob)), 150 * sizeof(float));
-    assert_int_equal(reshape(blob, 200), SB_REALLOCATED_DIFF);
-    assert_int_equal(sb_mem_size(diff_of(blob)), 200 * sizeof(float));
-    assert_int_equal(reshape(blob, 201), BOTH);
-    assert_int_equal(lent.deleted, 1);
-    test_end(blob);
-    assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-}
-
 TEST(a_retained_memory_outlives_the_reshape) {
     const void *in;
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
@@ -348,149 +283,7 @@ TEST(a_retained_memory_outlives_the_reshape) {
     sb_mem_release(old);
 }
 
-/* --- sharing ---------------------------------------------------------------------------- */
-
-TEST(shares_see_each_others_writes) {
-    sb_blob *a = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    sb_blob *b = test_blob(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
-    float *x;
-    fill_both(a);
-    assert_ok(sb_blob_share(b, SB_DATA, a, &err));
-    assert_ptr_equal(data_of(a), data_of(b));
-    assert_ptr_not_equal(diff_of(a), diff_of(b));
-    expect_data(b, 6);
-    assert_ok(sb_blob_mutable_cpu_f32(b, SB_DATA, &x, &err));
-    x[5] = 77;
-    float seen = 0;
-    assert_ok(sb_blob_at_f32(a, SB_DATA, (int64_t[]){1, 2}, 2, &seen, &err));
-    assert_true(seen == 77);
-    x[5] = 6;
-    assert_ok(sb_blob_share(b, SB_DIFF, a, &err));
-    assert_ptr_equal(diff_of(a), diff_of(b));
-    assert_ok(sb_blob_share(b, SB_DATA, a, &err)); /* again: nothing changes */
-    assert_ok(sb_blob_share(a, SB_DATA, a, &err));
-    test_end(a);
-    expect_data(b, 6);
-    expect_diff(b, 6);
-}
-
-TEST_ON(rig, sharing_needs_equal_counts_types_and_contexts) {
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
-    const struct {
-        sb_blob *other;
-        sb_status status;
-    } cases[] = {
-        {test_vector(f->context, SB_DTYPE_F32, 7), SB_ERR_SHAPE_MISMATCH},
-        {test_vector(f->context, SB_DTYPE_F32, 5), SB_ERR_SHAPE_MISMATCH},
-        {test_vector(f->context, SB_DTYPE_I32, 6), SB_ERR_DTYPE_MISMATCH},
-        {test_vector(NULL, SB_DTYPE_F32, 6), SB_ERR_WRONG_DEVICE},
-    };
-    fill_both(blob);
-    sb_mem *data = data_of(blob), *diff = diff_of(blob);
-    for (size_t i = 0; i < 4; i++) {
-        assert_status(cases[i].status, sb_blob_share(blob, SB_DATA, cases[i].other, &err));
-        assert_status(cases[i].status, sb_blob_share(blob, SB_DIFF, cases[i].other, &err));
-        assert_ptr_equal(data_of(blob), data);
-        assert_ptr_equal(diff_of(blob), diff);
-        test_end(cases[i].other);
-    }
-    sb_blob *never = test_unshaped(f->context, SB_DTYPE_F32);
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_share(never, SB_DATA, blob, &err));
-    expect_data(blob, 6);
-}
-
-/* Whoever outgrows a shared memory lets go of it; Caffe's frees it under the other. */
-TEST(a_reshape_of_either_never_harms_the_other) {
-    for (int grower = 0; grower < 2; grower++) {
-        sb_blob *blobs[] = {test_vector(NULL, SB_DTYPE_F32, 6), test_vector(NULL, SB_DTYPE_F32, 6)};
-        sb_blob *grown = blobs[grower], *other = blobs[1 - grower];
-        float *x;
-        const void *before, *after;
-        fill_both(blobs[0]);
-        assert_ok(sb_blob_share(blobs[1], SB_DATA, blobs[0], &err));
-        assert_ok(sb_blob_share(blobs[1], SB_DIFF, blobs[0], &err));
-        assert_ok(sb_blob_cpu(other, SB_DATA, &before, &err));
-        assert_int_equal(reshape(grown, 3), 0); /* fits: still shared */
-        assert_ptr_equal(data_of(grown), data_of(other));
-        assert_int_equal(reshape(grown, 600), BOTH);
-        assert_ptr_not_equal(data_of(grown), data_of(other));
-        assert_ok(sb_blob_mutable_cpu_f32(grown, SB_DATA, &x, &err));
-        memset(x, 0x7f, 600 * sizeof(float));
-        assert_ok(sb_blob_cpu(other, SB_DATA, &after, &err));
-        assert_ptr_equal(before, after);
-        expect_data(other, 6);
-        expect_diff(other, 6);
-        assert_int_equal(sb_mem_is_unique(data_of(other)), 1);
-        test_end(grown);
-        expect_data(other, 6);
-    }
-}
-
-/* After a share, a blob's capacity is the shared memory's. */
-TEST(a_share_brings_the_others_capacity) {
-    sb_blob *big = test_vector(NULL, SB_DTYPE_F32, 100);
-    sb_blob *small = test_vector(NULL, SB_DTYPE_F32, 10);
-    fill_both(big);
-    reshape(big, 10);
-    assert_ok(sb_blob_share(small, SB_DATA, big, &err));
-    assert_int_equal(reshape(small, 100) & SB_REALLOCATED_DATA, 0);
-    expect_data(small, 100);
-}
-
 /* --- lending ------------------------------------------------------------------------------ */
-
-/* A shared blob lets go of its data before: the other keeps what it has. */
-TEST_ON(rig, lending_touches_data_alone) {
-    const void *in;
-    for (int way = 0; way < 4; way++) {
-        const bool device = way & 1, shared = way & 2;
-        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
-        sb_blob *other = test_vector(f->context, SB_DTYPE_F32, 6);
-        struct lent lent = device ? lend_device(f->context, 24, 0x10) : lend_host(24, 0x10);
-        fill_both(blob);
-        if (shared) {
-            assert_ok(sb_blob_share(other, SB_DATA, blob, &err));
-            assert_ok(sb_blob_share(other, SB_DIFF, blob, &err));
-        }
-        sb_mem *diff = diff_of(blob);
-        assert_ok(device
-                      ? sb_blob_set_gpu(blob, SB_DATA, lent.ptr, 24, 0, lent_deleter, &lent, &err)
-                      : sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 24, 0, lent_deleter, &lent, &err));
-        assert_int_equal(sb_mem_head(data_of(blob)), device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
-        assert_int_equal(sb_mem_storage(data_of(blob), device ? SB_SIDE_GPU : SB_SIDE_CPU),
-                         SB_STORAGE_BORROWED);
-        assert_ok(device ? sb_blob_gpu(blob, SB_DATA, &in, &err)
-                         : sb_blob_cpu(blob, SB_DATA, &in, &err));
-        assert_ptr_equal(in, lent.ptr);
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-        assert_true(bytes_are(in, 24, 0x10));
-        assert_ptr_equal(diff_of(blob), diff);
-        expect_diff(blob, 6);
-        test_end(blob);
-        assert_int_equal(lent.deleted, 1);
-        if (shared) {
-            assert_ptr_equal(diff_of(other), diff);
-            expect_data(other, 6);
-        }
-        test_end(other);
-        lent_free(&lent);
-    }
-}
-
-TEST(lent_memory_brings_its_capacity) {
-    const void *in;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
-    struct lent lent = lend_host(10 * sizeof(float) + 3, 0x10);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
-    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 10);
-    assert_int_equal(reshape(blob, 10) & SB_REALLOCATED_DATA, 0);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_ptr_equal(in, lent.ptr);
-    assert_true(reshape(blob, 11) & SB_REALLOCATED_DATA);
-    assert_int_equal(lent.deleted, 1);
-    test_end(blob);
-    lent_free(&lent);
-}
 
 TEST(a_refused_loan_stays_with_the_caller) {
     struct rig rig, other;
@@ -599,21 +392,6 @@ TEST_ON(rig, read_only_loans_are_never_written) {
     }
 }
 
-TEST(set_in_place_is_seen_by_sharers) {
-    const void *in;
-    sb_blob *a = test_vector(NULL, SB_DTYPE_F32, 6), *b = test_vector(NULL, SB_DTYPE_F32, 6);
-    struct lent lent = lend_host(24, 0x10);
-    assert_ok(sb_blob_share(b, SB_DATA, a, &err));
-    assert_ok(sb_mem_set_cpu(data_of(a), lent.ptr, 24, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_blob_cpu(b, SB_DATA, &in, &err));
-    assert_ptr_equal(in, lent.ptr);
-    test_end(a);
-    assert_int_equal(lent.deleted, 0);
-    test_end(b);
-    assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-}
-
 /* --- shrinking ------------------------------------------------------------------------------- */
 
 TEST_ON(rig, shrinking_keeps_contents_and_heads) {
@@ -645,29 +423,4 @@ TEST_ON(rig, shrinking_keeps_contents_and_heads) {
         }
         assert_int_equal(reshape(blob, 11), BOTH);
     }
-}
-
-TEST(shared_and_lent_memories_are_not_shrunk) {
-    uint32_t reallocated = 99;
-    sb_blob *a = test_vector(NULL, SB_DTYPE_F32, 100), *b = test_vector(NULL, SB_DTYPE_F32, 10);
-    struct lent lent = lend_host(400, 0);
-    fill_both(a);
-    reshape(a, 10);
-    assert_ok(sb_blob_share(b, SB_DATA, a, &err));
-    assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
-    assert_int_equal(reallocated, SB_REALLOCATED_DIFF);
-    assert_ptr_equal(data_of(a), data_of(b));
-    assert_ok(sb_blob_set_cpu(a, SB_DATA, lent.ptr, 400, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
-    assert_int_equal(reallocated, 0);
-    assert_int_equal(lent.deleted, 0);
-    expect_data(b, 10);
-    /* With room to spare in a loan, data alone; diff is shrunk. */
-    reshape(a, 4);
-    assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
-    assert_int_equal(reallocated, SB_REALLOCATED_DIFF);
-    assert_int_equal(lent.deleted, 0);
-    test_end(a);
-    test_end(b);
-    lent_free(&lent);
 }

@@ -1,4 +1,5 @@
-/* sb_blob_copy_from: every pair of heads, within a context and across two. */
+/* sb_blob_copy_from: every pair of heads, within a context and across two. fuzz.reshape compares
+   copies that reshape, and those between sharers, with a model. */
 #include "blobs.h"
 
 #include <string.h>
@@ -190,73 +191,4 @@ TEST(mismatches_are_refused_and_change_nothing) {
         assert_true(mem_holds(data_of(target), old, SIZE));
         test_end(cases[i].source);
     }
-}
-
-TEST_ON(rig, reshape_takes_the_sources_shape_first) {
-    float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    static const int64_t targets[] = {0, 3, COUNT, 50};
-    for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++)
-        for (size_t i = 0; i < 4; i++)
-            for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-                sb_blob *source = test_blob(f->context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
-                sb_blob *target = test_vector(f->context, SB_DTYPE_F32, targets[i]);
-                mem_place(part_of(source, part), head, values, SIZE);
-                assert_ok(sb_blob_copy_from(target, part, source, SB_COPY_RESHAPE, &err));
-                assert_int_equal(sb_blob_shape_equals(target, source), 1);
-                assert_true(mem_holds(part_of(target, part), values, SIZE));
-            }
-}
-
-TEST(a_never_shaped_source_makes_the_target_empty) {
-    sb_blob *target = test_vector(NULL, SB_DTYPE_F32, 3);
-    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_ok(sb_blob_copy_from(target, SB_DATA, never, SB_COPY_RESHAPE, &err));
-    assert_int_equal(sb_blob_count(target), 0);
-}
-
-TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
-    float values[COUNT], small[3] = {7, 8, 9};
-    sb_blob *source = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *target = test_vector(NULL, SB_DTYPE_F32, 3);
-    sb_blob *sharer = test_vector(NULL, SB_DTYPE_F32, 3);
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    mem_place(data_of(source), SB_HEAD_AT_CPU, values, SIZE);
-    mem_place(data_of(target), SB_HEAD_AT_CPU, small, sizeof small);
-    assert_ok(sb_blob_share(sharer, SB_DATA, target, &err));
-    assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
-    assert_true(mem_holds(data_of(target), values, SIZE));
-    assert_true(mem_holds(data_of(sharer), small, sizeof small));
-}
-
-/* A smaller source fits: the sharer sees the copy, bytes past the count stay. */
-TEST(a_copy_into_a_share_is_seen_by_it) {
-    float values[COUNT], few[2] = {-1, -2};
-    sb_blob *source = test_vector(NULL, SB_DTYPE_F32, 2);
-    sb_blob *target = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *sharer = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    mem_place(data_of(target), SB_HEAD_AT_CPU, values, SIZE);
-    mem_place(data_of(source), SB_HEAD_AT_CPU, few, sizeof few);
-    assert_ok(sb_blob_share(sharer, SB_DATA, target, &err));
-    assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
-    values[0] = -1;
-    values[1] = -2;
-    assert_true(mem_holds(data_of(sharer), values, SIZE));
-}
-
-TEST_ON(rig, every_dtype_is_copied) {
-    static const sb_dtype dtypes[] = {SB_DTYPE_LIST(DTYPE_ITEM, )};
-    unsigned char image[COUNT * 8];
-    for (size_t i = 0; i < sizeof image; i++)
-        image[i] = (unsigned char)(i * 7);
-    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
-        for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++) {
-            size_t bytes = COUNT * sb_dtype_size(dtypes[d]);
-            sb_blob *source = test_vector(f->context, dtypes[d], COUNT);
-            sb_blob *target = test_vector(f->context, dtypes[d], COUNT);
-            mem_place(data_of(source), head, image, bytes);
-            assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
-            assert_true(mem_holds(data_of(target), image, bytes));
-        }
 }

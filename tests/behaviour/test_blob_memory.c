@@ -18,10 +18,6 @@ static sb_mem *memory_of(sb_blob *blob, int diff) {
     return diff ? diff_of(blob) : data_of(blob);
 }
 
-static int64_t capacity_of(const sb_blob *blob, int diff) {
-    return diff ? sb_blob_capacity(blob, SB_DIFF) : sb_blob_capacity(blob, SB_DATA);
-}
-
 /* --- a memory as data or diff ------------------------------------------------------ */
 
 TEST(a_memory_becomes_data_or_diff) {
@@ -49,68 +45,6 @@ TEST(a_memory_becomes_data_or_diff) {
         test_end(blob);
         rig_close(&rig);
     }
-}
-
-TEST(a_larger_memory_brings_its_capacity) {
-    for (int k = 0; k < 2; k++) {
-        uint32_t replaced = 99;
-        sb_mem *mem = mem_filled(NULL, 10 * sizeof(float) + 3, 0x3F);
-        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
-        assert_ok(set_memory(blob, k, mem, &err));
-        assert_int_equal(capacity_of(blob, k), 10);
-        assert_ok(sb_blob_reshape(blob, (int64_t[]){10}, 1, &replaced, &err));
-        assert_int_equal(replaced, 0);
-        assert_ptr_equal(memory_of(blob, k), mem);
-        assert_ok(sb_blob_reshape(blob, (int64_t[]){11}, 1, &replaced, &err));
-        assert_true(replaced & (k ? SB_REALLOCATED_DIFF : SB_REALLOCATED_DATA));
-        assert_int_equal(sb_mem_is_unique(mem), 1);
-        sb_mem_release(mem);
-    }
-}
-
-/* A scratch that several blobs of other shapes and types use in turn. */
-TEST(one_memory_serves_blobs_of_any_type) {
-    const void *first, *second;
-    sb_mem *mem = mem_filled(NULL, BYTES, 0x3F);
-    sb_blob *floats = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *bytes = test_vector(NULL, SB_DTYPE_U8, BYTES);
-    assert_ok(sb_blob_set_mem(floats, SB_DATA, mem, &err));
-    assert_ok(sb_blob_set_mem(bytes, SB_DIFF, mem, &err));
-    assert_ok(sb_blob_cpu(floats, SB_DATA, &first, &err));
-    assert_ok(sb_blob_cpu(bytes, SB_DIFF, &second, &err));
-    assert_ptr_equal(first, second);
-    test_end(floats);
-    test_end(bytes);
-    assert_int_equal(sb_mem_is_unique(mem), 1); /* it outlives them */
-    assert_true(bytes_are(first, BYTES, 0x3F));
-    sb_mem_release(mem);
-}
-
-TEST(a_blob_takes_its_own_memory_again) {
-    const float *x;
-    float *written;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &written, &err));
-    written[5] = 7;
-    assert_ok(sb_blob_set_mem(blob, SB_DATA, data_of(blob), &err));
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
-    assert_ptr_equal(x, written);
-    assert_int_equal(sb_mem_is_unique(data_of(blob)), 1);
-    assert_ok(sb_blob_set_mem(blob, SB_DIFF, data_of(blob), &err)); /* as its own gradient */
-    assert_ok(sb_blob_update(blob, &err));
-    assert_true(x[5] == 0);
-}
-
-TEST(nothing_needs_no_bytes) {
-    sb_mem *some = mem_filled(NULL, BYTES, 0);
-    sb_mem *empty = test_mem(NULL, 0);
-    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_ok(sb_blob_set_mem(never, SB_DATA, empty, &err));
-    assert_ok(sb_blob_set_mem(never, SB_DIFF, some, &err));
-    assert_int_equal(sb_blob_is_shaped(never), 0);
-    assert_int_equal(sb_blob_capacity(never, SB_DATA), 0);
-    assert_int_equal(sb_blob_capacity(never, SB_DIFF), COUNT);
-    sb_mem_release(some);
 }
 
 /* --- what is refused ------------------------------------------------------------------ */
@@ -186,20 +120,6 @@ TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
     assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &x, &err)); /* made anew */
     assert_true(x[9] == 0);
-}
-
-TEST(sharers_keep_a_diff_that_one_drops) {
-    float *diff;
-    const float *x;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    sb_blob *sharer = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &diff, &err));
-    diff[5] = 4;
-    assert_ok(sb_blob_share(sharer, SB_DIFF, blob, &err));
-    sb_blob_drop(blob, SB_DIFF);
-    assert_int_equal(sb_mem_is_unique(diff_of(sharer)), 1);
-    assert_ok(sb_blob_cpu_f32(sharer, SB_DIFF, &x, &err));
-    assert_true(x == diff && x[5] == 4);
 }
 
 TEST(a_lent_diff_goes_back_when_it_is_dropped) {

@@ -140,20 +140,6 @@ TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
     end(t);
 }
 
-TEST_ON(rig, a_tensor_is_a_sharer_until_it_ends) {
-    rig_reopen_on(f, NULL, 0);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
-    assert_true(sb_mem_is_unique(data_of(blob)));
-    sb_dl_managed_versioned *first = exported(blob, SB_DATA, SB_SIDE_CPU);
-    sb_dl_managed_versioned *second = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
-    assert_false(sb_mem_is_unique(data_of(blob)));
-    assert_ptr_equal(first->dl_tensor.data, second->dl_tensor.data);
-    end(first);
-    assert_false(sb_mem_is_unique(data_of(blob)));
-    end(second);
-    assert_true(sb_mem_is_unique(data_of(blob)));
-}
-
 TEST(a_tensor_outlives_blob_and_context) {
     struct rig rig;
     const void *in;
@@ -244,22 +230,6 @@ TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     assert_int_equal(on_device.deleted, 1);
     lent_free(&lent);
     lent_free(&on_device);
-}
-
-/* A tensor for writing is never the lender's read-only storage. */
-TEST_ON(rig, a_mutable_tensor_moves_out_of_read_only_storage) {
-    rig_reopen_on(f, NULL, 0);
-    struct lent lent = lend_host(16, 0x21);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
-    assert_ok(
-        sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
-    sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
-    assert_ptr_not_equal(t->dl_tensor.data, lent.ptr);
-    assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
-    assert_int_equal(lent.deleted, 1);
-    end(t);
-    sb_blob_destroy(blob);
-    lent_free(&lent);
 }
 
 /* --- other devices --------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* Tensors of DLPack as a blob's memory: used in place, given back once, refused untouched. */
+/* Tensors of DLPack as a blob's memory: devices, sharers, refusals. fuzz.dlpack checks what is
+   accepted: it is used in place and given back once. */
 #include "blobs.h"
 #include "tensors.h"
 
@@ -6,91 +7,6 @@
 
 #define INVALID     SB_ERR_INVALID_ARGUMENT
 #define UNSUPPORTED SB_ERR_UNSUPPORTED
-
-static void import_in_place(bool legacy, bool diff) {
-    struct rig rig;
-    struct tensor t;
-    const float *data;
-    rig_open(&rig);
-    tensor_make(&t);
-    sb_blob *blob = test_blob(rig.context, SB_DTYPE_F32, 1, (int64_t[]){1});
-    const sb_part part = diff ? SB_DIFF : SB_DATA;
-    if (legacy)
-        assert_ok(sb_blob_from_legacy_dlpack(blob, part, &t.legacy, SB_DLPACK_RESHAPE, &err));
-    else
-        assert_ok(sb_blob_from_dlpack(blob, part, &t.versioned, SB_DLPACK_RESHAPE, &err));
-    sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
-    assert_int_equal(sb_blob_num_axes(blob), 2);
-    assert_memory_equal(sb_blob_shape(blob), t.shape, 16);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_BORROWED);
-    assert_int_equal(sb_mem_size(mem), 24);
-    assert_ok(sb_blob_cpu_f32(blob, part, &data, &err));
-    assert_ptr_equal(data, t.lent.ptr);
-    assert_int_equal(t.deleted, 0);
-    test_end(blob);
-    assert_int_equal(t.deleted, 1);
-    tensor_free(&t);
-    rig_close(&rig);
-}
-
-TEST(a_tensors_memory_is_used_in_place) {
-    for (int how = 0; how < 4; how++)
-        import_in_place(how & 1, how & 2);
-}
-
-TEST(a_blob_is_created_from_a_tensor_of_any_element_type) {
-    static const struct {
-        sb_dl_data_type type;
-        int32_t dtype;
-    } types[] = {
-#define ROW(NAME, number, name, type, kind, with)                                                  \
-    {{SB_DL_CODE_##kind, 8 * sizeof(type), 1}, SB_DTYPE_##NAME},
-        SB_DTYPE_LIST(ROW, )
-#undef ROW
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        for (int legacy = 0; legacy < 2; legacy++) {
-            struct rig rig;
-            struct tensor t;
-            sb_blob *blob;
-            const void *data;
-            rig_open_on(&rig, NULL, 0);
-            tensor_make(&t);
-            t.versioned.dl_tensor.dtype = types[i].type;
-            t.versioned.dl_tensor.byte_offset = 8;
-            tensor_match(&t);
-            if (legacy)
-                assert_ok(sb_blob_create_from_legacy_dlpack(rig.context, &t.legacy, &blob, &err));
-            else
-                assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
-            assert_int_equal(sb_blob_dtype(blob), types[i].dtype);
-            assert_int_equal(sb_blob_count(blob), 6);
-            assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
-            assert_ptr_equal(data, (char *)t.lent.ptr + 8);
-            sb_blob_destroy(blob);
-            assert_int_equal(t.deleted, 1);
-            tensor_free(&t);
-            rig_close(&rig);
-        }
-}
-
-TEST_ON(rig, a_read_only_tensor_is_never_written) {
-    struct tensor t;
-    sb_blob *blob;
-    void *data;
-    tensor_make(&t);
-    t.versioned.flags = SB_DL_READ_ONLY | SB_DL_IS_COPIED | SB_DL_SUBBYTE_PADDED;
-    assert_ok(sb_blob_create_from_dlpack(f->context, &t.versioned, &blob, &err));
-    assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
-    assert_ptr_not_equal(data, t.lent.ptr);
-    assert_memory_equal(data, t.lent.ptr, 24);
-    assert_int_equal(t.deleted, 1);
-    sb_blob_destroy(blob);
-    assert_int_equal(t.deleted, 1);
-    tensor_free(&t);
-}
 
 TEST(device_memory_is_imported_by_its_own_context) {
     struct rig rig, other;
@@ -165,46 +81,6 @@ TEST_ON(rig, a_blob_goes_round_through_a_tensor) {
         assert_true(sb_mem_storage(data_of(again), side) == SB_STORAGE_BORROWED_READ_ONLY);
         assert_true(mem_holds(data_of(again), values, sizeof values));
         sb_blob_destroy(again);
-    }
-}
-
-/* --- layouts --------------------------------------------------------------------------------- */
-
-TEST(row_major_is_asked_only_where_it_matters) {
-    static const struct {
-        int32_t ndim;
-        int64_t shape[3], strides[3];
-        bool no_strides;
-        sb_status status;
-    } cases[] = {
-        {2, {2, 3}, {0, 0}, true, SB_OK},
-        {0, {0}, {0}, false, SB_OK},
-        {0, {0}, {0}, true, SB_OK},
-        {3, {2, 1, 3}, {3, 77, 1}, false, SB_OK}, /* an axis of one element */
-        {3, {1, 1, 1}, {-5, 0, 9}, false, SB_OK}, /* one element */
-        {2, {0, 3}, {1, 2}, false, SB_OK},        /* none */
-        {3, {1, 2, 3}, {0, 3, 1}, false, SB_OK},
-        {2, {2, 3}, {1, 2}, false, UNSUPPORTED},  /* column-major */
-        {2, {2, 3}, {4, 1}, false, UNSUPPORTED},  /* a part of a larger one */
-        {2, {2, 3}, {0, 1}, false, UNSUPPORTED},  /* one row for all */
-        {2, {2, 3}, {-3, 1}, false, UNSUPPORTED}, /* upside down */
-        {1, {3}, {2}, false, UNSUPPORTED},        /* every second */
-        {3, {2, 1, 3}, {1, 1, 1}, false, UNSUPPORTED},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct tensor t;
-        sb_blob *blob = NULL;
-        tensor_make(&t);
-        memcpy(t.shape, cases[i].shape, sizeof cases[i].shape);
-        memcpy(t.strides, cases[i].strides, sizeof cases[i].strides);
-        t.versioned.dl_tensor.ndim = cases[i].ndim;
-        if (cases[i].no_strides)
-            t.versioned.dl_tensor.strides = NULL;
-        assert_status(cases[i].status, sb_blob_create_from_dlpack(NULL, &t.versioned, &blob, &err));
-        assert_int_equal(t.deleted, 0);
-        sb_blob_destroy(blob);
-        assert_int_equal(t.deleted, cases[i].status == SB_OK);
-        tensor_free(&t);
     }
 }
 
