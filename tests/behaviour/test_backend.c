@@ -538,7 +538,7 @@ TEST(counts_past_2_31_are_right) {
     float scaled[2] = {0};
     if (!test_is_full()) {
         print_message("skipped: takes long: SYNCBLOB_TEST_FULL=1 runs it\n");
-        skip();
+        test_skip();
     }
     skip_without_memory(bytes, 2 * bytes);
     for (size_t r = 0; r < COUNT_OF(backends); r++) {

@@ -18,7 +18,7 @@
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
                   strerror(errno));
-    skip();
+    test_skip();
 }
 
 /* The same CHUNK_BYTES of memory, MAPS times in a row. */

@@ -460,7 +460,7 @@ TEST_WITH(setup, teardown, test_root_keeps_owner_and_group) {
     const struct folder *folder = *state;
     static const mode_t modes[] = {0600, 0644, 0660, 0604, 0400};
     if (!may_give_away(folder))
-        skip();
+        test_skip();
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         new_file_of(folder->file, THEIRS, modes[i]);
         assert_ok(write_file(folder->file, &err));
@@ -492,7 +492,7 @@ TEST_WITH(setup, teardown, test_who_may_not_keep_the_group_opens_nothing) {
         {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
     };
     if (!may_give_away(folder))
-        skip();
+        test_skip();
     assert_int_equal(chmod(folder->path, 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         new_file_of(folder->file, rows[i].group, rows[i].before);
@@ -506,7 +506,7 @@ TEST_WITH(setup, teardown, test_a_folder_that_may_not_be_written) {
     const struct folder *folder = *state;
     char closed[128], inside[160];
     if (!may_give_away(folder))
-        skip();
+        test_skip();
     (void)snprintf(closed, sizeof closed, "%s/closed", folder->path);
     (void)snprintf(inside, sizeof inside, "%s/file", closed);
     assert_int_equal(chmod(folder->path, 0777), 0);

@@ -261,7 +261,7 @@ TEST_WITH(setup, teardown, an_access_list_is_kept) {
         const struct list list = list_of(digits[i], 1);
         file_write(p->file, "old", 3);
         if (!set_list(p->file, ACCESS, list))
-            skip();
+            test_skip();
         const mode_t before = mode_of(p->file);
         assert_ok(write_file(p->file, &err));
         assert_true(has_list(p->file, list));
@@ -278,7 +278,7 @@ TEST_WITH(setup, teardown, the_list_of_a_folder_is_for_new_files) {
         file_write(p->file, "old", 3);
         assert_int_equal(chmod(p->file, modes[i]), 0);
         if (!set_list(p->path, DEFAULT, list_of("777777", 1)))
-            skip();
+            test_skip();
         assert_ok(write_file(p->file, &err));
         assert_true(has_list(p->file, (struct list){.size = 0}));
         assert_int_equal(mode_of(p->file), modes[i]);
@@ -300,13 +300,13 @@ TEST_WITH(setup, teardown, without_the_group_a_list_is_not_kept) {
     } rows[] = {{"664464", 0644}, {"664064", 0600}, {"667677", 0666},
                 {"660060", 0600}, {"646465", 0644}, {"676757", 0644}};
     if (!is_root())
-        skip();
+        test_skip();
     assert_int_equal(chmod(p->path, 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         file_write(p->file, "old", 3);
         assert_int_equal(chown(p->file, SOMEBODY, SOMEBODY), 0);
         if (!set_list(p->file, ACCESS, list_of(rows[i].digits, 1)))
-            skip();
+            test_skip();
         assert_true(as_nobody(p, writes_the_file));
         assert_true(has_list(p->file, (struct list){.size = 0}));
         assert_int_equal(mode_of(p->file), rows[i].after);
@@ -319,7 +319,7 @@ TEST_WITH(setup, teardown, a_list_that_is_too_long_leaves_the_owner_alone) {
     const struct place *p = *state;
     file_write(p->file, "old", 3);
     if (!set_list(p->file, ACCESS, list_of("664464", 290)))
-        skip();
+        test_skip();
     assert_ok(write_file(p->file, &err));
     assert_true(has_list(p->file, (struct list){.size = 0}));
     assert_int_equal(mode_of(p->file), 0600);
@@ -371,7 +371,7 @@ TEST_WITH(setup, teardown, a_file_under_a_lease_is_waited_for) {
     (void)close(said[1]);
     if (has != 'y') {
         print_message("skipped: this file system gives no leases\n");
-        skip();
+        test_skip();
     }
     assert_true(read_whole);
     assert_int_equal(status, 0);

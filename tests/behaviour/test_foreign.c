@@ -582,7 +582,7 @@ TEST(a_real_file_of_another_format_is_refused_by_name) {
         char buffer[1024];
         const char *path = test_data_path(rows[i].file, buffer, sizeof buffer);
         if (!path)
-            skip();
+            test_skip();
         struct wire file = wire_of_file(path);
         for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++)
             check_named(&file, rows[i].format, wanted, name_of_format(rows[i].format));
@@ -954,7 +954,7 @@ TEST(a_real_file_that_was_cut_off_lacks_bytes) {
         char buffer[1024];
         const char *path = test_data_path(rows[i].file, buffer, sizeof buffer);
         if (!path)
-            skip();
+            test_skip();
         struct wire file = wire_of_file(path);
         check_every_cut(&file, rows[i].known, rows[i].words);
     }

@@ -603,7 +603,7 @@ TEST(test_edits_that_do_not_apply) {
 
 TEST_ON(rig, test_a_model_is_saved_over_its_own_file) {
     if (!file_is_replaced_while_open())
-        skip();
+        test_skip();
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct wire wire = {0}, expected = {0}, found;
         sb_model *model;

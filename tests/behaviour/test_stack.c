@@ -162,7 +162,7 @@ TEST(files_take_less_stack_than_promised) {
                 {"a full disk", fail_to_write}};
     if (IS_SANITIZED) {
         print_message("skipped: a sanitizer has stack frames of its own\n");
-        skip();
+        test_skip();
     }
     struct scene s = scene_of();
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);

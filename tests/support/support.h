@@ -50,14 +50,23 @@
    that nothing leaked. */
 #define TEST_ON(kind, name)                                                                        \
     static void name(struct kind *f);                                                              \
+    static void close_of_##name(void *fixture) {                                                   \
+        kind##_close(fixture);                                                                     \
+    }                                                                                              \
     static void on_##name(__attribute__((unused)) void **state) {                                  \
         struct kind fixture;                                                                       \
         kind##_open(&fixture);                                                                     \
+        test_open_fixture(&fixture, close_of_##name);                                              \
         name(&fixture);                                                                            \
-        kind##_close(&fixture);                                                                    \
+        test_close_fixture();                                                                      \
     }                                                                                              \
     TEST_ADD_(name, on_##name, NULL, test_end_all)                                                 \
     static void name(__attribute__((unused)) struct kind *f)
+
+void test_open_fixture(void *fixture, void (*close)(void *fixture));
+void test_close_fixture(void);
+/* Closes the fixture of a TEST_ON, if there is one, and skips the test. */
+void test_skip(void) __attribute__((noreturn));
 
 void test_add(struct CMUnitTest test, int line);
 /* Runs them all. A program has this as its `main`, but where it has one of its own. */
@@ -108,20 +117,20 @@ const char *test_data_path(const char *name, char *buffer, size_t capacity);
 bool test_is_quick(void);
 bool test_is_full(void);
 
-/* Leaves the running test out, in words: of a sample, or where the machine has too little memory.
-   `bytes` are what the test itself takes, `addresses` how many bytes it touches, beside which a
-   sanitizer keeps memory of its own. */
+/* Skips the running test with a reason: it is not in the sample, or the machine has too little
+   memory. `bytes` are what the test itself takes, `addresses` how many bytes it touches, beside
+   which a sanitizer keeps memory of its own. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \
             print_message("skipped: not in the sample: SYNCBLOB_TEST_WHOLE=1 runs it\n");          \
-            skip();                                                                                \
+            test_skip();                                                                           \
         }                                                                                          \
     } while (0)
 #define skip_without_memory(bytes, addresses)                                                      \
     do {                                                                                           \
         if (!test_has_memory((bytes), (addresses)))                                                \
-            skip();                                                                                \
+            test_skip();                                                                           \
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
 

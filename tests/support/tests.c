@@ -75,8 +75,34 @@ void test_end_after(size_t first) {
     end_after(first, true);
 }
 
+/* --- the fixture of the running test --------------------------------------------------------- */
+
+static struct {
+    void *fixture;
+    void (*close)(void *fixture);
+} open_fixture;
+
+void test_open_fixture(void *fixture, void (*close)(void *fixture)) {
+    open_fixture.fixture = fixture;
+    open_fixture.close = close;
+}
+
+void test_close_fixture(void) {
+    open_fixture.close(open_fixture.fixture);
+    open_fixture.close = NULL;
+}
+
+void test_skip(void) {
+    if (open_fixture.close)
+        test_close_fixture();
+    skip();
+    abort(); /* skip jumps */
+}
+
+/* A failed test leaves its fixture open. */
 int test_end_all(void **state) {
     (void)state;
+    open_fixture.close = NULL;
     test_end_after(0);
     return 0;
 }

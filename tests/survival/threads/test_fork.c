@@ -710,7 +710,7 @@ TEST(forks_of_a_busy_process_do_not_hang) {
        stacks (before LLVM 19). */
     if (IS_SANITIZED) {
         print_message("skipped: sanitizers themselves may hang in forks of a busy process\n");
-        skip();
+        test_skip();
     }
     estate_open(&f.estate);
     f.shared = mem_filled(f.estate.context, BYTES, 8);

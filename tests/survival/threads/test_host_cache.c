@@ -30,7 +30,7 @@ TEST(trimmed_memory_leaves_the_process) {
     skip_when_quick();
     if (IS_SANITIZED) {
         print_message("skipped: the sanitizer keeps memory of its own\n");
-        skip();
+        test_skip();
     }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sb_mem *mems[64];
