@@ -3,8 +3,6 @@
 #include "blobs.h"
 #include "tensors.h"
 
-#include <string.h>
-
 #define INVALID     SB_ERR_INVALID_ARGUMENT
 #define UNSUPPORTED SB_ERR_UNSUPPORTED
 

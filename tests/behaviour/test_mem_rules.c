@@ -1,8 +1,6 @@
 /* Memories beside the state table: creation, messages, figures of loans, pinned memory, caps. */
 #include "scene.h"
 
-#include <string.h>
-
 #define BYTES ((size_t)256)
 #define WRONG SB_ERR_INVALID_ARGUMENT
 

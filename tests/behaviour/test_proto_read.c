@@ -1,14 +1,11 @@
 /* BlobProto bytes into a blob: encodings that behaviour.proto_oracle does not make, shapes,
    conversions, refusals. */
 #include "blobs.h"
-#include "rig.h"
 
-#include "memory/mem.h"
 #include "wire_builder.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NUM = 1, CHANNELS, HEIGHT, WIDTH, DATA, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };

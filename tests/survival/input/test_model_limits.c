@@ -4,8 +4,6 @@
 
 #include "memory/mem.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const int64_t two[] = {2};
