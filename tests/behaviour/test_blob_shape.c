@@ -283,6 +283,7 @@ TEST(the_longest_shape_text_is_whole) {
     assert_ok(sb_blob_shape_string(blob, text, sizeof text, &length, &err));
     assert_string_equal(text, expected);
     assert_int_equal(length, strlen(expected));
+    assert_names_null("buffer", sb_blob_shape_string(blob, NULL, 5, &length, &err));
 }
 
 TEST(reshape_like_takes_the_whole_shape) {
