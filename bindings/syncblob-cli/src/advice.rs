@@ -6,6 +6,16 @@ use syncblob::{Error, ErrorKind};
 
 use crate::source::Failure;
 
+/// The name that is most like the requested one, as a question; empty if none is.
+pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let likeness = |name: &str| strsim::jaro_winkler(requested, name);
+    let best = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match best.filter(|name| likeness(name) > 0.8) {
+        Some(name) => format!("; did you mean \"{name}\"?"),
+        None => String::new(),
+    }
+}
+
 /// A clause that follows the failure's message; empty if the message is enough.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
@@ -15,6 +25,10 @@ pub fn on(failure: &Failure) -> &'static str {
         Failure::Unsupported(_) | Failure::Told(_) | Failure::Interrupted => "",
     }
 }
+
+pub const FOLDER: &str = "; it is a folder: give a file in it, or `syncblob verify -r` the folder";
+
+pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
@@ -29,6 +43,15 @@ pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
+/// The status's name and the error's message; recognised bytes come first.
+pub fn useful_half_first(error: &Error, message: &str) -> String {
+    let name = error.code_name();
+    match message.split_once(KNOWN) {
+        Some((reason, words)) => format!("this is {words} ({name}: {reason})"),
+        None => format!("{name}: {message}"),
+    }
+}
+
 /// Whether a file of which that is wrong is protobuf's text, by its bytes or its name.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
@@ -36,15 +59,26 @@ pub fn is_prototxt(path: &Path, error: &Error) -> bool {
             && path.extension().is_some_and(|extension| extension == "prototxt"))
 }
 
+/// Writes what `convert` reads: NumPy's archive.
+const FROM_HDF5: &str = "; these four lines of Python make a .npz of a .caffemodel.h5, which \
+`syncblob convert` reads:
+  import h5py, numpy
+  arrays, data = {}, h5py.File(\"net.caffemodel.h5\")[\"data\"]
+  data.visititems(lambda name, blob: arrays.update({\".\".join(name.rsplit(\"/\", 1)): blob[()]}) \
+if hasattr(blob, \"shape\") else None)
+  numpy.savez(\"net.npz\", **arrays)";
+
 fn on_error(error: &Error) -> &'static str {
-    if known(error).is_some() {
-        return "";
+    match known(error) {
+        Some(words) if words.starts_with("an HDF5 file") => return FROM_HDF5,
+        Some(_) => return "",
+        None => {}
     }
     match error.kind() {
         ErrorKind::Malformed | ErrorKind::BadShape | ErrorKind::DataOverflow => {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
         }
-        ErrorKind::LengthMismatch => "; `syncblob verify` lists every such blob",
+        ErrorKind::LengthMismatch => VERIFY,
         // The message is enough: no Caffe file is that large.
         ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
         ErrorKind::DataLimit => "; no net needs that: do you trust where it is from?",

@@ -17,7 +17,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, ValueEnum};
+use clap::ValueEnum;
 use glob::Pattern;
 use syncblob::{Dtype, Format};
 use syncblob_net::{Dim, Onnx};
@@ -218,7 +218,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
 }
 
 fn wrong(text: &str) -> Status {
-    crate::wrong_usage(&crate::Arguments::command().error(ErrorKind::ArgumentConflict, text))
+    crate::wrong_usage_of("convert", ErrorKind::ArgumentConflict, text)
 }
 
 impl Arguments {
@@ -254,18 +254,25 @@ fn ended(result: Result<()>) -> Status {
         Ok(()) => Status::SUCCESS,
         Err(Failure::Interrupted) => Status::FAILURE,
         Err(failure) => {
-            complain(&printable(&failure.to_string()));
+            crate::complain_lines(&failure.to_string());
             Status::FAILURE
         }
     }
 }
 
+/// How to get another format.
+const FORMATS: &str = "it writes .onnx, .safetensors, .npz, .npy, .caffemodel, .solverstate and \
+    .binaryproto, or the format of --to.\nPyTorch, Keras and others load .safetensors or .npz: see \
+    c/guide/weights.md";
+
 fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result<Status> {
     let Some(format) = output_format(arguments.to.map(FileFormat::from), output) else {
         let name = output.to_string_lossy();
-        let text = format!("'{}' does not say its format: --to does", printable(&name));
-        let error = crate::Arguments::command().error(ErrorKind::ValueValidation, text);
-        return Ok(crate::wrong_usage(&error));
+        let text = format!(
+            "no format that `convert` writes has the ending of '{}': {FORMATS}",
+            printable(&name)
+        );
+        return Ok(crate::wrong_usage_of("convert", ErrorKind::ValueValidation, text));
     };
     let task = Task {
         input,

@@ -24,6 +24,7 @@ mod stats;
 mod summary;
 mod system;
 mod table;
+mod tensors;
 mod text;
 mod values;
 mod verify;
@@ -39,7 +40,7 @@ use syncblob::{Error, Format};
 
 use crate::info::{Info, Reader};
 use crate::net::Listing;
-use crate::source::{explained, Failure};
+use crate::source::{explained, Failure, Source};
 use crate::standard_output::StandardOutput;
 use crate::text::printable;
 
@@ -91,7 +92,8 @@ impl Command {
 /// needs about as much memory as the largest blob.
 ///
 /// For a model with its net it also lists the net's inputs and outputs, with known shapes. For a
-/// prototxt it lists the layers of phase TEST, their bottoms and tops, and the shapes.
+/// prototxt it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
+/// safetensors, npz and npy the tensors with shapes, types and counts.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
     for it, the others are read;\n2 for wrong usage.",
@@ -207,6 +209,14 @@ fn not_printed(error: &io::Error, status: Status) -> Status {
 }
 
 /// Prints the error of the arguments, or the requested help.
+/// Wrong usage of a subcommand, with its usage.
+fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) -> Status {
+    let mut command = Arguments::command();
+    command.build();
+    let subcommand = command.find_subcommand_mut(name).expect("a subcommand");
+    wrong_usage(&subcommand.error(kind, text))
+}
+
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
         true => error.print().or(Ok(())), // nobody can be told
@@ -232,6 +242,15 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
+        // Refusals are left to the library, whose errors are more detailed.
+        let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
+        match format.map(|format| Source::open(file, Some(format))) {
+            Some(Ok(source)) if !source.tensors.is_empty() => {
+                print_tensors(&mut out, file, &source, arguments.json)?;
+                continue;
+            }
+            _ => {}
+        }
         match reader.read(file) {
             Ok(info) => print(&mut out, &info, arguments.json)?,
             Err(error) if advice::is_prototxt(file, &error) && arguments.format.is_none() => {
@@ -254,6 +273,16 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
         }
     }
     Ok(status)
+}
+
+fn print_tensors(out: &mut impl Write, file: &Path, source: &Source, json: bool) -> io::Result<()> {
+    let name = file.as_os_str().to_string_lossy();
+    if json {
+        tensors::write_json(out, &name, source)?;
+    } else {
+        tensors::write(out, &name, source)?;
+    }
+    out.flush()
 }
 
 fn print_net(out: &mut impl Write, file: &Path, net: &Listing, json: bool) -> io::Result<()> {
@@ -280,6 +309,15 @@ fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
+/// The same with further lines, such as a program's, as they are.
+fn complain_lines(text: &str) {
+    let mut lines = text.lines();
+    complain(&printable(lines.next().unwrap_or_default()));
+    for line in lines {
+        let _ = writeln!(io::stderr(), "{}", printable(line));
+    }
+}
+
 /// Not a failure: a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
@@ -288,13 +326,14 @@ fn note(what: &dyn Display) {
 /// A failure about a file, with advice. It may contain a path, or names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
-    let (name, text, advice) = (printable(&name), printable(&text), advice::on(failure));
+    let advice = if file.is_dir() { advice::FOLDER } else { advice::on(failure) };
+    let (name, text) = (printable(&name), printable(&text));
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
 /// The status's name, the error, and its position. The message may contain a path.
 fn describe(error: &Error) -> String {
-    format!("{}: {}", error.code_name(), printable(&error.to_string()))
+    printable(&advice::useful_half_first(error, &error.to_string())).into()
 }
 
 #[cfg(test)]

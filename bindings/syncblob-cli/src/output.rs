@@ -40,6 +40,11 @@ impl Target {
             Some(folder) => folder.to_owned(),
             None => return Err(Failure::Unsupported("it is no place for a file".into())),
         };
+        if !folder.is_dir() {
+            let name = folder.to_string_lossy();
+            let text = format!("there is no folder \"{}\": create it first", printable(&name));
+            return Err(Failure::Unsupported(text));
+        }
         let old = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),

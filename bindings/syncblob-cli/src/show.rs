@@ -5,6 +5,7 @@ mod text;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::advice;
 use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
@@ -110,15 +111,24 @@ fn chosen<'a>(
     let all = source.tensors.iter().enumerate();
     let chosen: Vec<_> = all.filter(|(_, tensor)| is_chosen(tensor)).collect();
     match (chosen.is_empty(), &arguments.layer) {
-        (true, Some(name)) => Err(Failure::Unsupported(format!(
-            "no layer with blobs is called \"{name}\"; `syncblob info` lists them"
-        ))),
+        (true, Some(name)) => {
+            let layers = source.notes.layers.iter().map(|layer| &*layer.name);
+            let tensors = source.tensors.iter().map(|tensor| &*tensor.name);
+            let near = advice::similar(name, layers.chain(tensors));
+            Err(Failure::Unsupported(format!(
+                "no layer with blobs is called \"{name}\"; `syncblob info` lists them{near}"
+            )))
+        }
         (true, None) => Err(Failure::Unsupported("it has no blob".into())),
         (false, _) => Ok(chosen),
     }
 }
 
 fn picture<'a>(arguments: &'a Arguments, output: &'a Path) -> Result<(), Stop<'a>> {
+    if !output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png")) {
+        let text = "the picture is a PNG: give a name that ends in .png";
+        return Err(Stop::File(output, Failure::Unsupported(text.into())));
+    }
     let target = Target::new(output, arguments.force).map_err(of(output))?;
     let png = png(arguments).map_err(of(&arguments.file))?;
     let interrupt = Interrupt::default();

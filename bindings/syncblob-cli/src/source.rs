@@ -15,6 +15,8 @@ use std::path::Path;
 
 use syncblob::{BlobAny, Context, Dtype, ErrorKind, Format, Model};
 
+use crate::advice;
+
 pub use self::caffe::{name_of_no_layer, unique_names, Names};
 pub use self::format::FileFormat;
 pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
@@ -227,7 +229,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Library(error) => write!(f, "{}: {}", error.code_name(), error.message()),
+            Self::Library(error) => f.write_str(&advice::useful_half_first(error, error.message())),
             Self::Io(error) => error.fmt(f),
             Self::Malformed(text) | Self::Unsupported(text) | Self::Told(text) => f.write_str(text),
             Self::Interrupted => f.write_str("interrupted"),

@@ -1,6 +1,7 @@
 //! `verify`: are files whole, safe and finite, and within float's range?
 
 mod check;
+mod folders;
 mod print;
 
 use std::io::{self, BufWriter, Write};
@@ -37,6 +38,17 @@ pub struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
+    /// Check the model files in folders, and in folders in them
+    ///
+    /// They end in .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy. Links to
+    /// folders are not followed.
+    #[arg(short, long)]
+    recursive: bool,
+
+    /// Print findings alone: no line for files without one, and no summary
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+
     /// Print one line of JSON for each finding, and nothing else
     ///
     /// The schema is schema/verify-v1.schema.json in the program's sources.
@@ -51,6 +63,7 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   syncblob verify resnet.caffemodel
+  syncblob verify -r models
   syncblob verify --json models/*.caffemodel | jq -r .file | sort -u
   syncblob verify download.caffemodel && mv download.caffemodel models/
 
@@ -74,8 +87,10 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
         options = options.format(format.into());
     }
     let mut out = BufWriter::new(StandardOutput::lock());
-    let mut findings = 0;
-    for file in &arguments.files {
+    let (mut findings, mut clean, mut files) = (0, 0, 0);
+    for file in arguments.files.iter().flat_map(|file| folders::expand(file, arguments.recursive)) {
+        let file = &file;
+        files += 1;
         let name = file.as_os_str().to_string_lossy();
         let before = findings;
         let checked = check::file(&options, file, arguments.format.is_some(), &mut |finding| {
@@ -85,9 +100,14 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
                 false => print::line(&mut out, &name, finding),
             }
         })?;
-        if findings == before && !arguments.json {
+        clean += usize::from(findings == before);
+        if findings == before && !arguments.json && !arguments.quiet {
             print::clean(&mut out, &name, &checked)?;
         }
+        out.flush()?;
+    }
+    if files != 1 && !arguments.json && !arguments.quiet {
+        print::summary(&mut out, files, files - clean, findings)?;
         out.flush()?;
     }
     Ok(if findings == 0 { Status::SUCCESS } else { Status::FAILURE })

@@ -234,7 +234,7 @@ fn search_and_sort(browser: &mut Browser) {
     browser.evaluate("document.querySelector('input').select()");
     browser.type_text("o");
     assert_eq!(shown(browser), "hostile conv1.0 conv1.1 empty.0", "of the layers' types");
-    for heading in ["Tensor", "Layer's type", "Shape", "Elements", "Count"] {
+    for heading in ["Tensor", "Layer's type", "Shape", "Dtype", "Count"] {
         browser.press("Tab");
         assert_eq!(focused(browser), format!("BUTTON {heading}"));
     }
@@ -291,9 +291,7 @@ fn a_browser_shows_the_pages_of_real_files() {
         let rows: usize = model.layers().map(|layer| layer.num_blobs().max(1)).sum();
         let rows = (rows + model.blobs().len()) as u64;
         let page = report(&files, &file);
-        let (found, pictures) = look(&mut browser, &page);
-        assert_eq!(found, rows);
-        assert_eq!(pictures, 1, "{}", file.display());
+        assert_eq!(look(&mut browser, &page).0, rows);
         let Some(folder) = &kept else { continue };
         for colours in ["light", "dark"] {
             browser.prefer(colours);

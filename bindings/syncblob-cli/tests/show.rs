@@ -149,7 +149,7 @@ fn what_cannot_be_shown_says_what_can_be_done() {
         (&to, &net, 1, "without --output"),
         (&["--layer", "conv"], &net, 1, "syncblob info"),
         (&[], &files.path("missing"), 1, "check the path"),
-        (&nowhere, &mean, 1, "check the path"),
+        (&nowhere, &mean, 1, "there is no folder \"/nowhere/at\""),
         (&["--force"], &mean, 2, "--output"),
         (&["--scale", "0", "-o", "x"], &mean, 2, "--scale"),
     ];

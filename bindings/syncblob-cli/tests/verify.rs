@@ -117,8 +117,8 @@ fn each_file_is_checked_whatever_the_others_are() {
     let missing = files.path("missing");
     let (status, out, err) =
         verify(&[], &[&missing, &files.short(), files.path("").as_path(), &good]);
-    assert_eq!((status, err.as_str(), out.lines().count()), (1, "", 4), "{out}");
-    for part in ["No such file", "SB_ERR_LENGTH_MISMATCH", "directory", "nothing found"] {
+    assert_eq!((status, err.as_str(), out.lines().count()), (1, "", 5), "{out}");
+    for part in ["No such file", "SB_ERR_LENGTH_MISMATCH", "it is a folder", "nothing found"] {
         assert!(out.contains(part), "{part} is not in {out}");
     }
     assert_eq!(verify(&["--json"], &[&good]), (0, String::new(), String::new()));

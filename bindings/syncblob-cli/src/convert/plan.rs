@@ -9,6 +9,7 @@ use syncblob_net::StateTensor;
 
 use super::state::{found, Found};
 use super::Scheme;
+use crate::advice;
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 use crate::text::{is_plain, shortened};
 
@@ -30,6 +31,15 @@ impl Wishes<'_> {
     /// Whether a tensor is not left out.
     pub fn include(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.matches(name))
+    }
+}
+
+/// The same for all tensors of a layer.
+fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let layer = format!("{only}.");
+    match names.clone().any(|name| name.starts_with(&layer)) {
+        true => format!("; did you mean \"{layer}*\"?"),
+        false => advice::similar(only, &mut names),
     }
 }
 
@@ -81,21 +91,24 @@ impl Plan {
             }
         }
         let plan = Self { items, notes, partial: !wishes.only.is_empty() };
-        plan.check(&found)?;
+        plan.check(&found, wishes)?;
         if wishes.format == FileFormat::Npz {
             plan.check_members()?;
         }
         Ok(plan)
     }
 
-    fn check(&self, found: &[Found]) -> Result<()> {
+    fn check(&self, found: &[Found], wishes: &Wishes) -> Result<()> {
         let Some(first) = found.first() else {
             let text = "it has no blob, so there is nothing to convert";
             return Err(Failure::Unsupported(text.into()));
         };
         if self.items.is_empty() {
-            let (count, name) = (found.len(), &first.tensor.name);
-            let text = format!("--only matches none of {count} tensors, such as \"{name}\"");
+            let names = || found.iter().map(|found| &*found.tensor.name);
+            let near = wishes.only.iter().map(|only| similar(only.as_str(), names()));
+            let near = near.max().filter(|near| !near.is_empty());
+            let near = near.unwrap_or_else(|| format!(", such as \"{}\"", first.tensor.name));
+            let text = format!("--only matches none of {} tensors{near}", found.len());
             return Err(Failure::Unsupported(text));
         }
         let mut met = HashSet::new();

@@ -42,18 +42,17 @@ pub struct Row<'a> {
     pub note: Option<String>,
 }
 
-/// The sortable columns; whether they are numbers.
-const HEADINGS: [(&str, bool); 10] = [
-    ("Tensor", false),
-    ("Layer's type", false),
-    ("Shape", false),
-    ("Elements", false),
-    ("Count", true),
-    ("Least", true),
-    ("Greatest", true),
-    ("Mean", true),
-    ("Deviation", true),
-    ("Not finite", true),
+/// The sortable columns before and behind the distribution, and whether they are numbers. The
+/// distribution is in sight at 1200 pixels.
+const HEADINGS: [&[(&str, bool)]; 2] = [
+    &[
+        ("Tensor", false),
+        ("Layer's type", false),
+        ("Shape", false),
+        ("Dtype", false),
+        ("Count", true),
+    ],
+    &[("Min", true), ("Max", true), ("Mean", true), ("Std", true), ("Not finite", true)],
 ];
 
 pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figure]) -> String {
@@ -98,10 +97,9 @@ pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figu
                     table {
                         thead {
                             tr {
-                                @for (heading, is_number) in HEADINGS {
-                                    th.number[is_number] scope="col" data-sorts { (heading) }
-                                }
+                                (headings(HEADINGS[0]))
                                 th scope="col" { "Distribution" }
+                                (headings(HEADINGS[1]))
                             }
                         }
                         tbody {}
@@ -123,6 +121,14 @@ pub const END: &str = concat!(
     include_str!("page.js"),
     "</script></body></html>\n"
 );
+
+fn headings(headings: &[(&str, bool)]) -> Markup {
+    html! {
+        @for (heading, is_number) in headings {
+            th.number[*is_number] scope="col" data-sorts { (heading) }
+        }
+    }
+}
 
 fn facts(source: &Source) -> String {
     let format = match (source.format, source.notes.kind) {
@@ -192,6 +198,11 @@ pub fn row(row: &Row) -> String {
 
 fn numbers(summary: &Summary) -> Markup {
     html! {
+        td {
+            @if let Some((min, max)) = summary.range {
+                (svg::histogram(&summary.bins, [min, max].map(|value| digits(value, DIGITS))))
+            }
+        }
         @if let Some((min, max)) = summary.range {
             @for value in [min, max, summary.mean, summary.deviation] {
                 td.number { (digits(value, DIGITS)) }
@@ -200,10 +211,5 @@ fn numbers(summary: &Summary) -> Markup {
             @for _ in 0..4 { td.number { "–" } }
         }
         td.number.alarm[summary.nonfinite > 0] { (grouped(summary.nonfinite)) }
-        td {
-            @if let Some((min, max)) = summary.range {
-                (svg::histogram(&summary.bins, [min, max].map(|value| digits(value, DIGITS))))
-            }
-        }
     }
 }

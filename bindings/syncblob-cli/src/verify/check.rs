@@ -76,6 +76,13 @@ pub fn file(
     is_caffes: bool,
     report: Report,
 ) -> io::Result<Checked> {
+    if file.is_dir() {
+        let text = "it is a folder: `syncblob verify -r` checks the files in it that end in \
+            .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy";
+        let failure = Failure::Unsupported(text.into());
+        report(&unreadable(Finding::default(), failure))?;
+        return Ok(Checked::default());
+    }
     match if is_caffes { None } else { format_of(file) } {
         // Other files are left to the library, whose errors are more detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),

@@ -61,10 +61,23 @@ pub fn clean(out: &mut impl Write, file: &str, checked: &Checked) -> io::Result<
     )
 }
 
+/// "107 files: nothing found", or how many findings there are in how many.
+pub fn summary(out: &mut impl Write, files: usize, bad: usize, findings: usize) -> io::Result<()> {
+    let files = how_many(files, "file");
+    match bad {
+        0 => writeln!(out, "{files}: nothing found"),
+        _ => writeln!(out, "{files}: {} in {bad}", how_many(findings, "finding")),
+    }
+}
+
 fn message(finding: &Finding) -> String {
     match (finding.kind, &finding.failure, &finding.values) {
         (Kind::Unreadable, Some(failure), _) => {
-            format!("{}{}", printable(&failure.to_string()), advice::on(failure))
+            let advice = match advice::on(failure) {
+                advice::VERIFY => "",
+                advice => advice,
+            };
+            format!("{}{advice}", printable(&failure.to_string()))
         }
         (kind, _, Some((count, first))) => {
             let noun = if *count == 1 { "value is" } else { "values are" };

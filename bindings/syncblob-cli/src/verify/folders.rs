@@ -1,0 +1,34 @@
+//! The model files in a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::source::FileFormat;
+
+/// The model files below a folder, by name; a file as it is. A folder without one, or that cannot
+/// be read, stays itself, so that its check reports it.
+pub fn expand(path: &Path, recursive: bool) -> Vec<PathBuf> {
+    if !recursive || !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    let (mut found, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            found.push(folder);
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if FileFormat::of_path(&path).is_some() {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    match found.is_empty() {
+        true => vec![path.to_owned()],
+        false => found,
+    }
+}

@@ -1,0 +1,105 @@
+//! Mistakes that people make, and the message of each: the useful half first.
+
+mod program;
+
+use std::fs;
+
+use program::{run, Files};
+
+/// The command line with files of `Files`, the status, the beginning of the message after the
+/// names, and texts that must not occur.
+const MISTAKES: [(&str, i32, &str, &[&str]); 18] = [
+    ("verify models", 1, "models: it is a folder: `syncblob verify -r` checks the files", &[]),
+    ("verify -r empty", 1, "empty: it is a folder: `syncblob verify -r` checks the files", &[]),
+    ("info models", 1, "`syncblob verify -r` the folder", &[]),
+    ("verify -q --json models/a.caffemodel", 2, "cannot be used with", &[]),
+    ("verify short", 1, "short: SB_ERR_LENGTH_MISMATCH", &["`syncblob verify`"]),
+    ("verify net.prototxt", 1, "net.prototxt: this is protobuf's text format", &[]),
+    ("convert net.prototxt x.npz", 1, "net.prototxt: this is protobuf's text format", &[]),
+    ("info lfs.caffemodel", 1, "lfs.caffemodel: this is a Git LFS pointer to 5 bytes", &[]),
+    ("info net.caffemodel.h5", 1, "net.caffemodel.h5: this is an HDF5 file", &[]),
+    ("convert net.caffemodel.h5 x.npz", 1, "\n  numpy.savez(\"net.npz\", **arrays)", &[]),
+    ("convert models/a.caffemodel none/x.npz", 1, "there is no folder \"none\"", &[".tmp"]),
+    ("report models/a.caffemodel -o none/x.html", 1, "there is no folder \"none\"", &[".tmp"]),
+    ("convert models/a.caffemodel x.pt", 2, "it writes .onnx, .safetensors, .npz", &[]),
+    ("convert models/a.caffemodel x.h5", 2, "Usage: syncblob convert", &["<COMMAND>"]),
+    ("convert models/a.caffemodel x.npz --only conv1", 1, "did you mean \"conv_1.weight\"?", &[]),
+    ("convert models/a.caffemodel x.npz --only conv_1", 1, "did you mean \"conv_1.*\"?", &[]),
+    ("show models/a.caffemodel --layer conv1", 1, "did you mean \"conv_1\"?", &[]),
+    ("show models/a.caffemodel -o x.jpg", 1, "x.jpg: the picture is a PNG", &[]),
+];
+
+fn files() -> Files {
+    let files = Files::new();
+    for folder in ["models", "models/deep", "empty"] {
+        fs::create_dir(files.path(folder)).unwrap();
+    }
+    for name in ["models/a.caffemodel", "models/deep/b.CAFFEMODEL"] {
+        files.net(name, &[("conv_1", "Convolution", &[1, 1, 2, 2], &[0.5_f32; 4])]);
+    }
+    files.write("models/notes.txt", b"not a model");
+    files.write("net.prototxt", b"name: \"net\"\nlayer { name: \"data\" type: \"Input\" }\n");
+    files.write("net.caffemodel.h5", b"\x89HDF\r\n\x1a\n");
+    files.write(
+        "lfs.caffemodel",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 5\n",
+    );
+    fs::rename(files.short(), files.path("short")).unwrap();
+    files
+}
+
+#[test]
+fn each_mistake_has_a_message_that_helps() {
+    let files = files();
+    let place = format!("{}/", files.path("").to_str().unwrap().trim_end_matches('/'));
+    let is_file = |word: &str| word.contains('.') || ["models", "empty", "short"].contains(&word);
+    for (line, wanted, words, others) in MISTAKES {
+        let arguments: Vec<_> = line
+            .split(' ')
+            .map(|word| if is_file(word) { format!("{place}{word}") } else { word.into() })
+            .collect();
+        let (status, out, err) = run(&arguments);
+        let said = (out + &err).replace(&place, "");
+        assert_eq!(status, wanted, "{line}: {said}");
+        assert!(said.contains(words), "{line}: {said}");
+        for other in others {
+            assert!(!said.contains(other), "{line}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_is_checked_file_by_file_and_summed_up() {
+    let files = files();
+    let folder = files.path("models");
+    let folder = folder.to_str().unwrap();
+    let (status, out, err) = run(["verify", "-r", folder]);
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    assert!(out.ends_with("2 files: nothing found\n") && out.lines().count() == 3, "{out}");
+    assert_eq!(run(["verify", "-q", "-r", folder]), (0, String::new(), String::new()));
+
+    files.net("models/c.caffemodel", &[("ip", "InnerProduct", &[2], &[f32::NAN; 2])]);
+    let (status, out, _) = run(["verify", "-r", folder]);
+    assert!(status == 1 && out.ends_with("3 files: 1 finding in 1\n"), "{out}");
+    let (status, out, _) = run(["verify", "--quiet", "-r", folder]);
+    assert!(status == 1 && out.lines().count() == 1 && out.contains("NaN"), "{out}");
+}
+
+#[test]
+fn info_lists_the_tensors_of_other_formats() {
+    let files = files();
+    let model = files.path("models/a.caffemodel");
+    for name in ["x.safetensors", "x.npz"] {
+        let path = files.path(name);
+        let (from, to) = (model.to_str().unwrap(), path.to_str().unwrap());
+        assert_eq!(run(["convert", from, to]).0, 0);
+        let (status, out, err) = run(["info", to]);
+        assert_eq!((status, err.as_str()), (0, ""));
+        assert!(out.contains("1 tensor\n") && out.contains("1x1x2x2"), "{out}");
+        let (_, out, _) = run(["info", "--json", to]);
+        let line: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let tensor = serde_json::json!(
+            {"name": "conv_1.weight", "shape": [1, 1, 2, 2], "count": 4, "dtype": "f32"});
+        assert_eq!(line["tensors"], serde_json::json!([tensor]));
+    }
+}
