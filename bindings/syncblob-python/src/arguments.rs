@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PySet, PyString, PyTuple, PyType,
+};
 use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
 
 use crate::error::{detached, refused, Failure};
@@ -44,8 +46,18 @@ fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
     Some(made.str().ok()?.to_string_lossy().into_owned())
 }
 
-/// Dimensions, or one: `(2, 3)`, `[2, 3]`, `6`.
+/// Dimensions, or one: `(2, 3)`, `[2, 3]`, `6`. Bytes, dicts, sets and truth values would pass for
+/// such, but are mistakes.
 pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    let is_mistake = value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyByteArray>()
+        || value.is_instance_of::<PyBool>()
+        || value.is_instance_of::<PyDict>()
+        || value.is_instance_of::<PySet>();
+    if is_mistake {
+        let text = format!("a shape is a number or several, not {}", value.get_type().name()?);
+        return Err(PyTypeError::new_err(text));
+    }
     let Ok(items) = value.try_iter() else {
         return Ok([dimension(value)?].into());
     };
@@ -164,7 +176,8 @@ pub enum Source {
     Bytes(PyBackedBytes),
 }
 
-/// A `str` or an `os.PathLike` is a path; a bytes-like object is the file's content.
+/// A `str` or an `os.PathLike` is a path; a bytes-like object is the file's content, which an open
+/// file is read for.
 pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));
@@ -179,12 +192,51 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
         return path(value).map(Source::Path);
     }
     let Ok(view) = PyMemoryView::from(value) else {
-        let kind = value.get_type();
-        let text = format!("a path or bytes are loaded, not {}", kind.name()?);
-        return Err(PyTypeError::new_err(text));
+        return read(value).map(Source::Bytes);
     };
     let bytes = view.call_method0("tobytes")?;
     Ok(Source::Bytes(bytes.cast_into::<PyBytes>()?.into()))
+}
+
+/// The rest of an open file.
+fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
+    if !file.hasattr("read")? {
+        let kind = file.get_type();
+        let text = format!("a path, bytes or an open file is loaded, not {}", kind.name()?);
+        return Err(PyTypeError::new_err(text));
+    }
+    let content = file.call_method0("read")?;
+    match content.cast_into::<PyBytes>() {
+        Ok(content) => Ok(content.into()),
+        Err(_) => Err(PyTypeError::new_err("read() gave no bytes: open the file with mode \"rb\"")),
+    }
+}
+
+/// Where a file of Caffe's is saved: refuses names that promise another format.
+pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    const OTHERS: [(&str, &str); 9] = [
+        ("safetensors", CONVERT),
+        ("npz", CONVERT),
+        ("npy", CONVERT),
+        ("onnx", "Net.to_onnx writes it"),
+        ("prototxt", "`syncblob prototxt` writes it"),
+        ("pt", TORCH),
+        ("pth", TORCH),
+        ("h5", NOTHING),
+        ("hdf5", NOTHING),
+    ];
+    const CONVERT: &str = "`syncblob convert` writes it from a saved .caffemodel";
+    const TORCH: &str = "torch.save(model.state_dict(framework=\"torch\"), path) writes it";
+    const NOTHING: &str = "HDF5 is not written";
+    let path = path(value)?;
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    match OTHERS.iter().find(|(other, _)| ending.as_deref() == Some(other)) {
+        Some((other, advice)) => {
+            let text = format!("save writes a file of Caffe's, not .{other}: {advice}");
+            Err(refused(value.py(), "ArgumentError", &text))
+        }
+        None => Ok(path),
+    }
 }
 
 /// The names are those of the library.

@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use syncblob::{BlobAny, BlobAt, Dtype, Format, Head, Part, Payload, Side};
 
-use crate::arguments::{context, limits, number, open, path, shape_of_call};
+use crate::arguments::{context, limits, number, open, saved_path, shape_of_call};
 use crate::error::{detached, Failure};
 use crate::model::{load_any, Model};
 use crate::{arguments, bytes, calls, fill, tensor};
@@ -21,7 +21,8 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// An n-dimensional array with two memories, data and diff, each on the host, on a
 /// device, or on both. Memory is allocated when it is first used, and is zeros then.
 ///
-/// `shape` is a number or several; without it the blob has no shape yet. `dtype` is a name
+/// `shape` is a number or several; without it the blob has no shape yet. In its place an array of
+/// one axis or more makes a blob with a copy of the array's values and, without a `dtype`, its type. `dtype` is a name
 /// such as ``"float32"``, or one of NumPy's or PyTorch's types. `device` is ``"cpu"``,
 /// ``"cuda:0"`` and so on, or ``"sim:0"``, a simulated one that is always there.
 ///
@@ -169,6 +170,9 @@ impl Blob {
         dtype: Option<&Bound<'_, PyAny>>,
         device: &str,
     ) -> PyResult<Self> {
+        if let Some(values) = shape.map(values_of).transpose()?.flatten() {
+            return Self::of_values(&values, dtype, device);
+        }
         let dtype = dtype.map_or(Ok(Dtype::F32), arguments::dtype)?;
         let shape = shape.map(arguments::shape).transpose()?;
         detached(py, || {
@@ -383,7 +387,7 @@ impl Blob {
     fn save(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = path)] path: PathBuf,
+        #[pyo3(from_py_with = saved_path)] path: PathBuf,
         diff: bool,
     ) -> PyResult<()> {
         self.model(py, diff)?.save(py, path)
@@ -472,7 +476,37 @@ impl Blob {
     }
 }
 
+/// The array that a value is; None for numbers and lists of dimensions.
+fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !value.hasattr("__array__")? {
+        return Ok(None);
+    }
+    let array = tensor::to_array(value)?;
+    let num_axes: usize = array.getattr("ndim")?.extract()?;
+    Ok((num_axes > 0 || value.is_instance_of::<Blob>()).then_some(array))
+}
+
 impl Blob {
+    /// A blob with a copy of an array, of the array's type or another one that holds it.
+    fn of_values(
+        array: &Bound<'_, PyAny>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        device: &str,
+    ) -> PyResult<Self> {
+        let py = array.py();
+        let numpy = py.import("numpy")?;
+        let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
+        let dtype = arguments::dtype(dtype.unwrap_or(&native))?;
+        let shape = arguments::shape(&array.getattr("shape")?)?;
+        let blob = detached(py, || {
+            let mut blob = BlobAny::new(&context(device)?, dtype)?;
+            blob.reshape(shape)?;
+            Ok(Self::new(blob))
+        })?;
+        numpy.call_method1("copyto", (blob.array(py, Part::Data)?, array))?;
+        Ok(blob)
+    }
+
     fn capsule<'py>(
         &self,
         py: Python<'py>,
@@ -500,6 +534,11 @@ impl Blob {
             self.reading(|blob| add(&mut model, None, blob, payload))?;
             Ok(Model::new(model, 0))
         })
+    }
+
+    /// Whether the blob has a shape and a type.
+    pub fn is_of(&self, py: Python<'_>, shape: &[usize], dtype: Dtype) -> PyResult<bool> {
+        self.read(py, |blob| Ok(blob.shape() == shape && blob.dtype() == dtype))
     }
 
     /// Whether a file holds its type; then, whether it can be stored.

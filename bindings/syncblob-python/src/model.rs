@@ -7,14 +7,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 use syncblob::{
     BlobAny, BlobAt, BlobInfo, Context, Dtype, ErrorKind, Limits, OpenOptions, SolverInfo,
 };
 use syncblob_cli::naming;
 use syncblob_net::{Message, StateTensor};
 
-use crate::arguments::{self, context, open, path, text};
+use crate::arguments::{self, context, open, path, saved_path, text};
 use crate::blob::Blob;
 use crate::error::{detached, refused, Failure};
 use crate::state_dict::{self, Framework};
@@ -111,6 +111,30 @@ impl Model {
     fn find(&self, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
         let Ok(bytes) = arguments::bytes(name) else { return Ok(None) };
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
+    }
+
+    /// The error of a name that no layer has, with a name like it.
+    fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
+        const MOST_NAMES: usize = 1000; // each costs the product of the two lengths
+        const MOST_BYTES: usize = 100;
+        let py = name.py();
+        if name.to_string_lossy().len() > MOST_BYTES {
+            return Ok(PyKeyError::new_err(name.clone().unbind()));
+        }
+        let names = self.read(py, |opened| {
+            let short = opened.names.all().iter().filter(|name| name.len() <= MOST_BYTES);
+            Ok(short.take(MOST_NAMES).cloned().collect::<Vec<_>>())
+        })?;
+        let names = names.iter().map(|name| text(py, name)).collect::<PyResult<Vec<_>>>()?;
+        let near = py.import("difflib")?.call_method1("get_close_matches", (name, names, 1))?;
+        Ok(match near.try_iter()?.next() {
+            Some(near) => PyKeyError::new_err(format!(
+                "{}: a layer is called {}",
+                name.repr()?,
+                near?.repr()?
+            )),
+            None => PyKeyError::new_err(name.clone().unbind()),
+        })
     }
 
     fn solver_info(&self, py: Python<'_>) -> PyResult<SolverInfo> {
@@ -254,9 +278,7 @@ impl Model {
 
     fn __getitem__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Layer> {
         let found = slf.get().find(name)?;
-        found
-            .map(|index| layer(slf, index))
-            .ok_or_else(|| PyKeyError::new_err(name.clone().unbind()))
+        found.map(|index| layer(slf, index)).map_or_else(|| Err(slf.get().missing(name)?), Ok)
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -319,7 +341,7 @@ impl Model {
             check_list(blobs)?;
         }
         for blob in blobs.map(|blobs| blobs.try_iter()).transpose()?.into_iter().flatten() {
-            given.push(stored(&blob?)?);
+            given.push(stored(&blob?, None)?);
         }
         let given: Vec<&Blob> = given.iter().map(|blob| blob.get()).collect();
         let index = slf.get().write(slf.py(), |opened| {
@@ -340,21 +362,27 @@ impl Model {
 
     /// Adds a blob of no layer, such as of a solver's history, as `add_layer` adds those of one.
     fn add_blob(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let blob = stored(value)?;
+        let blob = stored(value, None)?;
         let blob = blob.get();
         self.write(value.py(), |opened| blob.add_to(opened.model_mut()?, None))
     }
 
-    /// Replaces one of `blobs`, as ``layer[index] = value`` one of a layer's.
+    /// Replaces one of `blobs`, as `Layer.set_blob` one of a layer's.
     ///
     /// >>> state = Model(format="solverstate")
     /// >>> state.add_blob([1.0])
-    /// >>> state.set_blob(0, [[2.0, 3.0]])
+    /// >>> state.set_blob(0, [[2.0, 3.0]], replace=True)
     /// >>> state.blobs[0].shape
     /// (1, 2)
-    fn set_blob(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (index, value, *, replace=false))]
+    fn set_blob(
+        &self,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        replace: bool,
+    ) -> PyResult<()> {
         let at = index_of(index, self.num_blobs(index.py())?, "model")?.into();
-        self.replace(at, value)
+        self.put(at, value, replace)
     }
 
     /// Loads all blobs into a dict of arrays with PyTorch's names and shapes: ``conv1.weight``,
@@ -396,9 +424,13 @@ impl Model {
 
     /// Writes the file. Unchanged parts are written byte for byte. The file is always the old one
     /// or the complete new one; it may be the one that was loaded. A model above the default limits
-    /// of `load` is written, too.
+    /// of `load` is written, too. A name that ends as another format's does is refused.
     #[pyo3(name = "save")]
-    fn save_to(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
+    fn save_to(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = saved_path)] path: PathBuf,
+    ) -> PyResult<()> {
         self.save(py, path)
     }
 
@@ -436,8 +468,18 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.blobs().len()))
     }
 
-    fn replace(&self, at: BlobAt, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = stored(value)?;
+    /// Replaces a blob, `replace`: by one of any shape and type.
+    fn put(&self, at: BlobAt, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
+        let py = value.py();
+        let kept = match replace {
+            true => None,
+            false => Some(self.read(py, |opened| {
+                let stored = opened.model.blob(at)?;
+                let info = stored.info();
+                Ok((info.shape().to_vec(), loaded_as(info.dtype())))
+            })?),
+        };
+        let value = stored(value, kept.as_ref())?;
         let blob = value.get();
         self.write(value.py(), |opened| blob.put_into(opened.model_mut()?, at))
     }
@@ -502,23 +544,43 @@ pub fn load(
     detached(source.py(), || Ok(Model::new(model, limits.memory())))
 }
 
+/// The shape and type that a new value keeps.
+type Kept = (Vec<usize>, Dtype);
+
 /// A blob of the value: itself, or a copy of an array or of a blob of another type. Types all of
-/// whose values float32 holds become float32, the rest float64.
-fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
+/// whose values float32 holds become float32, the rest float64. With `kept` the shape must be
+/// that one, and so must the type, as which numbers without a type are stored.
+fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
-        if blob.get().check_stored(py)? {
+        let fits = kept.map_or(Ok(true), |kept| blob.get().is_of(py, &kept.0, kept.1))?;
+        if fits && blob.get().check_stored(py)? {
             return Ok(blob.clone());
         }
     }
     let array = tensor::to_array(value)?;
+    if py.import("numpy.ma")?.call_method1("is_masked", (value,))?.is_truthy()? {
+        let text = "the array has masked values: filled() gives all values";
+        return Err(refused(py, "ArgumentError", text));
+    }
     let can_cast = py.import("numpy")?.getattr("can_cast")?;
     let given = array.getattr("dtype")?;
     let fits = |name: &str| can_cast.call1((&given, name, "safe"))?.is_truthy();
-    let dtype = if fits("float32")? { Dtype::F32 } else { Dtype::F64 };
+    let mut dtype = if fits("float32")? { Dtype::F32 } else { Dtype::F64 };
     if dtype == Dtype::F64 && !fits("float64")? {
         let text = format!("Caffe's files hold float32 and float64, not {given}");
         return Err(refused(py, "DtypeError", &text));
+    }
+    if let Some(kept) = kept {
+        check_kept(&array, kept)?;
+        if dtype == Dtype::F64 && kept.1 == Dtype::F32 && value.hasattr("dtype")? {
+            let text = format!(
+                "the blob is of float32, the value of {given}: value.astype(\"float32\") rounds it; \
+                 set_blob(index, value, replace=True) changes the blob's type"
+            );
+            return Err(refused(py, "DtypeError", &text));
+        }
+        dtype = kept.1;
     }
     let shape = arguments::shape(&array.getattr("shape")?)?;
     let blob = detached(py, || {
@@ -528,32 +590,56 @@ fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
     })?;
     let blob = Bound::new(py, blob)?;
     let data = blob.getattr("data")?;
-    py.import("numpy")?.call_method1("copyto", (&data, &array))?;
-    if !is_exact(&data, &array)? {
-        let text = format!("float64, as which {given} is stored, does not hold all of the values");
+    let numpy = py.import("numpy")?;
+    let silent = [("over", "ignore")].into_py_dict(py)?;
+    let state = numpy.call_method("seterr", (), Some(&silent))?;
+    let copied = numpy.call_method1("copyto", (&data, &array));
+    numpy.call_method("seterr", (), Some(state.cast::<PyDict>()?))?;
+    copied?;
+    if !is_exact(&data, &array, dtype)? {
+        let name = dtype.numpy_name();
+        let text = format!("{name}, as which {given} is stored, does not hold all of the values");
         return Err(refused(py, "DtypeError", &text));
     }
     Ok(blob)
 }
 
-/// Whether float64 holds all of an array's integers. NumPy calls the cast safe; Python compares the
-/// numbers exactly. Only integers of 64 bits beyond float64's 53 may be lost.
-fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>) -> PyResult<bool> {
-    const LAST: i64 = 1 << f64::MANTISSA_DIGITS;
-    let dtype = given.getattr("dtype")?;
-    let is_wide = dtype.getattr("itemsize")?.extract::<usize>()? >= size_of::<i64>();
-    if !is_wide || !matches!(dtype.getattr("kind")?.extract::<char>()?, 'i' | 'u') {
+/// Refuses a value of another shape.
+fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
+    let py = array.py();
+    let (given, wanted) = (array.getattr("shape")?, PyTuple::new(py, &kept.0)?);
+    if given.eq(&wanted)? {
+        return Ok(());
+    }
+    let text = format!(
+        "the blob has the shape {wanted}, the value {given}: set_blob(index, value, replace=True) \
+         changes the blob's shape"
+    );
+    Err(refused(py, "ArgumentError", &text))
+}
+
+/// Whether a type holds all of an array's integers, and no other number became infinite. Python
+/// compares integers exactly; only those beyond the mantissa may be lost.
+fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype) -> PyResult<bool> {
+    let digits = if held_as == Dtype::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
+    let last = 1_i64 << digits;
+    let kind = given.getattr("dtype")?.getattr("kind")?.extract::<char>()?;
+    if held_as == Dtype::F32 && kind == 'f' {
+        let numpy = given.py().import("numpy")?;
+        let finite = |array| numpy.call_method1("isfinite", (array,));
+        return numpy.call_method1("array_equal", (finite(stored)?, finite(given)?))?.extract();
+    }
+    if !matches!(kind, 'i' | 'u') {
         return Ok(true);
     }
     let is_empty = given.getattr("size")?.eq(0)?;
-    if is_empty || (given.call_method0("max")?.le(LAST)? && given.call_method0("min")?.ge(-LAST)?) {
+    if is_empty || (given.call_method0("max")?.le(last)? && given.call_method0("min")?.ge(-last)?) {
         return Ok(true);
     }
     stored.call_method0("tolist")?.eq(given.call_method0("tolist")?)
 }
 
-/// A layer of a model, with its blobs by their numbers. ``layer[0] = array`` replaces one by a copy of
-/// an array or of a blob's data, stored as `add_layer` says.
+/// A layer of a model, with its blobs by their numbers. ``layer[0] = array`` is `set_blob`.
 #[pyclass(frozen, module = "syncblob")]
 pub struct Layer {
     model: Py<Model>,
@@ -648,7 +734,25 @@ impl Layer {
     }
 
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.model.get().replace(self.at(index)?, value)
+        self.model.get().put(self.at(index)?, value, false)
+    }
+
+    /// Replaces a blob by a copy of an array or of a blob's data, of the same shape and type;
+    /// numbers without a type are stored as the blob's. With `replace` the blob takes any shape,
+    /// and the type that `add_layer` would give it.
+    ///
+    /// >>> layer = Model().add_layer("ip", "InnerProduct", [[1.0, 2.0]])
+    /// >>> layer.set_blob(0, [3.0], replace=True)
+    /// >>> layer[0].shape
+    /// (1,)
+    #[pyo3(signature = (index, value, *, replace=false))]
+    fn set_blob(
+        &self,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        replace: bool,
+    ) -> PyResult<()> {
+        self.model.get().put(self.at(index)?, value, replace)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {

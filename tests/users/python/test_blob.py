@@ -39,6 +39,17 @@ class Basics(unittest.TestCase):
             self.assertEqual(blob.data.shape, shape)
             self.assertFalse(blob.data.any())
 
+    def test_a_blob_of_an_array_has_its_values_and_type(self):
+        floats = np.arange(6, dtype="float64").reshape(2, 3)
+        for array in (floats, floats.T, floats[:, ::-1], floats.astype(">f4"), np.float16(floats),
+                      np.int64([2, 3]), np.zeros((2, 0))):
+            blob = Blob(array)
+            self.assertEqual((blob.dtype, blob.shape, blob.data.tolist()),
+                             (array.dtype.newbyteorder("=").name, array.shape, array.tolist()))
+        blob = Blob(floats, "float32")
+        floats[...] = 7
+        self.assertEqual((blob.dtype, blob.asum_data(), Blob(blob).asum_data()), ("float32", 15, 15))
+
     def test_a_blob_without_a_shape(self):
         blob = Blob()
         self.assertEqual((blob.shape, blob.size, blob.data_head), ((), 0, "UNINITIALIZED"))

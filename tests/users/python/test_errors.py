@@ -1,6 +1,8 @@
 """Each failure is an exception of its kind with the library's whole text, and none a panic."""
 import copy
+import functools
 import inspect
+import io
 import itertools
 import os
 import pickle
@@ -149,6 +151,56 @@ class Kinds(unittest.TestCase):
                      lambda: model.state_dict(framework="x"),
                      lambda: syncblob.load(b"", max_memory=0)):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
+
+    def test_mistakes_are_refused(self):
+        """Each would be a wrong result without an error; nothing changes and no file is written."""
+        model = files.made()
+        layer, content, blob = model["conv_1"], model.to_bytes(), Blob(4)
+        put = functools.partial(functools.partial, layer.__setitem__)
+        rows = (
+            (lambda: model.save("x.safetensors"), "not .safetensors: `syncblob convert`"),
+            (lambda: model.save("x.ONNX"), "not .onnx: Net.to_onnx"),
+            (lambda: model.save("x.pt"), r"not .pt: torch.save"),
+            (lambda: blob.save("x.npy"), "not .npy: `syncblob convert`"),
+            (put(0, np.zeros((3, 3))), r"shape \(4, 3, 2, 2\), the value \(3, 3\).*replace=True"),
+            (put(0, np.zeros((2, 2, 3, 4), "float32")), "shape"),
+            (put(1, 3.0), r"shape \(4,\), the value \(\)"),
+            (put(1, np.zeros(4)), "float32, the value of float64.*astype"),
+            (put(1, Blob(4, "float64")), "float32, the value of float64"),
+            (put(1, np.arange(4)), "float32, the value of int64"),
+            (put(1, [1e300] * 4), "float32, as which float64 is stored, does not hold"),
+            (put(1, [2**24 + 1] * 4), "float32, as which int64 is stored, does not hold"),
+            (put(1, np.ma.masked_less(np.arange(4, dtype="float32"), 2)), "masked"),
+            (lambda: model["conv1"], "'conv1': a layer is called 'conv_1'"),
+            (lambda: syncblob.load(io.StringIO("text")), 'mode "rb"'),
+            (lambda: Blob(b"ab"), "a shape is a number or several, not bytes"),
+            (lambda: Blob({2: 1}), "not dict"),
+            (lambda: Blob(True), "not bool"),
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            before = os.getcwd()
+            os.chdir(folder)
+            try:
+                for call, words in rows:
+                    with self.subTest(words=words), self.assertRaisesRegex(
+                            (ValueError, TypeError, KeyError), words):
+                        call()
+                self.assertEqual((os.listdir(), model.to_bytes()), ([], content))
+            finally:
+                os.chdir(before)
+
+    def test_values_that_fit_are_stored_as_the_blob_is(self):
+        floats = np.arange(8, dtype="float32")
+        for value, expected in (([1.0, 0.1, 2, True], [1, np.float32(0.1), 2, 1]),
+                                (floats[::2], [0, 2, 4, 6]), (floats[3::-1], [3, 2, 1, 0]),
+                                (floats[:4].astype(">f4"), [0, 1, 2, 3]),
+                                (np.float16([1, 2, 3, 4]), [1, 2, 3, 4]),
+                                (np.uint8([1, 2, 3, 4]), [1, 2, 3, 4]),
+                                ([np.inf, -np.inf, 0, 0], [np.inf, -np.inf, 0, 0])):
+            model = files.made()
+            model["conv_1"][-1] = value
+            self.assertEqual((model["conv_1"][1].dtype, model["conv_1"][1][...].tolist()),
+                             ("float32", [float(number) for number in expected]))
 
     def told(self, code):
         """What a process of its own prints."""
