@@ -24,11 +24,15 @@ check_pages() { # SCRIPT ARGUMENT...
 }
 
 demo() {
-    local model
+    local model listing
     model=$(download model)
     echo "== syncblob info: a ResNet-50 that Yahoo trained with Caffe"
-    cargo run --quiet -p syncblob-cli -- info "$model"
-    printf '\n== the library in Rust: bindings/syncblob/examples/demo.rs\n'
+    listing=$(cargo run --quiet -p syncblob-cli -- info "$model")
+    printf '%s\n\n== in short: the model, whether it is safe to load, its largest layer\n' "$listing"
+    head -n 1 <<<"$listing"
+    cargo run --quiet -p syncblob-cli -- verify "$model"
+    awk '{ n = $6; gsub(",", "", n); if (n + 0 > most) { most = n + 0; line = $0 } } END { print line }' <<<"$listing"
+    echo '== the library at work on it: bindings/syncblob/examples/demo.rs'
     cargo run --quiet -p syncblob --example demo -- "$model"
 }
 
