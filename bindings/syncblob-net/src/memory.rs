@@ -1,6 +1,7 @@
 //! Memory that blobs share in Caffe: results that depend on who writes it when.
 
 use std::collections::HashMap;
+use std::iter::repeat;
 
 use crate::net::Layer;
 use crate::{Error, Problem, Result};
@@ -19,23 +20,40 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
             problems.push(Problem::new(at, layer, &error));
         }
     }
+    let tops = layers.iter().enumerate().flat_map(|(at, layer)| layer.tops.iter().zip(repeat(at)));
+    let makers: HashMap<_, _> = tops.collect(); // the last of each
     for output in outputs {
-        let maker = layers.iter().rposition(|layer| layer.tops.contains(output));
-        if let (Err(error), Some(at)) = (memory.check(output), maker) {
+        if let (Err(error), Some(&at)) = (memory.check(output), makers.get(output)) {
             problems.push(Problem::new(at, &layers[at], &error));
         }
     }
     problems
 }
 
-/// The effect of earlier layers on the memory of blobs.
+/// The effect of earlier layers on the memory of blobs. Each layer costs constant time, however
+/// many names its memory has.
 #[derive(Default)]
 struct Memory<'n> {
-    /// The memory of each blob; inputs that were not written have none.
-    places: HashMap<&'n str, usize>,
-    /// Blobs whose memory a layer overwrote through another name, and that layer.
-    overwritten: HashMap<&'n str, &'n Layer>,
+    /// Inputs that were not written have none.
+    blobs: HashMap<&'n str, Blob>,
+    /// By place: the last layer in place, and the last one through another name than that.
+    overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
+    /// Counts places and overwrites: a number is a place, and a time.
     next: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Blob {
+    place: usize,
+    /// When its layer wrote it.
+    since: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Overwrite<'n> {
+    by: &'n Layer,
+    through: &'n str,
+    time: usize,
 }
 
 impl<'n> Memory<'n> {
@@ -54,7 +72,7 @@ impl<'n> Memory<'n> {
 
     /// Checks that a blob still has the values that its layer wrote.
     fn check(&self, blob: &str) -> Result<()> {
-        match self.overwritten.get(blob) {
+        match self.overwritten(blob) {
             None => Ok(()),
             Some(by) => Err(Error::unsupported(format_args!(
                 "'{}' is overwritten by {by}, which works in place on the same memory",
@@ -63,27 +81,38 @@ impl<'n> Memory<'n> {
         }
     }
 
+    /// The last layer that overwrote a blob through another name.
+    fn overwritten(&self, name: &str) -> Option<&'n Layer> {
+        let blob = self.blobs.get(name)?;
+        let overwrites = self.overwrites.get(&blob.place)?.iter().flatten();
+        let last = overwrites.clone().find(|overwrite| overwrite.through != name)?;
+        (last.time > blob.since).then_some(last.by)
+    }
+
     fn make(&mut self, top: &'n str, layer: &'n Layer) {
         let place = match layer.bottoms.first() {
             Some(bottom) if is_alias(layer) => self.place(bottom),
             _ => self.fresh(),
         };
-        self.overwritten.remove(top);
-        self.places.insert(top, place);
+        self.blobs.insert(top, Blob { place, since: self.next });
     }
 
     fn overwrite(&mut self, top: &'n str, layer: &'n Layer) {
         let place = self.place(top);
-        let others = self.places.iter().filter(|(name, at)| **at == place && **name != top);
-        self.overwritten.extend(others.map(|(name, _)| (*name, layer)));
+        let overwrite = Overwrite { by: layer, through: top, time: self.fresh() };
+        let [last, other] = self.overwrites.entry(place).or_default();
+        if last.is_some_and(|last| last.through != top) {
+            *other = *last;
+        }
+        *last = Some(overwrite);
     }
 
-    fn place(&mut self, blob: &'n str) -> usize {
-        if let Some(place) = self.places.get(blob) {
-            return *place;
+    fn place(&mut self, name: &'n str) -> usize {
+        if let Some(blob) = self.blobs.get(name) {
+            return blob.place;
         }
         let place = self.fresh();
-        self.places.insert(blob, place);
+        self.blobs.insert(name, Blob { place, since: place });
         place
     }
 

@@ -96,6 +96,31 @@ static ROWS: &[Row] = &[
     ),
     ("layers in place", |n| layers(|_| "layer{type:'ReLU'bottom:'b0'top:'b0'}\n".into(), n), 120),
     (
+        "layers in place on many blobs",
+        |n| {
+            layers(
+                |i| {
+                    format!(
+                        "layer{{name:'{i}'type:'TanH'bottom:'b0'top:'{i}'}}\n\
+                         layer{{name:'{i}r'type:'ReLU'bottom:'{i}'top:'{i}'}}\n"
+                    )
+                },
+                n,
+            )
+        },
+        120,
+    ),
+    (
+        "layers in place on a blob of many names",
+        |n| {
+            let names = repeated("", |i| format!("top:'{i}'"), n / 6);
+            let split = format!("{INPUT} layer{{name:'s'type:'Split'bottom:'b0'{names}}}\n");
+            let relu = |i| format!("layer{{name:'r{i}'type:'ReLU'bottom:'{i}'top:'{i}'}}\n");
+            repeated(&split, relu, n)
+        },
+        120,
+    ),
+    (
         "layers of one name",
         |n| layers(|i| format!("layer{{name:'x'type:'MVN'bottom:'b0'top:'t{i}'}}\n"), n),
         400,
