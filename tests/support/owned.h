@@ -16,6 +16,7 @@ bool test_disown(const void *thing);
 size_t test_num_owned(void);
 /* Ends all but the `first` things that the test owns. */
 void test_end_after(size_t first);
+/* The teardown of a test: also forgets its fixture. */
 int test_end_all(void **state);
 
 #endif
