@@ -73,8 +73,13 @@ pub(crate) struct EnumInfo {
 }
 
 impl EnumInfo {
+    /// The names of a number: forks gave some numbers to several.
+    pub fn names_of(&self, number: i32) -> impl Iterator<Item = &'static str> + '_ {
+        self.values.iter().filter(move |value| value.0 == number).map(|value| value.1)
+    }
+
     pub fn name_of(&self, number: i32) -> Option<&'static str> {
-        self.values.iter().find(|value| value.0 == number).map(|value| value.1)
+        self.names_of(number).next()
     }
 
     /// The first number of the name that a number has: forks gave some names another one.

@@ -216,7 +216,8 @@ typedef struct sb_blob_info {
     sb_dtype dtype;      /**< the stored type of its data (without data, of its diff): SB_DTYPE_F32,
                               F64, and in NVCaffe's raw_data also F16, I32, U32. Loading converts
                               any of these to floats or integers, and F16 to F16 */
-    int32_t legacy;      /**< 1 if the shape came from num, channels, height, width */
+    int32_t legacy;      /**< 1 if the shape came from num, channels, height, width; in files of C3D
+                              1.0 from five numbers, with a length before the height */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
     sb_dtype diff_dtype; /**< the stored type of its diff; dtype if it has none */
     int64_t data_offset; /**< with SB_ENCODING_LITTLE_ENDIAN the byte offset in the file of the

@@ -38,7 +38,8 @@ enum {
  *
  *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that raw_data_type,
  *  raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The
- *  library reads them and never writes them: BVLC's Caffe ignores these fields.
+ *  library reads them and never writes them: BVLC's Caffe ignores these fields. A message with
+ *  num, channels, length, height and width is C3D 1.0's, with five axes (proto/README.md).
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a different shape is SHAPE_MISMATCH (by
  *      Caffe's rule for legacy dimensions)

@@ -19,8 +19,8 @@ sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
 bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes);
-/* Whether these are the last four axes; missing axes are 1. */
-bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4]);
+/* Whether the axes are the last of `legacy`, whose others are 1. */
+bool sb__shape_is_legacy(const struct sb__shape *shape, const struct sb__shape *legacy);
 
 /* Copies only the dimensions in use. */
 static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *from) {

@@ -68,12 +68,12 @@ bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t nu
            (num_axes <= 0 || memcmp(shape->dims, dims, (size_t)num_axes * sizeof *dims) == 0);
 }
 
-bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4]) {
-    if (shape->num_axes < 0 || shape->num_axes > 4)
+bool sb__shape_is_legacy(const struct sb__shape *shape, const struct sb__shape *legacy) {
+    const int32_t missing = legacy->num_axes - shape->num_axes;
+    if (shape->num_axes < 0 || missing < 0)
         return false;
-    int32_t missing = 4 - shape->num_axes;
-    for (int32_t i = 0; i < 4; i++)
-        if (legacy[i] != (i < missing ? 1 : shape->dims[i - missing]))
+    for (int32_t i = 0; i < legacy->num_axes; i++)
+        if (legacy->dims[i] != (i < missing ? 1 : shape->dims[i - missing]))
             return false;
     return true;
 }

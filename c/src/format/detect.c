@@ -31,7 +31,7 @@ static const struct {
       {VARINT, 2},
       {VARINT, 2},
       {VARINT, 2},
-      {FLOATS, 3},
+      {FLOATS | VARINT, 3},
       {FLOATS, 3},
       {BYTES, 3},
       {WIDES, 3},

@@ -44,7 +44,18 @@ static const char *const names[] = {"NONE",
                                     "EXP",
                                     "DECONVOLUTION"};
 
-const char *sb__layer_type_name(int32_t number) {
+/* C3D 1.0's from 30 on. */
+static const char *const c3d_names[] = {
+    "CONVOLUTION3D",     "POOLING3D",          "VOLUME_DATA",
+    "VIDEO_DATA",        "DECONVOLUTION3D",    "VIDEO_SEGMENTATION_DATA",
+    "VOXEL_SOFTMAX",     "VOXEL_SOFTMAX_LOSS", "VIDEO_WITH_VOXEL_TRUTH_DATA",
+    "VOXEL_CUSTOM_LOSS", "DOWN_SAMPLING"};
+
+const char *sb__layer_type_name(int32_t number, bool is_c3d) {
+    if (is_c3d && number == 25)
+        return "ELTWISE_PRODUCT";
+    if (is_c3d && number >= 30 && (size_t)number - 30 < sizeof c3d_names / sizeof *c3d_names)
+        return c3d_names[number - 30];
     if (number < 0 || (size_t)number >= sizeof names / sizeof *names)
         return NULL;
     return names[number];

@@ -16,6 +16,14 @@ const struct sb__field_name sb__blob_fields[] = {{1, "num"},
                                                  {SB__BLOB_RAW_DATA, "raw_data"},
                                                  {SB__BLOB_RAW_DIFF, "raw_diff"},
                                                  {0, NULL}};
+const struct sb__field_name sb__c3d_blob_fields[] = {{1, "num"},
+                                                     {2, "channels"},
+                                                     {3, "length"},
+                                                     {4, "height"},
+                                                     {SB__C3D_WIDTH, "width"},
+                                                     {SB__C3D_DATA, "data"},
+                                                     {SB__C3D_DIFF, "diff"},
+                                                     {0, NULL}};
 const struct sb__field_name sb__shape_fields[] = {{SB__SHAPE_DIM, "dim"}, {0, NULL}};
 
 static const struct sb__field_name layer_fields[] = {

@@ -17,6 +17,9 @@ enum {
     SB__BLOB_RAW_DIFF_TYPE = 11,
     SB__BLOB_RAW_DATA = 12,
     SB__BLOB_RAW_DIFF = 13,
+    SB__C3D_WIDTH = 5, /* C3D 1.0 has a length before the height; its data and diff follow */
+    SB__C3D_DATA = 6,
+    SB__C3D_DIFF = 7,
     SB__SHAPE_DIM = 1,
     SB__NET_LAYER = 100
 };
@@ -37,7 +40,7 @@ struct sb__layout {
     int32_t generation; /* SB_LAYER_* of a layer */
 };
 
-extern const struct sb__field_name sb__blob_fields[], sb__shape_fields[];
+extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* current */
 
 /* "caffemodel"; "unknown" for an unknown format. Static. */
@@ -64,7 +67,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
     return NULL;
 }
 
-/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. */
-const char *sb__layer_type_name(int32_t number);
+/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0 gave
+   some numbers to layers of its own. */
+const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
 #endif

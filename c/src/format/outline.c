@@ -67,14 +67,16 @@ static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUT
 /* --- Caffe's messages ------------------------------------------------------------------------- */
 
 static const uint32_t blob_types[SB__OUTLINE_FIELDS] = {
-    [1] = VARINT, VARINT, VARINT, VARINT, FLOATS, FLOATS, BYTES,
-    WIDES,        WIDES,  VARINT, VARINT, BYTES,  BYTES};
+    [1] = VARINT, VARINT, VARINT, VARINT, FLOATS | VARINT, FLOATS, BYTES,
+    WIDES,        WIDES,  VARINT, VARINT, BYTES,           BYTES};
 
 /* A blob has values, and either all four legacy dimensions or a shape. */
 static bool is_blob(const struct sb__outline *outline) {
     const uint32_t *seen = outline->seen;
     const bool any = seen[1] || seen[2] || seen[3] || seen[4],
                all = seen[1] && seen[2] && seen[3] && seen[4];
+    if (seen[SB__C3D_WIDTH] & VARINT)
+        return fits(outline, blob_types) && all && (seen[SB__C3D_DATA] || seen[SB__C3D_DIFF]);
     return fits(outline, blob_types) && any == all && all != (seen[SB__BLOB_SHAPE] != 0) &&
            (seen[SB__BLOB_DATA] || seen[SB__BLOB_DIFF] || seen[SB__BLOB_DOUBLE_DATA] ||
             seen[SB__BLOB_DOUBLE_DIFF] || seen[SB__BLOB_RAW_DATA] || seen[SB__BLOB_RAW_DIFF]);

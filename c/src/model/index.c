@@ -24,6 +24,7 @@ struct builder {
     const sb_limits *limits;
     struct sb__model_index index;
     bool filling;
+    bool is_c3d; /* the net has blobs of C3D 1.0 */
     int64_t room_layers, room_blobs;
     char *text;
     size_t text_bytes, room_text;
@@ -70,7 +71,7 @@ static sb_status keep_text(struct builder *b, struct span span, const char **byt
 static sb_status keep_type_number(struct builder *b, int32_t number, struct sb__layer *layer,
                                   sb_error *err) {
     char digits[16], *text = NULL;
-    layer->type = sb__layer_type_name(number);
+    layer->type = sb__layer_type_name(number, b->is_c3d);
     if (layer->type) {
         layer->type_size = (uint32_t)strlen(layer->type);
         return SB_OK;
@@ -112,6 +113,7 @@ static sb_status add_blob(struct builder *b, const struct sb__path *path,
                                     index - first, sb__blob_fields};
     sb_status st =
         sb__blob_index(b->reader, &inside, field->begin, field->end, b->limits, &blob, err);
+    b->is_c3d = b->is_c3d || blob.is_c3d;
     return st == SB_OK ? sb__blob_index_check(&blob, &inside, false, err) : st;
 }
 

@@ -20,10 +20,15 @@ struct raw {
     int32_t dtype;                /* 0: unknown */
 };
 
+/* All dimensions of C3D 1.0. Caffe's data are never a varint: the five are in no other message. */
+#define C3D_DIMS 0x3eu
+#define DIMS     0x1eu
+
 struct claims {
-    bool legacy, doubtful;
-    int64_t legacy_dims[4];
-    uint32_t legacy_offsets[4];
+    bool is_c3d, doubtful;
+    uint32_t legacy; /* bits: the numbers of the dimensions that are present */
+    int64_t legacy_dims[SB__C3D_WIDTH];
+    uint32_t legacy_offsets[SB__C3D_WIDTH];
     struct dims dims;
     struct sb__payload payloads[4]; /* data, diff, double_data, double_diff */
     struct raw raws[2];             /* raw_data, raw_diff */
@@ -84,10 +89,12 @@ static sb_status gather_dims(struct sb__reader *reader, const struct sb__path *p
 }
 
 static struct sb__payload *payload_of(struct claims *claims, uint32_t number) {
-    static const signed char slots[] = {-1, -1, -1, -1, -1, 0, 1, -1, 2, 3};
-    if (number >= sizeof slots || slots[number] < 0)
-        return NULL;
-    return &claims->payloads[slots[number]];
+    static const signed char slots[] = {-1, -1, -1, -1, -1, 0, 1, -1, 2, 3},
+                             c3d_slots[] = {-1, -1, -1, -1, -1, -1, 0, 1, -1, -1};
+    const signed char slot = number >= sizeof slots ? -1
+                             : claims->is_c3d       ? c3d_slots[number]
+                                                    : slots[number];
+    return slot < 0 ? NULL : &claims->payloads[slot];
 }
 
 static sb_status gather_payload(const struct sb__path *path, const struct sb__field *field,
@@ -130,6 +137,12 @@ static void gather_raw(const struct sb__field *field, struct claims *claims) {
 
 static sb_status gather_field(struct sb__reader *reader, const struct sb__path *path,
                               const struct sb__field *field, struct claims *claims, sb_error *err) {
+    if (field->number <= SB__C3D_WIDTH && field->type == SB__WIRE_VARINT) {
+        claims->legacy |= 1u << field->number;
+        claims->legacy_dims[field->number - SB__BLOB_NUM] = (int64_t)field->value;
+        claims->legacy_offsets[field->number - SB__BLOB_NUM] = field->offset;
+        return SB_OK;
+    }
     struct sb__payload *payload = payload_of(claims, field->number);
     if (payload)
         return gather_payload(path, field, payload, err);
@@ -142,11 +155,6 @@ static sb_status gather_field(struct sb__reader *reader, const struct sb__path *
     if ((field->number <= SB__BLOB_WIDTH || field->number == SB__NET_LAYER) &&
         field->type == SB__WIRE_BYTES)
         claims->doubtful = true;
-    if (field->number <= SB__BLOB_WIDTH && field->type == SB__WIRE_VARINT) {
-        claims->legacy = true;
-        claims->legacy_dims[field->number - SB__BLOB_NUM] = (int64_t)field->value;
-        claims->legacy_offsets[field->number - SB__BLOB_NUM] = field->offset;
-    }
     return SB_OK;
 }
 
@@ -186,7 +194,8 @@ static sb_status judge_dims(const struct sb__path *path, const struct dims *dims
 
 static sb_status judge_legacy(const struct sb__path *path, const struct claims *claims,
                               const sb_limits *limits, struct sb__shape *out, sb_error *err) {
-    for (uint32_t i = 0; i < 4; i++) {
+    const int32_t axes = claims->is_c3d ? SB__C3D_WIDTH : SB__BLOB_WIDTH;
+    for (uint32_t i = 0; i < (uint32_t)axes; i++) {
         int64_t dim = claims->legacy_dims[i];
         if (dim >= 0 && dim <= INT32_MAX)
             continue;
@@ -196,13 +205,13 @@ static sb_status judge_legacy(const struct sb__path *path, const struct claims *
                              dim < 0 ? "is negative" : "is beyond 31 bits");
     }
     uint32_t offset = claims->legacy_offsets[0];
-    sb_status st = check_axes(path, 0, 4, limits, offset, err);
-    return st == SB_OK ? make_shape(path, offset, claims->legacy_dims, 4, out, err) : st;
+    sb_status st = check_axes(path, 0, axes, limits, offset, err);
+    return st == SB_OK ? make_shape(path, offset, claims->legacy_dims, axes, out, err) : st;
 }
 
 static sb_status judge_shape(const struct sb__path *path, const struct claims *claims,
                              const sb_limits *limits, struct sb__shape *out, sb_error *err) {
-    if (claims->legacy)
+    if ((claims->legacy & DIMS) != 0)
         return judge_legacy(path, claims, limits, out, err);
     const struct sb__path shape = {path, "shape", -1, sb__shape_fields};
     return judge_dims(&shape, &claims->dims, limits, out, err);
@@ -227,7 +236,9 @@ static sb_status judge_payload(const struct sb__path *path, const struct claims 
                                uint32_t side, struct sb__payload *out, sb_error *err) {
     const bool is_wide = claims->payloads[side + 2].count > 0;
     *out = claims->payloads[is_wide ? side + 2 : side];
-    out->field = side + (is_wide ? SB__BLOB_DOUBLE_DATA : SB__BLOB_DATA);
+    out->field = side + (is_wide          ? SB__BLOB_DOUBLE_DATA
+                         : claims->is_c3d ? SB__C3D_DATA
+                                          : SB__BLOB_DATA);
     out->dtype = is_wide ? SB_DTYPE_F64 : SB_DTYPE_F32;
     if (out->count > 0 || claims->raws[side].size == 0)
         return SB_OK;
@@ -236,17 +247,32 @@ static sb_status judge_payload(const struct sb__path *path, const struct claims 
 
 /* --- whole messages --------------------------------------------------------------- */
 
+/* Ends early once a message is C3D's: its later fields have other meanings. */
+static sb_status gather(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
+                        uint32_t end, bool is_c3d, struct claims *out, sb_error *err) {
+    memset(out, 0, sizeof *out);
+    out->is_c3d = is_c3d;
+    struct sb__field field = {.end = begin};
+    sb_status st;
+    while ((st = sb__wire_next(reader, path, end, &field, err)) == SB_OK && field.number != 0) {
+        st = gather_field(reader, path, &field, out, err);
+        if (st != SB_OK || (!is_c3d && out->legacy == C3D_DIMS))
+            return st;
+    }
+    return st;
+}
+
 sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                          uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
                          sb_error *err) {
     struct claims claims;
-    memset(&claims, 0, sizeof claims);
-    struct sb__field field = {.end = begin};
-    sb_status st;
-    while ((st = sb__wire_next(reader, path, end, &field, err)) == SB_OK && field.number != 0) {
-        st = gather_field(reader, path, &field, &claims, err);
-        if (st != SB_OK)
-            return st;
+    struct sb__path c3d_path;
+    sb_status st = gather(reader, path, begin, end, false, &claims, err);
+    out->is_c3d = claims.legacy == C3D_DIMS;
+    if (st == SB_OK && out->is_c3d) {
+        c3d_path = sb__blob_index_path(out, path);
+        path = &c3d_path;
+        st = gather(reader, path, begin, end, true, &claims, err);
     }
     if (st == SB_OK)
         st = judge_shape(path, &claims, limits, &out->shape, err);
@@ -256,7 +282,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
         st = judge_payload(path, &claims, 1, &out->diff, err);
     out->begin = begin;
     out->end = end;
-    out->legacy = claims.legacy;
+    out->legacy = (claims.legacy & DIMS) != 0;
     out->doubtful = claims.doubtful;
     return st;
 }
@@ -281,11 +307,12 @@ static sb_status check_payload(const struct sb__blob_index *index, const struct 
 
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err) {
+    const struct sb__path names = sb__blob_index_path(index, path);
     sb_status st = SB_OK;
     if (whole || index->data.count > 0)
-        st = check_payload(index, path, &index->data, err);
+        st = check_payload(index, &names, &index->data, err);
     if (st == SB_OK && index->diff.count > 0)
-        st = check_payload(index, path, &index->diff, err);
+        st = check_payload(index, &names, &index->diff, err);
     return st;
 }
 

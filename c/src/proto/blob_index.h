@@ -18,6 +18,7 @@ struct sb__payload {
 struct sb__blob_index {
     uint32_t begin, end; /* the message */
     bool legacy;         /* the shape came from num, channels, height, width */
+    bool is_c3d;         /* C3D 1.0's message: also from length */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
     struct sb__shape shape;
     struct sb__payload data, diff; /* the payloads that count: double before float before raw */
@@ -38,6 +39,12 @@ static inline sb_status sb__blob_index_check_source(const struct sb__blob_index 
     return has_values && !index->doubtful
                ? (sb_status)SB_OK
                : sb__refusal_check_blob(source, has_values, index->doubtful, err);
+}
+/* The path with the names of the message's fields. */
+static inline struct sb__path sb__blob_index_path(const struct sb__blob_index *index,
+                                                  const struct sb__path *path) {
+    return (struct sb__path){path->parent, path->name, path->index,
+                             index->is_c3d ? sb__c3d_blob_fields : sb__blob_fields};
 }
 /* The stored type of data, else of diff; F32 without values. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);

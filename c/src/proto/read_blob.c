@@ -12,7 +12,7 @@
 
 bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index) {
     if (index->legacy)
-        return sb__shape_is_legacy(shape, index->shape.dims);
+        return sb__shape_is_legacy(shape, &index->shape);
     return sb__shape_is(shape, index->shape.dims, index->shape.num_axes);
 }
 
@@ -149,10 +149,11 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
         st = target_shape(blob, &index, how->reshape, path, &shape, err);
     if (st == SB_OK)
         st = sb__blob_index_check(&index, path, true, err);
+    const struct sb__path names = sb__blob_index_path(&index, path);
     if (st == SB_OK && sb_blob_dtype(blob) == SB_DTYPE_F16) {
-        st = check_halves(path, &index.data, err);
+        st = check_halves(&names, &index.data, err);
         if (st == SB_OK)
-            st = check_halves(path, &index.diff, err);
+            st = check_halves(&names, &index.diff, err);
     }
     if (st == SB_OK)
         st = check_memory(blob, &index, path, how, err);
@@ -160,7 +161,7 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
         st = sb__load_begin(&load, blob, &shape, index.diff.count > 0, may_fail(blob, reader), err);
     if (st != SB_OK)
         return st;
-    st = copy_payload(blob, reader, path, &index, &load, err);
+    st = copy_payload(blob, reader, &names, &index, &load, err);
     if (st == SB_OK)
         sb__load_commit(&load);
     else
@@ -177,6 +178,7 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
         st = sb__blob_index_check(&index, path, wanted->part == SB_DATA, err);
     if (st != SB_OK)
         return st;
+    const struct sb__path names = sb__blob_index_path(&index, path);
     const struct sb__payload *payload = wanted->part == SB_DATA ? &index.data : &index.diff;
     if (payload->count == 0 && index.shape.count > 0)
         return sb__wire_fail(path, 0, SB_ERR_LENGTH_MISMATCH, begin, err,
@@ -187,10 +189,10 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
                         (long long)wanted->first, (long long)(wanted->first + wanted->count),
                         (long long)payload->count);
     if (wanted->dtype == SB_DTYPE_F16)
-        st = check_halves(path, payload, err);
+        st = check_halves(&names, payload, err);
     begin_values(reader, &index);
     if (st == SB_OK && wanted->count > 0)
-        st = sb__payload_copy(reader, path, &index, payload, wanted->first, wanted->count,
+        st = sb__payload_copy(reader, &names, &index, payload, wanted->first, wanted->count,
                               wanted->dtype, out, err);
     return st == SB_OK ? end_values(reader, err) : st;
 }

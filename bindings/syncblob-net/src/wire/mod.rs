@@ -165,27 +165,34 @@ impl Reader<'_, '_> {
     /// The type of a layer, wherever it stands in it; of an enum the name.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
-        let mut found = String::new();
+        let (mut found, mut present) = (Vec::new(), 0);
         for &part in parts {
             let mut cursor = self.cursor(part);
             while let Some(record) = cursor.next()? {
+                present |= 1u64.checked_shl(record.number).unwrap_or(0);
                 if record.number != declared.number || record.wire_type != wire_type(declared.kind)
                 {
                     continue;
                 }
-                let name = self.type_of(declared, record.value)?;
-                found = name.unwrap_or(found);
+                let names = self.types_of(declared, record.value)?;
+                found = if names.is_empty() { found } else { names };
             }
         }
-        Ok(found)
+        let has_own_field = |name: &&String| {
+            let mut own = info.fields.iter().filter(|field| field.when.contains(&name.as_str()));
+            own.any(|field| present.checked_shr(field.number).is_some_and(|bits| bits & 1 == 1))
+        };
+        let own = found.iter().position(|name| has_own_field(&name)).unwrap_or(0);
+        Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    fn type_of(&self, declared: &FieldInfo, value: Span) -> Result<Option<String>> {
+    /// The name; of a number that forks gave to several types, all names; none if it is unknown.
+    fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
-            return Ok(Some(String::from_utf8_lossy(self.of(value)).into_owned()));
+            return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);
         };
         let number = low_bits(self.cursor(value).varint()?);
-        Ok(Schema::get().enumeration(kind).name_of(number).map(String::from))
+        Ok(Schema::get().enumeration(kind).names_of(number).map(String::from).collect())
     }
 }
 

@@ -118,6 +118,17 @@ fn types_of_layers() {
     for (bytes, name) in rows {
         assert_eq!(read(bytes).message("pooling_param").unwrap().type_name(), *name);
     }
+    // C3D 1.0's Pooling3D has the number of Caffe's Threshold.
+    let old = |bytes| read_bytes(bytes, "V1LayerParameter", &mut Used::new(&limits)).unwrap();
+    let rows: &[(&[u8], &str)] = &[
+        (b"\x28\x1f\x9a\x01\x00", "Pooling3DParameter"),
+        (b"\x9a\x01\x00\x28\x1f", "Pooling3DParameter"),
+        (b"\x28\x11\x9a\x01\x00", "PoolingParameter"),
+        (b"\x28\x1e\x9a\x01\x00", "PoolingParameter"),
+    ];
+    for (bytes, name) in rows {
+        assert_eq!(old(bytes).message("pooling_param").unwrap().type_name(), *name);
+    }
 }
 
 #[test]

@@ -1,0 +1,215 @@
+/* Files of C3D 1.0: its BlobProto has a length before the height, and later numbers for the fields
+   that follow. */
+#include "blobs.h"
+#include "support.h"
+
+#include "nets.h"
+#include "wire_builder.h"
+
+#include <string.h>
+
+static const int64_t dims[5] = {1, 3, 16, 2, 2}, one[5] = {1, 1, 1, 1, 2};
+
+static void put_dims(struct wire *wire, const int64_t five[5]) {
+    for (uint32_t i = 0; i < 5; i++)
+        wire_number(wire, 1 + i, (uint64_t)five[i]);
+}
+
+/* Values first, first + 1, ... */
+static void put_values(struct wire *wire, uint32_t field, int64_t count, float first) {
+    float values[192];
+    for (int64_t i = 0; i < count; i++)
+        values[i] = first + (float)i;
+    wire_floats(wire, field, values, (size_t)count);
+}
+
+static void assert_counts_up(const sb_blob *blob, sb_part part, float first) {
+    const void *values;
+    assert_ok(sb_blob_cpu(blob, part, &values, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        assert_true(((const float *)values)[i] == first + (float)i);
+}
+
+static void assert_shape(const sb_blob *blob, const char *expected) {
+    char text[256];
+    assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
+    assert_string_equal(text, expected);
+}
+
+static void assert_text(sb_text text, const char *expected) {
+    assert_int_equal(text.size, strlen(expected));
+    assert_string_equal(text.bytes, expected);
+}
+
+static sb_status read_blob(sb_blob *blob, const struct wire *wire) {
+    return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err);
+}
+
+TEST(a_blob_has_five_axes_data_and_diff) {
+    struct wire wire = {0};
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    put_dims(&wire, dims);
+    put_values(&wire, 6, 192, 1);
+    put_values(&wire, 7, 192, 500);
+    assert_ok(read_blob(blob, &wire));
+    assert_shape(blob, "1 3 16 2 2 (192)");
+    assert_counts_up(blob, SB_DATA, 1);
+    assert_counts_up(blob, SB_DIFF, 500);
+}
+
+TEST(the_order_of_the_fields_does_not_matter) {
+    struct wire wire = {0};
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    put_values(&wire, 6, 192, 1);
+    put_dims(&wire, dims);
+    assert_ok(read_blob(blob, &wire));
+    assert_shape(blob, "1 3 16 2 2 (192)");
+    assert_counts_up(blob, SB_DATA, 1);
+}
+
+/* A number at the place of C3D's width is unknown to Caffe's BlobProto. */
+TEST(four_of_the_five_dimensions_are_no_c3d) {
+    for (uint32_t missing = 1; missing <= 4; missing++) {
+        struct wire wire = {0};
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+        for (uint32_t i = 1; i <= 5; i++)
+            if (i != missing)
+                wire_number(&wire, i, i);
+        assert_ok(read_blob(blob, &wire));
+        assert_int_equal(sb_blob_num_axes(blob), 4);
+        assert_int_equal(sb_blob_count(blob), 0);
+    }
+}
+
+TEST(errors_have_the_names_of_c3ds_fields) {
+    static const struct {
+        const char *part;
+        sb_status status;
+        uint32_t field; /* with this number */
+        uint64_t number;
+        int64_t count; /* of data, and of diff */
+        int64_t diff;
+    } rows[] = {
+        {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, 3, 1u << 31, 2, 0},
+        {"width: -1 is negative", SB_ERR_BAD_SHAPE, 5, UINT64_MAX, 2, 0},
+        {"data: 3 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, 5, 2, 3, 0},
+        {"data: 0 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, 5, 2, 0, 2},
+        {"diff: 1 values for a shape of 2", SB_ERR_LENGTH_MISMATCH, 5, 2, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire wire = {0};
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+        put_dims(&wire, one);
+        wire_number(&wire, rows[i].field, rows[i].number);
+        put_values(&wire, 6, rows[i].count, 1);
+        put_values(&wire, 7, rows[i].diff, 1);
+        assert_status(rows[i].status, read_blob(blob, &wire));
+        if (strncmp(err.message, rows[i].part, strlen(rows[i].part)) != 0)
+            fail_with("%s, not %s", err.message, rows[i].part);
+    }
+    struct wire wire = {0};
+    sb_blob *halves = test_unshaped(NULL, SB_DTYPE_F16);
+    put_dims(&wire, one);
+    put_values(&wire, 6, 2, 1);
+    assert_status(SB_ERR_DTYPE_MISMATCH, read_blob(halves, &wire));
+    assert_true(strncmp(err.message, "data: ", 6) == 0);
+    sb_blob *integers = test_unshaped(NULL, SB_DTYPE_I32);
+    put_values(&wire, 7, 2, 1.5f);
+    assert_status(SB_ERR_DATA_OVERFLOW, read_blob(integers, &wire));
+    assert_true(strncmp(err.message, "diff: ", 6) == 0);
+}
+
+TEST(shapes_compare_from_the_last_axis) {
+    static const struct {
+        int64_t dims[6];
+        int32_t axes, equal;
+    } rows[] = {{{2}, 1, 1},
+                {{1, 2}, 2, 1},
+                {{1, 1, 1, 1, 2}, 5, 1},
+                {{2, 1}, 2, 0},
+                {{2, 1, 1, 1, 2}, 5, 0},
+                {{1, 1, 1, 1, 1, 2}, 6, 0},
+                {{1, 1, 1, 2}, 4, 1},
+                {{3}, 1, 0}};
+    struct wire wire = {0};
+    put_dims(&wire, one);
+    put_values(&wire, 6, 2, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int32_t equal = -1;
+        sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, rows[i].axes, rows[i].dims);
+        assert_ok(sb_blob_shape_equals_proto(blob, wire.bytes, wire.size, &equal, &err));
+        assert_int_equal(equal, rows[i].equal);
+    }
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+static void put_blob(struct wire *wire, uint32_t field, float first) {
+    struct wire blob = {0};
+    put_dims(&blob, one);
+    put_values(&blob, 6, 2, first);
+    wire_message(wire, field, &blob);
+}
+
+static void put_layer(struct wire *net, const char *name, uint64_t type, bool has_blob) {
+    struct wire layer = {0};
+    wire_text(&layer, 4, name);
+    wire_number(&layer, 5, type);
+    if (has_blob)
+        put_blob(&layer, 6, 7);
+    wire_message(net, 2, &layer);
+}
+
+TEST(a_mean_is_recognised) {
+    struct wire wire = {0};
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    put_dims(&wire, dims);
+    put_values(&wire, 6, 192, 1);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    assert_int_equal(info.num_axes, 5);
+    assert_int_equal(info.legacy, 1);
+    assert_int_equal(info.data_encoding, SB_ENCODING_LITTLE_ENDIAN);
+    assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
+}
+
+TEST(a_solver_state_is_recognised) {
+    struct wire wire = {0};
+    wire_number(&wire, 1, 60000);
+    wire_text(&wire, 2, "c3d.caffemodel");
+    put_blob(&wire, 3, 5);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+    assert_counts_up(blob, SB_DATA, 5);
+}
+
+/* C3D 1.0 gave its layers numbers that Caffe gave to others later. */
+TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
+    static const struct {
+        uint64_t number;
+        const char *caffes, *c3ds;
+    } rows[] = {{4, "CONVOLUTION", "CONVOLUTION"},
+                {25, "ELTWISE", "ELTWISE_PRODUCT"},
+                {29, "MEMORY_DATA", "MEMORY_DATA"},
+                {30, "ARGMAX", "CONVOLUTION3D"},
+                {31, "THRESHOLD", "POOLING3D"},
+                {39, "DECONVOLUTION", "VOXEL_CUSTOM_LOSS"},
+                {40, "40", "DOWN_SAMPLING"},
+                {41, "41", "41"},
+                {UINT64_MAX, "-1", "-1"}};
+    for (int is_c3d = 0; is_c3d < 2; is_c3d++) {
+        struct wire net = {0};
+        wire_text(&net, 1, "net");
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            put_layer(&net, "layer", rows[i].number, is_c3d && i == 3);
+        sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            sb_layer_info info = SB_LAYER_INFO_INIT;
+            assert_ok(sb_model_layer_info(model, (int64_t)i, &info, &err));
+            assert_text(info.type, is_c3d ? rows[i].c3ds : rows[i].caffes);
+        }
+    }
+}
