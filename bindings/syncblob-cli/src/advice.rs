@@ -60,12 +60,13 @@ pub fn is_prototxt(path: &Path, error: &Error) -> bool {
 }
 
 /// Writes what `convert` reads: NumPy's archive.
-const FROM_HDF5: &str = "; these four lines of Python make a .npz of a .caffemodel.h5, which \
-`syncblob convert` reads:
+const FROM_HDF5: &str =
+    "; these lines of Python make a .npz of a .caffemodel.h5 or of the history \
+of a .solverstate.h5, which `syncblob convert` reads:
   import h5py, numpy
-  arrays, data = {}, h5py.File(\"net.caffemodel.h5\")[\"data\"]
-  data.visititems(lambda name, blob: arrays.update({\".\".join(name.rsplit(\"/\", 1)): blob[()]}) \
-if hasattr(blob, \"shape\") else None)
+  arrays, file = {}, h5py.File(\"net.caffemodel.h5\")
+  file[\"data\" if \"data\" in file else \"history\"].visititems(lambda name, blob: \
+arrays.update({\".\".join(name.rsplit(\"/\", 1)): blob[()]}) if hasattr(blob, \"shape\") else None)
   numpy.savez(\"net.npz\", **arrays)";
 
 fn on_error(error: &Error) -> &'static str {

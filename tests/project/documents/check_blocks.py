@@ -61,8 +61,6 @@ class Checker:
             self.programs.configure_part(block.text, folder)
         elif block.language == "sh":
             shell.check(block.text)
-        elif block.language == "python" and rest == {"golden"}:
-            pass  # tests/users/golden/check_hdf5.py runs it
         elif block.language == "json":
             json.loads(block.text)
         elif block.language == "rust":

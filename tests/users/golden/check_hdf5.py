@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the script of c/guide/foreign.md on HDF5 snapshots as Caffe writes them, then `syncblob
-convert`, and holds the net's blobs against the snapshot's.
+"""Runs the Python that `syncblob info` prints of an HDF5 snapshot on snapshots as Caffe writes them,
+then `syncblob convert`, and compares the net's blobs with the snapshot's.
 
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 
-A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ...
+A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A solver's
+has its blobs in the group "history".
 Needs h5py: without it this is skipped.
 """
 
@@ -16,10 +17,8 @@ import tempfile
 import numpy
 
 from caffe_messages import Messages, read_descriptor
-from checking import ROOT, Tally, parse_arguments
+from checking import Tally, parse_arguments
 from reading import shape_of
-
-PAGE = ROOT / "c/guide/foreign.md"
 
 # A layer's name may have a slash, and more than ten blobs.
 LAYERS = {
@@ -31,11 +30,12 @@ LAYERS = {
 }
 
 
-def script():
-    """The page's one block for this check."""
-    block = PAGE.read_text().split("```python golden\n")
-    assert len(block) == 2, f"{PAGE}: {len(block) - 1} blocks"
-    return block[1].split("```")[0]
+def make_archive(cli, folder, snapshot):
+    """Runs the lines that the command prints, which open net.caffemodel.h5, on the snapshot."""
+    refusal = subprocess.run([cli, "info", snapshot], cwd=folder, capture_output=True, text=True)
+    lines = [line.removeprefix("  ") for line in refusal.stderr.splitlines()[1:]]
+    program = "\n".join(lines).replace("net.caffemodel.h5", snapshot)
+    subprocess.run([sys.executable, "-c", program], cwd=folder, check=True)
 
 
 def made_blobs(dtype):
@@ -53,11 +53,27 @@ def write_snapshot(h5py, path, layers):
 
 
 def convert(cli, folder):
-    (folder / "h5_to_npz.py").write_text(script())
-    for command in ([sys.executable, "h5_to_npz.py", "net.caffemodel.h5", "net.npz"],
-                    [cli, "convert", "net.npz", "net.caffemodel"]):
-        subprocess.run(command, cwd=folder, check=True)
+    make_archive(cli, folder, "net.caffemodel.h5")
+    subprocess.run([cli, "convert", "net.npz", "net.caffemodel"], cwd=folder, check=True)
     return (folder / "net.caffemodel").read_bytes()
+
+
+def history_problems(cli, h5py):
+    history = [numpy.full((2, 3), 4, "<f4"), numpy.arange(3, dtype="<f4")]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        with h5py.File(folder / "net.solverstate.h5", "w") as snapshot:
+            snapshot["iter"] = 9
+            snapshot["learned_net"] = numpy.bytes_("net.caffemodel.h5")
+            for index, blob in enumerate(history):
+                snapshot[f"history/{index}"] = blob
+        make_archive(cli, folder, "net.solverstate.h5")
+        with numpy.load(folder / "net.npz") as arrays:
+            if sorted(arrays) != ["0", "1"]:
+                yield f"arrays {sorted(arrays)}"
+            for index, blob in enumerate(history):
+                if arrays[str(index)].tobytes() != blob.tobytes():
+                    yield f"history {index}: other values"
 
 
 def problems(messages, cli, h5py, dtype):
@@ -91,6 +107,7 @@ def main():
     tally = Tally()
     for dtype in ("<f4", "<f8"):
         tally.report(f"snapshot of {dtype}", problems(messages, arguments.cli.resolve(), h5py, dtype))
+    tally.report("snapshot of a solver", history_problems(arguments.cli.resolve(), h5py))
     return tally.exit_status()
 
 
