@@ -33,6 +33,9 @@ def accepted():
     yield "legacy-mean-image", legacy(1, 3, 4, 4) + data(5, floats([i / 7 for i in range(48)]))
     yield "legacy-wins-over-shape", legacy(1, 1, 2, 3) + shape(3, 2) + SIX_FLOATS
     yield "legacy-wins-over-bad-shape", legacy(1, 1, 2, 3) + shape(-1, 1 << 62) + SIX_FLOATS
+    c3d = legacy(1, 2, 1, 1) + number(5, 3)
+    yield "c3d", c3d + data(6, floats(range(6)))
+    yield "c3d-diff", c3d + data(6, floats(range(6))) + data(7, floats(range(6, 12)))
     yield "legacy-height-alone", number(3, 5)
     yield "legacy-beside-diff-only", legacy(0, 1, 1, 1)
     yield "unpacked-floats", unpacked(5, SIX) + shape(2, 3)

@@ -311,22 +311,35 @@ static void judge_count(const struct decoder *decoder, const struct decoded_blob
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
+/* C3D 1.0's messages begin with five numbers, a length among them. */
+static bool is_c3d(const struct items *fields) {
+    bool has[6] = {false};
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct item *item = &fields->list[i];
+        if (item->number > 5 || item->type != VARINT)
+            break;
+        has[item->number] = true;
+    }
+    return has[1] && has[2] && has[3] && has[4] && has[5];
+}
+
 static void read_dims(const struct decoder *decoder, const struct items *fields,
                       struct decoded_blob *blob) {
     struct dims dims = {.list = NULL};
-    int64_t legacy[4] = {0};
+    const size_t axes = blob->c3d ? 5 : 4;
+    int64_t legacy[5] = {0};
     for (size_t i = 0; i < fields->count; i++) {
         const struct item *item = &fields->list[i];
-        if (item->number <= 4 && item->type == VARINT) {
+        if (item->number <= axes && item->type == VARINT) {
             blob->legacy = true;
             legacy[item->number - 1] = (int64_t)item->value;
-        } else if (is(item, 7, BYTES)) {
+        } else if (!blob->c3d && is(item, 7, BYTES)) {
             read_shape(decoder, item, &dims);
         }
     }
     if (blob->legacy) {
         dims.count = 0;
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < axes; i++) {
             judge_legacy_dim(decoder, legacy[i]);
             add_dim(&dims, (uint64_t)legacy[i]);
         }
@@ -341,9 +354,14 @@ static void read_blob(const struct decoder *decoder, const uint8_t *bytes, size_
     struct decoded_blob *blob = &file->blobs[file->num_blobs++];
     *blob = (struct decoded_blob){.message = bytes, .size = size};
     struct items fields = fields_of(decoder, bytes, size);
+    blob->c3d = is_c3d(&fields);
+    file->c3d = file->c3d || blob->c3d;
     read_dims(decoder, &fields, blob);
-    blob->data = winner(decoder, &fields, 5, 8, 12);
-    blob->diff = winner(decoder, &fields, 6, 9, 13);
+    const uint32_t data = blob->c3d ? 6 : 5;
+    blob->data =
+        blob->c3d ? gather(decoder, &fields, data, 4) : winner(decoder, &fields, data, 8, 12);
+    blob->diff = blob->c3d ? gather(decoder, &fields, data + 1, 4)
+                           : winner(decoder, &fields, data + 1, 9, 13);
     judge_count(decoder, blob, &blob->data);
     judge_count(decoder, blob, &blob->diff);
     free(fields.list);

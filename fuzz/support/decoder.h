@@ -46,6 +46,7 @@ struct decoded_blob {
     const uint8_t *message; /* in the input */
     size_t size;
     bool legacy;
+    bool c3d; /* of C3D 1.0: legacy, with five axes */
     size_t num_axes;
     int64_t dims[32];
     int64_t count;
@@ -63,6 +64,7 @@ struct decoded_layer {
 struct decoded_file {
     unsigned faults; /* DECODER_*; 0: all below is meaningful */
     bool recognised; /* some field belongs to the format */
+    bool c3d;        /* some blob is C3D's */
     struct decoded_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;

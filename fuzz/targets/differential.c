@@ -223,16 +223,19 @@ static void check_model_blob(const struct run *run, const sb_model *model, int64
     sb_blob_destroy(blob);
 }
 
-static void check_type(const struct decoded_layer *decoded, const sb_layer_info *info) {
-    static const struct {
+static void check_type(const struct decoded_layer *decoded, bool c3d, const sb_layer_info *info) {
+    const struct {
         int32_t number;
         const char *name;
-    } samples[] = {{0, "NONE"}, {4, "CONVOLUTION"}, {18, "RELU"}, {39, "DECONVOLUTION"}};
+    } samples[] = {{0, "NONE"},
+                   {4, "CONVOLUTION"},
+                   {18, "RELU"},
+                   {39, c3d ? "VOXEL_CUSTOM_LOSS" : "DECONVOLUTION"}};
     if (!decoded->numbered) {
         check_text(decoded->type, info->type, "type");
         return;
     }
-    if (decoded->type_number < 0 || decoded->type_number > 39) {
+    if (decoded->type_number < 0 || decoded->type_number > (c3d ? 40 : 39)) {
         char digits[16];
         (void)snprintf(digits, sizeof digits, "%d", decoded->type_number);
         fuzz_check(strcmp(info->type.bytes, digits) == 0, "type %s for %s", info->type.bytes,
@@ -260,7 +263,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
                    "layer %zu: generation %d for %d, %lld blobs for %zu", i, info.generation,
                    decoded->generation, (long long)info.num_blobs, decoded->blobs);
         check_text(decoded->name, info.name, "name");
-        check_type(decoded, &info);
+        check_type(decoded, file->c3d, &info);
         for (size_t j = 0; j < decoded->blobs; j++)
             check_model_blob(run, model, (int64_t)i, (int64_t)j,
                              &file->blobs[decoded->first_blob + j]);

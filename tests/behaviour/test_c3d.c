@@ -57,17 +57,33 @@ TEST(a_blob_has_five_axes_data_and_diff) {
     assert_counts_up(blob, SB_DIFF, 500);
 }
 
-TEST(the_order_of_the_fields_does_not_matter) {
+TEST(the_last_of_a_dimension_counts) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    put_values(&wire, 6, 192, 1);
+    wire_number(&wire, 3, 7);
     put_dims(&wire, dims);
+    put_values(&wire, 6, 1, 1);
+    wire_number(&wire, 3, 1);
+    wire_number(&wire, 5, 1);
+    put_values(&wire, 6, 5, 2);
     assert_ok(read_blob(blob, &wire));
-    assert_shape(blob, "1 3 16 2 2 (192)");
+    assert_shape(blob, "1 3 1 2 1 (6)");
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* A number at the place of C3D's width is unknown to Caffe's BlobProto. */
+/* To Caffe's BlobProto a number at the place of C3D's width is unknown. */
+TEST(dimensions_behind_another_field_are_caffes) {
+    struct wire wire = {0};
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    put_values(&wire, 5, 96, 1);
+    put_dims(&wire, dims);
+    put_values(&wire, 6, 96, 500);
+    assert_ok(read_blob(blob, &wire));
+    assert_shape(blob, "1 3 16 2 (96)");
+    assert_counts_up(blob, SB_DATA, 1);
+    assert_counts_up(blob, SB_DIFF, 500);
+}
+
 TEST(four_of_the_five_dimensions_are_no_c3d) {
     for (uint32_t missing = 1; missing <= 4; missing++) {
         struct wire wire = {0};

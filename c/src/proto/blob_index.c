@@ -20,12 +20,15 @@ struct raw {
     int32_t dtype;                /* 0: unknown */
 };
 
-/* All dimensions of C3D 1.0. Caffe's data are never a varint: the five are in no other message. */
+/* C3D 1.0's messages begin with all five dimensions. Others have data, never a varint, at the
+ * fifth.
+ */
 #define C3D_DIMS 0x3eu
 #define DIMS     0x1eu
 
 struct claims {
     bool is_c3d, doubtful;
+    bool has_others; /* a field that is no dimension */
     uint32_t legacy; /* bits: the numbers of the dimensions that are present */
     int64_t legacy_dims[SB__C3D_WIDTH];
     uint32_t legacy_offsets[SB__C3D_WIDTH];
@@ -135,14 +138,20 @@ static void gather_raw(const struct sb__field *field, struct claims *claims) {
     }
 }
 
+static void gather_legacy(const struct sb__field *field, struct claims *claims) {
+    claims->legacy |= 1u << field->number;
+    claims->legacy_dims[field->number - SB__BLOB_NUM] = (int64_t)field->value;
+    claims->legacy_offsets[field->number - SB__BLOB_NUM] = field->offset;
+    claims->is_c3d = claims->is_c3d || (claims->legacy == C3D_DIMS && !claims->has_others);
+}
+
 static sb_status gather_field(struct sb__reader *reader, const struct sb__path *path,
                               const struct sb__field *field, struct claims *claims, sb_error *err) {
     if (field->number <= SB__C3D_WIDTH && field->type == SB__WIRE_VARINT) {
-        claims->legacy |= 1u << field->number;
-        claims->legacy_dims[field->number - SB__BLOB_NUM] = (int64_t)field->value;
-        claims->legacy_offsets[field->number - SB__BLOB_NUM] = field->offset;
+        gather_legacy(field, claims);
         return SB_OK;
     }
+    claims->has_others = true;
     struct sb__payload *payload = payload_of(claims, field->number);
     if (payload)
         return gather_payload(path, field, payload, err);
@@ -150,7 +159,8 @@ static sb_status gather_field(struct sb__reader *reader, const struct sb__path *
         const struct sb__path shape = {path, "shape", -1, sb__shape_fields};
         return gather_dims(reader, &shape, field->begin, field->end, &claims->dims, err);
     }
-    if (field->number >= SB__BLOB_RAW_DATA_TYPE && field->number <= SB__BLOB_RAW_DIFF)
+    if (!claims->is_c3d && field->number >= SB__BLOB_RAW_DATA_TYPE &&
+        field->number <= SB__BLOB_RAW_DIFF)
         gather_raw(field, claims);
     if ((field->number <= SB__BLOB_WIDTH || field->number == SB__NET_LAYER) &&
         field->type == SB__WIRE_BYTES)
@@ -247,39 +257,27 @@ static sb_status judge_payload(const struct sb__path *path, const struct claims 
 
 /* --- whole messages --------------------------------------------------------------- */
 
-/* Ends early once a message is C3D's: its later fields have other meanings. */
-static sb_status gather(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
-                        uint32_t end, bool is_c3d, struct claims *out, sb_error *err) {
-    memset(out, 0, sizeof *out);
-    out->is_c3d = is_c3d;
-    struct sb__field field = {.end = begin};
-    sb_status st;
-    while ((st = sb__wire_next(reader, path, end, &field, err)) == SB_OK && field.number != 0) {
-        st = gather_field(reader, path, &field, out, err);
-        if (st != SB_OK || (!is_c3d && out->legacy == C3D_DIMS))
-            return st;
-    }
-    return st;
-}
-
 sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                          uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
                          sb_error *err) {
     struct claims claims;
-    struct sb__path c3d_path;
-    sb_status st = gather(reader, path, begin, end, false, &claims, err);
-    out->is_c3d = claims.legacy == C3D_DIMS;
-    if (st == SB_OK && out->is_c3d) {
-        c3d_path = sb__blob_index_path(out, path);
-        path = &c3d_path;
-        st = gather(reader, path, begin, end, true, &claims, err);
+    struct sb__path names = *path;
+    memset(&claims, 0, sizeof claims);
+    struct sb__field field = {.end = begin};
+    sb_status st;
+    while ((st = sb__wire_next(reader, &names, end, &field, err)) == SB_OK && field.number != 0) {
+        st = gather_field(reader, &names, &field, &claims, err);
+        if (st != SB_OK)
+            return st;
+        names.fields = claims.is_c3d ? sb__c3d_blob_fields : sb__blob_fields;
     }
+    out->is_c3d = claims.is_c3d;
     if (st == SB_OK)
-        st = judge_shape(path, &claims, limits, &out->shape, err);
+        st = judge_shape(&names, &claims, limits, &out->shape, err);
     if (st == SB_OK)
-        st = judge_payload(path, &claims, 0, &out->data, err);
+        st = judge_payload(&names, &claims, 0, &out->data, err);
     if (st == SB_OK)
-        st = judge_payload(path, &claims, 1, &out->diff, err);
+        st = judge_payload(&names, &claims, 1, &out->diff, err);
     out->begin = begin;
     out->end = end;
     out->legacy = (claims.legacy & DIMS) != 0;
