@@ -16,6 +16,14 @@ pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
+/// A clause that follows the message of a failure of a file.
+pub fn about(file: &Path, failure: &Failure) -> &'static str {
+    if file.is_dir() {
+        return "; it is a folder: give a file in it, or `syncblob verify -r` the folder";
+    }
+    on(failure)
+}
+
 /// A clause that follows the failure's message; empty if the message is enough.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
@@ -25,8 +33,6 @@ pub fn on(failure: &Failure) -> &'static str {
         Failure::Unsupported(_) | Failure::Told(_) | Failure::Interrupted => "",
     }
 }
-
-pub const FOLDER: &str = "; it is a folder: give a file in it, or `syncblob verify -r` the folder";
 
 pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 

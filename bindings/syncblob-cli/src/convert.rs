@@ -210,9 +210,17 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
             true => Ok(wrong("an option for weights, but OUT is an .onnx: it has a whole net")),
             false => run_net(arguments, inputs, output),
         },
+        [input] if onnx::is_prototxt(input) => Ok(wrong(
+            "a prototxt has no weights: give the model, too, and the name of the .onnx, such as \
+             `syncblob convert deploy.prototxt net.caffemodel -o net.onnx`",
+        )),
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
         [_] => Ok(wrong("an option for .onnx, but OUT is not one")),
         [] => Ok(wrong("a file to read and a file to write, or --output")),
+        [first, _] if onnx::is_prototxt(first) => Ok(wrong(
+            "a prototxt and a model make an .onnx: give its name, such as -o net.onnx; for the \
+             weights alone leave the prototxt out",
+        )),
         _ => Ok(wrong("more than one file to read, but OUT is not an .onnx")),
     }
 }
@@ -341,7 +349,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
 
 /// A failure with its file and advice.
 fn about_input(path: &Path, failure: Failure) -> Failure {
-    let advice = advice::on(&failure);
+    let advice = advice::about(path, &failure);
     match about_output(path, failure) {
         Failure::Told(text) => Failure::Told(text + advice),
         other => other,

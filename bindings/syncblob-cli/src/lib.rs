@@ -326,7 +326,7 @@ fn note(what: &dyn Display) {
 /// A failure about a file, with advice. It may contain a path, or names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
-    let advice = if file.is_dir() { advice::FOLDER } else { advice::on(failure) };
+    let advice = advice::about(file, failure);
     let (name, text) = (printable(&name), printable(&text));
     complain(&format_args!("{name}: {text}{advice}"));
 }

@@ -8,14 +8,27 @@ use program::{run, Files};
 
 /// The command line with files of `Files`, the status, the beginning of the message after the
 /// names, and texts that must not occur.
-const MISTAKES: [(&str, i32, &str, &[&str]); 18] = [
+const MISTAKES: [(&str, i32, &str, &[&str]); 26] = [
     ("verify models", 1, "models: it is a folder: `syncblob verify -r` checks the files", &[]),
     ("verify -r empty", 1, "empty: it is a folder: `syncblob verify -r` checks the files", &[]),
     ("info models", 1, "`syncblob verify -r` the folder", &[]),
     ("verify -q --json models/a.caffemodel", 2, "cannot be used with", &[]),
     ("verify short", 1, "short: SB_ERR_LENGTH_MISMATCH", &["`syncblob verify`"]),
     ("verify net.prototxt", 1, "net.prototxt: this is protobuf's text format", &[]),
-    ("convert net.prototxt x.npz", 1, "net.prototxt: this is protobuf's text format", &[]),
+    ("convert net.prototxt x.npz", 2, "a prototxt has no weights: give the model, too", &[]),
+    ("convert net.prototxt models/a.caffemodel", 2, "and the name of the .onnx", &[]),
+    ("convert net.prototxt models/a.caffemodel -o x.npz", 2, "leave the prototxt out", &[]),
+    ("convert fc.prototxt x.onnx", 1, "the .caffemodel comes after the prototxt", &[]),
+    ("convert fc.prototxt fc.caffemodel -o x.onnx --outputs fcc", 1, "mean \"fc\"?", &[]),
+    ("convert fc.prototxt fc.caffemodel -o x.onnx --outputs Act", 1, "no blob 'Act'", &["mean"]),
+    (
+        "convert typo.prototxt fc.caffemodel -o x.onnx --outputs Act",
+        1,
+        "weights of this shape",
+        &[],
+    ),
+    ("convert fc.prototxt a.npy -o x.onnx", 1, "convert this file to one first", &[]),
+    ("convert fc.prototxt models -o x.onnx", 1, "; it is a folder: give a file", &["permissions"]),
     ("info lfs.caffemodel", 1, "lfs.caffemodel: this is a Git LFS pointer to 5 bytes", &[]),
     ("info net.caffemodel.h5", 1, "net.caffemodel.h5: this is an HDF5 file", &[]),
     ("convert net.caffemodel.h5 x.npz", 1, "\n  numpy.savez(\"net.npz\", **arrays)", &[]),
@@ -39,6 +52,17 @@ fn files() -> Files {
     }
     files.write("models/notes.txt", b"not a model");
     files.write("net.prototxt", b"name: \"net\"\nlayer { name: \"data\" type: \"Input\" }\n");
+    let fc = "input: 'data' input_shape { dim: 1 dim: 4 } layer { name: 'fc' type: 'InnerProduct' \
+              bottom: 'data' top: 'fc' inner_product_param { num_output: 2 bias_term: false } }";
+    let typo = format!("{fc} layer {{ name: 'Act' type: 'PReLU' bottom: 'fc' top: 'fc' }}");
+    files.write("fc.prototxt", fc.as_bytes());
+    files.write("typo.prototxt", typo.as_bytes());
+    let act: (&str, &str, &[usize], &[f32]) = ("act", "PReLU", &[2], &[0.5; 2]);
+    files.net("fc.caffemodel", &[("fc", "InnerProduct", &[2, 4], &[0.5; 8]), act]);
+    files.write(
+        "a.npy",
+        b"\x93NUMPY\x01\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
+    );
     files.write("net.caffemodel.h5", b"\x89HDF\r\n\x1a\n");
     files.write(
         "lfs.caffemodel",

@@ -43,7 +43,8 @@ impl Net {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that holds no net;
     /// [`Invalid`](crate::ErrorKind::Invalid) for the weights of another net, of which no layer has a
-    /// name of this one's;
+    /// name of this one's, and for a layer that the model lacks, if weights of its shapes are left
+    /// over: Caffe would run it with what its fillers make;
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
@@ -56,22 +57,22 @@ impl Net {
         for layer in &*model {
             match first.get(&*layer.name()) {
                 Some(&at) => stored[at] = Stored::of(&layer)?,
-                None if layer.num_blobs() > 0 => unknown.push(layer.name()),
+                None if layer.num_blobs() > 0 => unknown.push((layer.name(), Stored::of(&layer)?)),
                 None => {}
             }
         }
-        self.check_any(&stored, unknown.first())?;
+        self.check_any(&stored, unknown.first().map(|(name, _)| name))?;
         share(&self.layers, &mut stored);
         for (at, stored) in stored.iter_mut().enumerate() {
             stored.taken = first.get(&*self.layers[at].name).is_some_and(|&first| first != at);
         }
-        for name in unknown {
+        for (name, _) in &unknown {
             let name = name.escape_default();
             self.warn(format!("the net has no layer '{name}': the model's was left out"));
         }
         self.stored = stored;
+        self.warn_of_filled(&unknown)?;
         self.model = Some(model);
-        self.warn_of_filled();
         Ok(self)
     }
 
@@ -88,15 +89,26 @@ impl Net {
         )))
     }
 
-    /// Reports the layers that the model lacks, and what is there in place of their weights.
-    fn warn_of_filled(&mut self) {
+    /// Reports the layers that the model lacks, and what is there in place of their weights. If
+    /// weights of their shapes are left over, the names may differ by mistake: an error.
+    fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
             let (layer, stored) = (&self.layers[at], &self.stored[at]);
-            if stored.lacks(needed.len()) && stored.check_fillers(layer, needed.len()).is_ok() {
-                let why = stored.why();
-                self.warn(format!("{layer}: {why}: it has what its fillers make"));
+            if !stored.lacks(needed.len()) || stored.check_fillers(layer, needed.len()).is_err() {
+                continue;
             }
+            let why = stored.why();
+            if let Some((name, _)) = left_out.iter().find(|(_, left)| left.check(needed).is_ok()) {
+                let name = name.escape_default();
+                let text = format_args!(
+                    "{why}, but weights of this shape for '{name}', which the net lacks: give \
+                     both one name"
+                );
+                return Err(Error::invalid(text).within(layer));
+            }
+            self.warn(format!("{layer}: {why}: it has what its fillers make"));
         }
+        Ok(())
     }
 
     /// The weights of a layer, if the net has any.

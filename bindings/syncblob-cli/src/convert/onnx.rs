@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use syncblob::{Format, Model};
-use syncblob_net::{ErrorKind, Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing};
+use syncblob_net::{
+    ErrorKind, Layer, Limits, Mean, Net, NetOptions, Onnx, OnnxOptions, Preprocessing,
+};
 
 use super::watched::{same_file, Watched};
 use super::{about_input, about_output, Note};
@@ -14,7 +16,7 @@ use crate::advice;
 use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::progress::Progress;
-use crate::source::{Failure, Result};
+use crate::source::{Failure, FileFormat, Result};
 
 /// Options that only a net in ONNX has.
 #[derive(clap::Args, Debug, Default, PartialEq)]
@@ -115,7 +117,11 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
         (task.note)(warning);
     }
     let writing = |failure| about_output(task.output, failure);
-    let onnx = net.to_onnx(&options(task.arguments)?).map_err(not_converted);
+    check_outputs(&net, &task.arguments.outputs)
+        .map_err(|failure| about_output(&task.inputs[0], failure))?;
+    let onnx = net.to_onnx(&options(task.arguments)?);
+    let onnx =
+        onnx.map_err(|error| not_converted(&error, task.inputs.len(), net.model().is_some()));
     let onnx = onnx.map_err(|failure| about_output(&task.inputs[0], failure))?;
     for warning in onnx.warnings() {
         (task.note)(warning);
@@ -162,12 +168,30 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
+/// Refuses a name that no layer's top has, with the name that may be meant.
+fn check_outputs(net: &Net, outputs: &[String]) -> Result<()> {
+    let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
+    let is_input = |name: &str| net.inputs().iter().any(|input| input.0 == name);
+    let unknown = |name: &&String| !tops().any(|top| top == **name) && !is_input(name);
+    let Some(name) = outputs.iter().find(unknown) else { return Ok(()) };
+    let layer = net.layers().iter().find(|layer| layer.name() == name);
+    let meant = match layer.and_then(|layer| layer.tops().first()) {
+        Some(top) => format!("; the layer of this name makes the blob '{top}'"),
+        None => advice::similar(name, tops()),
+    };
+    Err(Failure::Unsupported(format!("the net has no blob '{name}'{meant}")))
+}
+
 /// A line for each layer that cannot be converted, then advice.
-fn not_converted(error: syncblob_net::Error) -> Failure {
+fn not_converted(error: &syncblob_net::Error, files: usize, has_weights: bool) -> Failure {
     let problems = error.problems();
     let mut text = error.to_string();
     if problems.iter().any(|problem| problem.kind == ErrorKind::Unsupported) {
         text.push_str(ADVICE);
+    } else if !has_weights && !problems.is_empty() {
+        text.push_str("\nno model is given: the .caffemodel comes after the prototxt");
+    } else if files > 1 && problems.len() > 1 {
+        text.push_str("\nis the model of another net than the prototxt?");
     }
     match problems {
         [] => Failure::Unsupported(text),
@@ -187,7 +211,6 @@ struct Opened {
 
 /// The net of the files: of a prototxt, of a model, or of both in this order.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
-    let is_prototxt = |path: &PathBuf| matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error));
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), Some(model)),
         [only] if is_prototxt(only) => (Some(only), None),
@@ -220,6 +243,17 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     Ok(Opened { net: net.with_sources(prototxt, model), model: file })
 }
 
+/// Whether a file is a net in protobuf's text format.
+pub fn is_prototxt(path: &Path) -> bool {
+    matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error))
+}
+
+/// Whether a file is of tensors, in another format than Caffe's.
+fn is_of_tensors(path: &Path) -> bool {
+    let format = File::open(path).ok().and_then(|file| FileFormat::of_file(&file).ok());
+    format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
+}
+
 /// The error of a prototxt.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
@@ -242,6 +276,9 @@ fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
             }
             _ => refuse("this is a prototxt, without weights: the model comes after it"),
         },
+        Err(_) if is_of_tensors(path) => {
+            refuse("a net takes its weights from a .caffemodel: convert this file to one first")
+        }
         Err(error) => Err(about_input(path, error.into())),
     }
 }
