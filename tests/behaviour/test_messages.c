@@ -17,7 +17,7 @@ TEST(indices_are_told_with_their_axis) {
     int64_t offset;
     float element;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not below 3",
+    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not in 0 to 2",
                 sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
                 sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err));

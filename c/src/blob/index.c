@@ -8,8 +8,8 @@
 #include <string.h>
 
 static sb_status fail_index(sb_error *err, int32_t axis, int64_t index, int64_t extent) {
-    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d: index %lld is not below %lld", axis,
-                    (long long)index, (long long)extent);
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d: index %lld is not in 0 to %lld", axis,
+                    (long long)index, (long long)extent - 1);
 }
 
 sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t num_indices,

@@ -70,12 +70,27 @@ static sb_status locate_indexed(const sb_model *model, int64_t index, struct sb_
     return SB_OK;
 }
 
+static bool has_layer(const sb_model *model, int64_t layer) {
+    return layer == SB_NO_LAYER || (layer >= 0 && layer < sb_model_num_layers(model));
+}
+
+static sb_status fail_layer(const sb_model *model, int64_t layer, sb_error *err) {
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
+                    (long long)sb_model_num_layers(model));
+}
+
+sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err) {
+    if (!has_layer(model, layer))
+        return fail_layer(model, layer, err);
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
+                    (long long)index, (long long)sb__num_blobs(model, layer), (long long)layer);
+}
+
 sb_status sb_model_num_blobs(const sb_model *model, int64_t layer, int64_t *out, sb_error *err) {
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
-    if (layer != SB_NO_LAYER && (layer < 0 || layer >= sb_model_num_layers(model)))
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
-                        (long long)sb_model_num_layers(model));
+    if (!has_layer(model, layer))
+        return fail_layer(model, layer, err);
     *out = sb__num_blobs(model, layer);
     return SB_OK;
 }
@@ -84,8 +99,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
                         struct sb__reader *reader, struct located *at, sb_error *err) {
     int64_t first, blobs = sb__num_blobs(model, layer);
     if (index < 0 || index >= blobs)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
-                        (long long)index, (long long)blobs, (long long)layer);
+        return sb__fail_blob(model, layer, index, err);
     const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     at->edited = edit != NULL;
     (void)locate_path(model, layer, index, at);

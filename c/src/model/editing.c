@@ -68,10 +68,8 @@ sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index, const
                             uint32_t flags, sb_error *err) {
     if (!model || !blob)
         return sb__fail_null(err, model ? "blob" : "model");
-    int64_t blobs = sb__num_blobs(model, layer);
-    if (index < 0 || index >= blobs)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
-                        (long long)index, (long long)blobs, (long long)layer);
+    if (index < 0 || index >= sb__num_blobs(model, layer))
+        return sb__fail_blob(model, layer, index, err);
     return put_blob(model, layer, index, blob, flags, err);
 }
 
