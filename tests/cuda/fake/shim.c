@@ -1,310 +1,22 @@
-/* Tests written for the simulated device, on the CUDA backend: the linker sends
-   their calls of sb_context_create and of sb_sim_* here (--wrap). "sim:N" opens
-   the CUDA backend behind a table that counts slots and, for the chosen one,
-   makes the driver's call behind it fail. */
+/* Tests written for the simulated device, on the CUDA backend: the linker sends their calls of
+   sb_context_create here (--wrap). "sim:N" opens the CUDA backend with the extension table of the
+   simulated device, and with slots that count calls and make the driver's call behind the chosen
+   one fail. */
 #include "fake.h"
 
-#include "context/context.h"
 #include "device.h"
 #include "table.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syncblob/dlpack.h>
-#include <syncblob/sim.h>
+#include <syncblob/sim_device.h>
 
-#define FAILURE          ((unsigned int)CUDA_ERROR_UNKNOWN)
 #define DEVICES          8
 #define MAX_STREAMS      128
+#define MAX_FAULTS       4
 #define EXECUTION_FAILED 13u /* CUBLAS_STATUS_EXECUTION_FAILED */
-
-/* --- a device that counts -------------------------------------------------------------------- */
-
-struct shim {
-    void *device; /* the backend's */
-    CUcontext context;
-    pthread_mutex_t lock;
-    int64_t calls[SB_SIM_OP_COUNT];
-    int32_t armed_op, armed_mode;
-    int64_t armed_in;
-    CUstream streams[MAX_STREAMS]; /* of the test; what is left goes with the device */
-};
-
-/* Each context has a separate device, as on the simulated device. */
-static _Atomic int32_t opened;
-
-static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    struct shim *shim = calloc(1, sizeof *shim);
-    if (!shim)
-        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
-    ordinal = (ordinal + atomic_fetch_add(&opened, 1)) % DEVICES;
-    fake_set(FAKE_DEVICES, DEVICES);
-    sb_status st = sb__cuda_backend.open(user, ordinal, &shim->device, err);
-    if (st != SB_OK) {
-        free(shim);
-        return st;
-    }
-    shim->context = ((struct sb__cuda_device *)shim->device)->context;
-    (void)pthread_mutex_init(&shim->lock, NULL);
-    *out = shim;
-    return SB_OK;
-}
-
-/* Puts one in the other's place. */
-static bool replace_stream(struct shim *shim, CUstream old, CUstream new) {
-    bool found = false;
-    (void)pthread_mutex_lock(&shim->lock);
-    for (size_t i = 0; i < MAX_STREAMS && !found; i++) {
-        found = shim->streams[i] == old;
-        if (found)
-            shim->streams[i] = new;
-    }
-    (void)pthread_mutex_unlock(&shim->lock);
-    return found;
-}
-
-static void destroy_streams(struct shim *shim) {
-    CUcontext old;
-    (void)cuCtxPushCurrent(shim->context);
-    for (size_t i = 0; i < MAX_STREAMS; i++)
-        if (shim->streams[i]) {
-            (void)cuStreamSynchronize(shim->streams[i]);
-            (void)cuStreamDestroy(shim->streams[i]);
-        }
-    (void)cuCtxPopCurrent(&old);
-}
-
-static void shim_close(void *device) {
-    struct shim *shim = device;
-    destroy_streams(shim);
-    sb__cuda_backend.close(shim->device);
-    fake_revive(shim->context); /* a later test gets the same device */
-    (void)pthread_mutex_destroy(&shim->lock);
-    free(shim);
-}
-
-static bool is_due(struct shim *shim, int32_t op) {
-    (void)pthread_mutex_lock(&shim->lock);
-    shim->calls[op]++;
-    bool due = shim->armed_in && (shim->armed_op == SB_SIM_ANY || shim->armed_op == op) &&
-               --shim->armed_in == 0;
-    (void)pthread_mutex_unlock(&shim->lock);
-    return due;
-}
-
-/* Arms the driver's call behind the slot. */
-static void arm(struct shim *shim, int32_t op, const char *function) {
-    static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
-    unsigned int code =
-        op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED ? CUDA_ERROR_OUT_OF_MEMORY : FAILURE;
-    enum fake_mode mode = modes[shim->armed_mode];
-    if (op == SB_SIM_ALLOC && mode != FAKE_STICKY)
-        mode = FAKE_ALWAYS; /* the backend tries again */
-    if (mode == FAKE_STICKY)
-        code = CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (strncmp(function, "cublas", 6) == 0)
-        code = EXECUTION_FAILED;
-    fake_fail(function, 1, mode, code);
-}
-
-/* What the call did not do, because the slot never made it, is failed here. */
-static sb_status disarm(struct shim *shim, sb_status st, sb_error *err) {
-    const char *fired = fake_fired();
-    fake_fail(NULL, 0, FAKE_NOW, 0);
-    if (fired || st != SB_OK)
-        return st;
-    if (shim->armed_mode == SB_SIM_FAIL_STICKY)
-        return sb_error_fill(err, SB_ERR_DEVICE_LOST, (int32_t)FAILURE, "made to be lost");
-    return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, (int32_t)FAILURE, "made to fail");
-}
-
-#define SLOT(op, function, call)                                                                   \
-    struct shim *shim = device;                                                                    \
-    bool due = is_due(shim, op);                                                                   \
-    if (due)                                                                                       \
-        arm(shim, op, function);                                                                   \
-    sb_status st = sb__cuda_backend.call;                                                          \
-    return due ? disarm(shim, st, err) : st
-
-static sb_status shim_alloc(void *device, size_t bytes, sb_stream stream, void **out,
-                            sb_error *err) {
-    SLOT(SB_SIM_ALLOC, "cuMemAllocFromPoolAsync", alloc(shim->device, bytes, stream, out, err));
-}
-
-static void shim_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    sb__cuda_backend.free(((struct shim *)device)->device, ptr, bytes, stream);
-}
-
-static void shim_trim(void *device) {
-    sb__cuda_backend.trim(((struct shim *)device)->device);
-}
-
-static sb_status shim_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_ZERO, "cuMemsetD8Async", zero(shim->device, dst, bytes, stream, err));
-}
-
-static sb_status shim_upload(void *device, void *dst, const void *src, size_t bytes,
-                             sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_UPLOAD, "cuMemcpyHtoDAsync_v2", upload(shim->device, dst, src, bytes, stream, err));
-}
-
-static sb_status shim_download(void *device, void *dst, const void *src, size_t bytes,
-                               sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_DOWNLOAD, "cuMemcpyDtoHAsync_v2",
-         download(shim->device, dst, src, bytes, stream, err));
-}
-
-static sb_status shim_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
-                           sb_error *err) {
-    SLOT(SB_SIM_COPY, "cuMemcpyDtoDAsync_v2", copy(shim->device, dst, src, bytes, stream, err));
-}
-
-static sb_status make_pinned(void *device, size_t bytes, void **out, sb_error *err) {
-    SLOT(SB_SIM_ALLOC_PINNED, "cuMemHostAlloc", alloc_pinned(shim->device, bytes, out, err));
-}
-
-/* A buffer that came out of a slab took no call of the driver that could have failed. */
-static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
-    void *made = NULL;
-    const sb_status st = make_pinned(device, bytes, &made, err);
-    if (st == SB_OK)
-        *out = made;
-    else if (made)
-        sb__cuda_backend.free_pinned(((struct shim *)device)->device, made, bytes);
-    return st;
-}
-
-static void shim_free_pinned(void *device, void *ptr, size_t bytes) {
-    sb__cuda_backend.free_pinned(((struct shim *)device)->device, ptr, bytes);
-}
-
-static sb_status shim_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err) {
-    SLOT(SB_SIM_CHECK_POINTER, "cuPointerGetAttributes",
-         check_pointer(shim->device, ptr, bytes, err));
-}
-
-static sb_stream shim_own_stream(void *device) {
-    return sb__cuda_backend.own_stream(((struct shim *)device)->device);
-}
-
-/* Simulated devices look handles up, and their tests pass some that are none. */
-static sb_status shim_check_stream(void *device, sb_stream stream, sb_error *err) {
-    if (stream && !fake_knows((CUstream)stream))
-        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
-    SLOT(SB_SIM_CHECK_STREAM, "cuStreamGetCtx", check_stream(shim->device, stream, err));
-}
-
-static sb_status shim_stream_synchronize(void *device, sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_STREAM_SYNCHRONIZE, "cuStreamSynchronize",
-         stream_synchronize(shim->device, stream, err));
-}
-
-static sb_status shim_event_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    SLOT(SB_SIM_EVENT_RECORD, "cuEventRecord", event_record(shim->device, stream, out, err));
-}
-
-static sb_status shim_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    SLOT(SB_SIM_STREAM_WAIT, "cuStreamWaitEvent", stream_wait(shim->device, stream, event, err));
-}
-
-static sb_status shim_event_wait(void *device, void *event, sb_error *err) {
-    SLOT(SB_SIM_EVENT_WAIT, "cuEventSynchronize", event_wait(shim->device, event, err));
-}
-
-static void shim_event_destroy(void *device, void *event) {
-    sb__cuda_backend.event_destroy(((struct shim *)device)->device, event);
-}
-
-static sb_status shim_prepare(void *device, sb_error *err) {
-    SLOT(SB_SIM_PREPARE_ARITHMETIC, "cublasCreate_v2", prepare_arithmetic(shim->device, err));
-}
-
-#define BLAS(name) (dtype == SB_DTYPE_F32 ? "cublasS" name "_v2_64" : "cublasD" name "_v2_64")
-
-static sb_status shim_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
-                           void *y, sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_AXPY, BLAS("axpy"), axpy(shim->device, dtype, count, alpha, x, y, stream, err));
-}
-
-static sb_status shim_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
-                            sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_SCALE, BLAS("scal"), scale(shim->device, dtype, count, alpha, x, stream, err));
-}
-
-static sb_status shim_asum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
-                           sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_ASUM, BLAS("asum"), asum(shim->device, dtype, count, x, out, stream, err));
-}
-
-static sb_status shim_sumsq(void *device, int32_t dtype, int64_t count, const void *x, double *out,
-                            sb_stream stream, sb_error *err) {
-    SLOT(SB_SIM_SUMSQ, BLAS("dot"), sumsq(shim->device, dtype, count, x, out, stream, err));
-}
-
-static const sb_backend shim_backend = {
-    .struct_size = sizeof(sb_backend),
-    .abi_version = SB_BACKEND_ABI_VERSION,
-    .name = "sim",
-    .open = shim_open,
-    .close = shim_close,
-    .alloc = shim_alloc,
-    .free = shim_free,
-    .zero = shim_zero,
-    .upload = shim_upload,
-    .download = shim_download,
-    .copy = shim_copy,
-    .alloc_pinned = shim_alloc_pinned,
-    .free_pinned = shim_free_pinned,
-    .check_pointer = shim_check_pointer,
-    .own_stream = shim_own_stream,
-    .check_stream = shim_check_stream,
-    .stream_synchronize = shim_stream_synchronize,
-    .event_record = shim_event_record,
-    .stream_wait = shim_stream_wait,
-    .event_wait = shim_event_wait,
-    .event_destroy = shim_event_destroy,
-    .prepare_arithmetic = shim_prepare,
-    .axpy = shim_axpy,
-    .scale = shim_scale,
-    .asum = shim_asum,
-    .sumsq = shim_sumsq,
-    .trim = shim_trim,
-    .dlpack_device = SB_DL_DEVICE_EXTENSION,
-};
-
-/* --- what the tests call --------------------------------------------------------------------- */
-
-sb_status __real_sb_context_create(const sb_context_options *options, sb_context **out,
-                                   sb_error *err);
-sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context **out,
-                                   sb_error *err);
-sb_status __wrap_sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t seed,
-                                     sb_error *err);
-sb_status __wrap_sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode,
-                             sb_error *err);
-sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
-                              sb_error *err);
-sb_status __wrap_sb_sim_stream_create(sb_context *context, sb_stream *out, sb_error *err);
-sb_status __wrap_sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err);
-sb_status __wrap_sb_sim_launch(sb_context *context, sb_stream stream, void (*kernel)(void *user),
-                               void *user, sb_error *err);
-void *__wrap_sb_sim_address(const sb_context *context, const void *ptr, size_t bytes);
-sb_status __wrap_sb_sim_malloc(sb_context *context, size_t bytes, void **out, sb_error *err);
-sb_status __wrap_sb_sim_free(sb_context *context, void *ptr, sb_error *err);
-sb_status __wrap_sb_sim_peek(const sb_context *context, void *dst, const void *src, size_t bytes,
-                             sb_error *err);
-sb_status __wrap_sb_sim_poke(sb_context *context, void *dst, const void *src, size_t bytes,
-                             sb_error *err);
-
-static struct shim *shim_of(const sb_context *context) {
-    return context->device;
-}
-
-static CUdeviceptr device_pointer(const void *ptr) {
-    return (CUdeviceptr)(uintptr_t)ptr;
-}
 
 static sb_status status_of(CUresult result, sb_error *err) {
     if (result == CUDA_SUCCESS)
@@ -314,122 +26,345 @@ static sb_status status_of(CUresult result, sb_error *err) {
         (int32_t)result, "the fake driver refuses");
 }
 
+/* --- devices --------------------------------------------------------------------------------- */
+
+/* Beside each open device of the backend. The lock is the fake driver's. */
+static struct shim {
+    void *device;
+    int64_t calls[SB_SIM_OP_COUNT];
+    sb_sim_fault faults[MAX_FAULTS];
+    CUstream streams[MAX_STREAMS]; /* the test's; at the end the device destroys those left */
+    struct shim *next;
+} * shims;
+
+static struct shim *shim_of(const void *device) {
+    fake_lock();
+    struct shim *shim = shims;
+    while (shim->device != device)
+        shim = shim->next;
+    fake_unlock();
+    return shim;
+}
+
+static CUcontext context_of(const void *device) {
+    return ((const struct sb__cuda_device *)device)->context;
+}
+
+/* Each context has a separate device, as on the simulated device. */
+static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    static _Atomic int32_t opened;
+    struct shim *shim = calloc(1, sizeof *shim);
+    if (!shim)
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+    fake_set(FAKE_DEVICES, DEVICES);
+    ordinal = (ordinal + atomic_fetch_add(&opened, 1)) % DEVICES;
+    const sb_status st = sb__cuda_backend.open(user, ordinal, &shim->device, err);
+    if (st != SB_OK) {
+        free(shim);
+        return st;
+    }
+    *out = shim->device;
+    fake_lock();
+    shim->next = shims;
+    shims = shim;
+    fake_unlock();
+    return SB_OK;
+}
+
+static void shim_close(void *device) {
+    CUcontext old, context = context_of(device);
+    struct shim *shim = shim_of(device), **link = &shims;
+    (void)cuCtxPushCurrent(context);
+    for (size_t i = 0; i < MAX_STREAMS; i++)
+        if (shim->streams[i]) {
+            (void)cuStreamSynchronize(shim->streams[i]);
+            (void)cuStreamDestroy(shim->streams[i]);
+        }
+    (void)cuCtxPopCurrent(&old);
+    fake_lock();
+    while (*link != shim)
+        link = &(*link)->next;
+    *link = shim->next;
+    fake_unlock();
+    free(shim);
+    sb__cuda_backend.close(device);
+    fake_revive(context); /* a later test gets the same device */
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+/* Counts the call in each armed fault; the first that is due arms the driver's call behind the
+   slot. Returns its mode, or -1. */
+static int32_t arm(void *device, int32_t op, const char *function) {
+    static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
+    struct shim *shim = shim_of(device);
+    int32_t mode = -1;
+    fake_lock();
+    shim->calls[op]++;
+    for (sb_sim_fault *fault = shim->faults; fault < shim->faults + MAX_FAULTS; fault++)
+        if (fault->countdown && (fault->op == SB_SIM_ANY || fault->op == op) &&
+            --fault->countdown == 0 && mode < 0)
+            mode = fault->mode;
+    fake_unlock();
+    if (mode < 0)
+        return mode;
+    unsigned int code = CUDA_ERROR_UNKNOWN;
+    if (mode == SB_SIM_FAIL_STICKY)
+        code = CUDA_ERROR_ILLEGAL_ADDRESS;
+    else if (op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED)
+        code = CUDA_ERROR_OUT_OF_MEMORY;
+    if (strncmp(function, "cublas", 6) == 0)
+        code = EXECUTION_FAILED;
+    const bool is_retried = op == SB_SIM_ALLOC && mode != SB_SIM_FAIL_STICKY;
+    fake_fail(function, 1, is_retried ? FAKE_ALWAYS : modes[mode], code);
+    return mode;
+}
+
+/* Fails the slot that did not make the call. */
+static sb_status disarm(int32_t mode, sb_status st, sb_error *err) {
+    if (mode < 0)
+        return st;
+    const char *fired = fake_fired();
+    fake_fail(NULL, 0, FAKE_NOW, 0);
+    if (fired || st != SB_OK)
+        return st;
+    return sb_error_fill(err,
+                         mode == SB_SIM_FAIL_STICKY ? SB_ERR_DEVICE_LOST : SB_ERR_DEVICE_FAILURE,
+                         (int32_t)CUDA_ERROR_UNKNOWN, "made to fail");
+}
+
+#define SLOT(name, op, function, parameters, ...)                                                  \
+    static sb_status shim_##name parameters {                                                      \
+        const int32_t mode = arm(device, op, function);                                            \
+        return disarm(mode, sb__cuda_backend.name(device, __VA_ARGS__, err), err);                 \
+    }
+#define BLAS(name) (dtype == SB_DTYPE_F32 ? "cublasS" name "_v2_64" : "cublasD" name "_v2_64")
+
+SLOT(alloc, SB_SIM_ALLOC, "cuMemAllocFromPoolAsync",
+     (void *device, size_t bytes, sb_stream stream, void **out, sb_error *err), bytes, stream, out)
+SLOT(zero, SB_SIM_ZERO, "cuMemsetD8Async",
+     (void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err), dst, bytes, stream)
+SLOT(upload, SB_SIM_UPLOAD, "cuMemcpyHtoDAsync_v2",
+     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
+     src, bytes, stream)
+SLOT(download, SB_SIM_DOWNLOAD, "cuMemcpyDtoHAsync_v2",
+     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
+     src, bytes, stream)
+SLOT(copy, SB_SIM_COPY, "cuMemcpyDtoDAsync_v2",
+     (void *device, void *dst, const void *src, size_t bytes, sb_stream stream, sb_error *err), dst,
+     src, bytes, stream)
+SLOT(check_pointer, SB_SIM_CHECK_POINTER, "cuPointerGetAttributes",
+     (void *device, const void *ptr, size_t bytes, sb_error *err), ptr, bytes)
+SLOT(check_stream, SB_SIM_CHECK_STREAM, "cuStreamGetCtx",
+     (void *device, sb_stream stream, sb_error *err), stream)
+SLOT(stream_synchronize, SB_SIM_STREAM_SYNCHRONIZE, "cuStreamSynchronize",
+     (void *device, sb_stream stream, sb_error *err), stream)
+SLOT(event_record, SB_SIM_EVENT_RECORD, "cuEventRecord",
+     (void *device, sb_stream stream, void **out, sb_error *err), stream, out)
+SLOT(stream_wait, SB_SIM_STREAM_WAIT, "cuStreamWaitEvent",
+     (void *device, sb_stream stream, void *event, sb_error *err), stream, event)
+SLOT(event_wait, SB_SIM_EVENT_WAIT, "cuEventSynchronize",
+     (void *device, void *event, sb_error *err), event)
+SLOT(axpy, SB_SIM_AXPY, BLAS("axpy"),
+     (void *device, int32_t dtype, int64_t count, double alpha, const void *x, void *y,
+      sb_stream stream, sb_error *err),
+     dtype, count, alpha, x, y, stream)
+SLOT(scale, SB_SIM_SCALE, BLAS("scal"),
+     (void *device, int32_t dtype, int64_t count, double alpha, void *x, sb_stream stream,
+      sb_error *err),
+     dtype, count, alpha, x, stream)
+SLOT(asum, SB_SIM_ASUM, "cuLaunchKernel",
+     (void *device, int32_t dtype, int64_t count, const void *x, double *out, sb_stream stream,
+      sb_error *err),
+     dtype, count, x, out, stream)
+SLOT(sumsq, SB_SIM_SUMSQ, "cuLaunchKernel",
+     (void *device, int32_t dtype, int64_t count, const void *x, double *out, sb_stream stream,
+      sb_error *err),
+     dtype, count, x, out, stream)
+
+static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
+    const int32_t mode = arm(device, SB_SIM_PREPARE_ARITHMETIC, "cublasCreate_v2");
+    return disarm(mode, sb__cuda_backend.prepare_arithmetic(device, err), err);
+}
+
+/* A buffer out of a slab takes no call of the driver that could fail. */
+static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
+    void *made = NULL;
+    const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "cuMemHostAlloc");
+    const sb_status st =
+        disarm(mode, sb__cuda_backend.alloc_pinned(device, bytes, &made, err), err);
+    if (st == SB_OK)
+        *out = made;
+    else if (made)
+        sb__cuda_backend.free_pinned(device, made, bytes);
+    return st;
+}
+
+/* The simulated device finds that a handle is not a stream's; the driver crashes. */
+static sb_status shim_check_known(void *device, sb_stream stream, sb_error *err) {
+    if (stream && !fake_knows((CUstream)stream))
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
+    return shim_check_stream(device, stream, err);
+}
+
+/* --- the extension table --------------------------------------------------------------------- */
+
+static void lock(void *device) {
+    (void)device;
+    fake_lock();
+}
+
+static void unlock(void *device) {
+    (void)device;
+    fake_unlock();
+}
+
+static void set_schedule(void *device, sb_sim_schedule schedule, uint64_t seed) {
+    (void)device;
+    fake_set(FAKE_SCHEDULE, schedule);
+    fake_set(FAKE_SEED, (int64_t)seed);
+}
+
+static sb_sim_fault *faults(void *device, int32_t *out_count) {
+    *out_count = MAX_FAULTS;
+    return shim_of(device)->faults;
+}
+
+static const int64_t *calls(const void *device, int32_t *out_count) {
+    *out_count = SB_SIM_OP_COUNT;
+    return shim_of(device)->calls;
+}
+
+/* Makes the call in the context, as an application does. */
+#define IN_CONTEXT(call)                                                                           \
+    CUcontext old;                                                                                 \
+    (void)cuCtxPushCurrent(context_of(device));                                                    \
+    const CUresult result = call;                                                                  \
+    (void)cuCtxPopCurrent(&old)
+
+static CUstream *slot_of(void *device, CUstream stream) {
+    CUstream *slot = shim_of(device)->streams, *const end = slot + MAX_STREAMS;
+    while (slot < end && *slot != stream)
+        slot++;
+    return slot < end ? slot : NULL;
+}
+
+static sb_status stream_create(void *device, sb_stream *out, sb_error *err) {
+    CUstream *slot = slot_of(device, NULL);
+    if (!slot)
+        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
+    IN_CONTEXT(cuStreamCreate(slot, CU_STREAM_NON_BLOCKING));
+    if (result == CUDA_SUCCESS)
+        *out = (sb_stream)*slot;
+    return status_of(result, err);
+}
+
+static sb_status stream_destroy(void *device, sb_stream stream, sb_error *err) {
+    CUstream *slot = slot_of(device, (CUstream)stream);
+    if (slot)
+        *slot = NULL;
+    IN_CONTEXT(cuStreamSynchronize((CUstream)stream));
+    (void)result;
+    return status_of(cuStreamDestroy((CUstream)stream), err);
+}
+
+static sb_status launch(void *device, sb_stream stream, void (*kernel)(void *user), void *user,
+                        sb_error *err) {
+    IN_CONTEXT(fake_launch((CUstream)stream, kernel, user));
+    return status_of(result, err);
+}
+
+static sb_status alloc(void *device, size_t bytes, void **out, sb_error *err) {
+    CUdeviceptr ptr = 0;
+    IN_CONTEXT(cuMemAlloc(&ptr, bytes ? bytes : 1)); /* CUDA allocates no 0 bytes */
+    if (result == CUDA_SUCCESS)
+        *out = (void *)(uintptr_t)ptr;
+    return status_of(result, err);
+}
+
+static sb_status free_block(void *device, void *ptr, sb_error *err) {
+    if (!ptr)
+        return SB_OK;
+    IN_CONTEXT(cuMemFree((CUdeviceptr)(uintptr_t)ptr));
+    return status_of(result, err);
+}
+
+static void *address(const void *device, const void *ptr, size_t bytes, int32_t *out_ready) {
+    (void)device;
+    if (out_ready)
+        *out_ready = 1;
+    return fake_address((CUdeviceptr)(uintptr_t)ptr, bytes);
+}
+
+static const void *extension(void *device, const char *name) {
+    static const sb_sim_device controls = {
+        .struct_size = sizeof(sb_sim_device),
+        .lock = lock,
+        .unlock = unlock,
+        .set_schedule = set_schedule,
+        .faults = faults,
+        .calls = calls,
+        .stream_create = stream_create,
+        .stream_destroy = stream_destroy,
+        .launch = launch,
+        .alloc = alloc,
+        .free = free_block,
+        .address = address,
+    };
+    (void)device;
+    return strcmp(name, SB_SIM_DEVICE) == 0 ? &controls : NULL;
+}
+
+/* --- contexts -------------------------------------------------------------------------------- */
+
+static sb_backend backend;
+
+__attribute__((constructor)) static void make_backend(void) {
+    backend = sb__cuda_backend;
+    backend.name = "sim";
+    backend.dlpack_device = SB_DL_DEVICE_EXTENSION;
+    backend.extension = extension;
+    backend.open = shim_open;
+    backend.close = shim_close;
+    backend.alloc = shim_alloc;
+    backend.zero = shim_zero;
+    backend.upload = shim_upload;
+    backend.download = shim_download;
+    backend.copy = shim_copy;
+    backend.alloc_pinned = shim_alloc_pinned;
+    backend.check_pointer = shim_check_pointer;
+    backend.check_stream = shim_check_known;
+    backend.stream_synchronize = shim_stream_synchronize;
+    backend.event_record = shim_event_record;
+    backend.stream_wait = shim_stream_wait;
+    backend.event_wait = shim_event_wait;
+    backend.prepare_arithmetic = shim_prepare_arithmetic;
+    backend.axpy = shim_axpy;
+    backend.scale = shim_scale;
+    backend.asum = shim_asum;
+    backend.sumsq = shim_sumsq;
+}
+
+sb_status __real_sb_context_create(const sb_context_options *options, sb_context **out,
+                                   sb_error *err);
+sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context **out,
+                                   sb_error *err);
+
 sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err) {
     if (!options || !options->device || strncmp(options->device, "sim:", 4) != 0 ||
         options->backend)
         return __real_sb_context_create(options, out, err);
     sb_context_options changed = *options;
-    changed.backend = &shim_backend;
+    changed.backend = &backend;
     fake_set(FAKE_SCHEDULE, FAKE_EAGER);
     return __real_sb_context_create(&changed, out, err);
 }
 
-sb_status __wrap_sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t seed,
-                                     sb_error *err) {
-    (void)context, (void)err;
-    fake_set(FAKE_SCHEDULE, schedule);
-    fake_set(FAKE_SEED, (int64_t)seed);
-    return SB_OK;
-}
-
-sb_status __wrap_sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode,
-                             sb_error *err) {
-    struct shim *shim = shim_of(context);
-    (void)err;
-    (void)pthread_mutex_lock(&shim->lock);
-    shim->armed_op = op;
-    shim->armed_mode = mode;
-    shim->armed_in = nth;
-    (void)pthread_mutex_unlock(&shim->lock);
-    return SB_OK;
-}
-
-sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
-                              sb_error *err) {
-    struct shim *shim = shim_of(context);
-    (void)err;
-    (void)pthread_mutex_lock(&shim->lock);
-    memcpy(out, shim->calls, (size_t)count * sizeof *out);
-    (void)pthread_mutex_unlock(&shim->lock);
-    return SB_OK;
-}
-
-/* In the context, as an application would. */
-#define IN_CONTEXT(context, call)                                                                  \
-    CUcontext old;                                                                                 \
-    (void)cuCtxPushCurrent(shim_of(context)->context);                                             \
-    CUresult result = call;                                                                        \
-    (void)cuCtxPopCurrent(&old)
-
-sb_status __wrap_sb_sim_stream_create(sb_context *context, sb_stream *out, sb_error *err) {
-    CUstream stream;
-    IN_CONTEXT(context, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    if (result == CUDA_SUCCESS && !replace_stream(shim_of(context), NULL, stream))
-        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
-    if (result == CUDA_SUCCESS)
-        *out = (sb_stream)stream;
-    return status_of(result, err);
-}
-
-sb_status __wrap_sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err) {
-    (void)replace_stream(shim_of(context), (CUstream)stream, NULL);
-    IN_CONTEXT(context, cuStreamSynchronize((CUstream)stream));
-    (void)result;
-    return status_of(cuStreamDestroy((CUstream)stream), err);
-}
-
-sb_status __wrap_sb_sim_launch(sb_context *context, sb_stream stream, void (*kernel)(void *user),
-                               void *user, sb_error *err) {
-    IN_CONTEXT(context, fake_launch((CUstream)stream, kernel, user));
-    return status_of(result, err);
-}
-
-void *__wrap_sb_sim_address(const sb_context *context, const void *ptr, size_t bytes) {
-    (void)context;
-    return fake_address(device_pointer(ptr), bytes);
-}
-
-/* Around a fault and a loss: the test's own memory. */
-sb_status __wrap_sb_sim_malloc(sb_context *context, size_t bytes, void **out, sb_error *err) {
-    CUdeviceptr ptr = 0;
-    IN_CONTEXT(context, cuMemAlloc(&ptr, bytes ? bytes : 1)); /* CUDA allocates no 0 bytes */
-    if (result == CUDA_SUCCESS)
-        *out = (void *)(uintptr_t)ptr;
-    return status_of(result, err);
-}
-
-sb_status __wrap_sb_sim_free(sb_context *context, void *ptr, sb_error *err) {
-    if (!ptr)
-        return SB_OK;
-    IN_CONTEXT(context, cuMemFree(device_pointer(ptr)));
-    return status_of(result, err);
-}
-
-static sb_status look(void *host, const void *device, size_t bytes, bool up, sb_error *err) {
-    void *at = fake_address(device_pointer(device), bytes);
-    if (!at)
-        return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "no memory of the device");
-    memcpy(up ? at : host, up ? host : at, bytes);
-    return SB_OK;
-}
-
-sb_status __wrap_sb_sim_peek(const sb_context *context, void *dst, const void *src, size_t bytes,
-                             sb_error *err) {
-    (void)context;
-    return look(dst, src, bytes, false, err);
-}
-
-sb_status __wrap_sb_sim_poke(sb_context *context, void *dst, const void *src, size_t bytes,
-                             sb_error *err) {
-    (void)context;
-    return look((void *)(uintptr_t)src, dst, bytes, true, err);
-}
-
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* cmocka knows nothing of the fake driver, so the process says it. FAKE_FORGIVE is for a test that
-   writes to what it has lent while a copy is queued. */
+/* cmocka does not know the fake driver: a violation ends the process with a status. FAKE_FORGIVE is
+   for a test that writes to memory that it has lent while a copy is queued. */
 __attribute__((destructor)) static void judge(void) {
     if ((fake_violations() && !getenv("FAKE_FORGIVE")) || fake_depth())
         _Exit(70);
