@@ -71,7 +71,7 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
         return CUBLAS_STATUS_ALLOC_FAILED;
     *work = *given;
     work->bytes = (size_t)given->n * (given->is_double ? sizeof(double) : sizeof(float));
-    CUresult result = fake_blas_run(handle->context, handle->stream, kernel, work, 0);
+    CUresult result = fake_blas_run(handle->context, handle->stream, kernel, work);
     return result ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 

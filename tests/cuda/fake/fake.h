@@ -1,8 +1,7 @@
-/* What the fake libcuda.so.1 exports beside the driver API: how a test
-   chooses what it does, and sees what was done. The environment sets the same
-   before the program starts: FAKE_SCHEDULE (eager, lazy, random),
-   FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS,
-   FAKE_INIT (what cuInit returns), FAKE_MEMORY. */
+/* The functions that the fake libcuda.so.1 exports beside the driver API: tests choose its
+   behaviour and read its counters. The environment has settings of the same names: FAKE_SCHEDULE
+   (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS, FAKE_INIT, FAKE_MEMORY.
+ */
 #ifndef SB_TESTS_FAKE_H
 #define SB_TESTS_FAKE_H
 
@@ -19,9 +18,9 @@ enum fake_setting {
     FAKE_DEVICES,
     FAKE_VERSION, /* of the driver: 13000 */
     FAKE_POOLS,   /* whether devices have memory pools */
-    FAKE_INIT,    /* what cuInit returns */
+    FAKE_INIT,    /* the result of cuInit */
     FAKE_MEMORY,  /* bytes of each device; pinned memory likewise */
-    FAKE_LOSS,    /* what a context is lost with by a call of cuBLAS: 700 */
+    FAKE_LOSS,    /* the error by which a call of cuBLAS loses a context: 700 */
     FAKE_SETTINGS
 };
 
@@ -29,9 +28,9 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
-/* How a chosen call fails. LATE and PASSING: a call that queues work succeeds, and the work fails
-   in its turn; any other call succeeds and the failure comes out at a later one (LATE), or fails
-   at once (PASSING). */
+/* How a chosen call fails. LATE and TRANSIENT: a call that queues work succeeds, and the work fails
+   in its turn; any other call succeeds and a later call returns the failure (LATE), or fails at
+   once (TRANSIENT). */
 enum fake_mode {
     FAKE_NOW,       /* the call fails and has done nothing */
     FAKE_LATE,      /* the context is lost when the work runs */
@@ -39,11 +38,11 @@ enum fake_mode {
     FAKE_TRANSIENT, /* waits for the work return the failure; the context stays usable. No driver
                        does this */
     FAKE_EXIT,      /* the driver shuts down, as at the end of the process */
-    FAKE_ALWAYS     /* NOW, for this call and all later ones until it is taken back */
+    FAKE_ALWAYS     /* NOW, for this call and all later ones until the fault is removed */
 };
 
 /* Makes the `nth` call of `function` (NULL: any) from now on, 1 being the next, fail with `code`.
-   nth 0 takes it back; firing does, too. */
+   nth 0 removes the fault; so does firing. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
 /* Once it has fired, the `nth` call after that fails in the same way, once. After fake_fail. */
 FAKE_API void fake_fail_again(int64_t nth);
@@ -54,54 +53,55 @@ FAKE_API int fake_failures(void);
 /* Runs hook(user) before the next call of `function`, as another thread might. */
 FAKE_API void fake_before(const char *function, void (*hook)(void *user), void *user);
 
-/* How often `function` was called (NULL: all); 0 for one that never was. */
+/* How often `function` was called (NULL: all). */
 FAKE_API int64_t fake_calls(const char *function);
 
-/* What has been made and not given back, in the whole process. */
+/* Objects and memory that are live, in the whole process. */
 struct fake_live {
     int64_t blocks, pinned, pools, streams, events, retained, handles, modules;
     size_t device_bytes, pinned_bytes;
-    size_t mapped_bytes; /* of devices: what is allocated, and what pools keep */
-    int64_t unmapped;    /* how often a wait or a trim gave a chunk of a pool back; never less */
+    size_t mapped_bytes; /* of devices: allocated, or kept by pools */
+    int64_t unmapped;    /* how often a wait or a trim unmapped a chunk of a pool */
 };
 FAKE_API struct fake_live fake_live(void);
 /* Contexts on this thread's stack. */
 FAKE_API int fake_depth(void);
 
-/* Violations, which no correct program commits: each is printed on stderr and counted. */
+/* Violations, which no correct program commits; each is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 FAKE_API void fake_forgive(void);
 
 /* Queues kernel(user) on a stream of the current context. It may run on any thread that waits. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
-/* Host memory behind [ptr, ptr + bytes) of a device; NULL where that is no allocated memory, or
-   its allocation has not run. For kernels, and for a test that looks. */
+/* Host memory behind [ptr, ptr + bytes) of a device; NULL if that is not allocated memory, or its
+   allocation has not run. For kernels, and for tests. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
-/* Whether the handle is a stream's that somebody made and has not destroyed. */
+/* Whether the handle is a live stream's. */
 FAKE_API int fake_knows(CUstream stream);
-/* Makes everything queued in every context run. */
+/* Runs everything queued in every context. */
 FAKE_API void fake_drain(void);
-/* From now on every call says CUDA_ERROR_DEINITIALIZED. */
-FAKE_API void fake_shut_down(void);
-/* By the names that the driver keeps for programs of CUDA 12; the header of 13 has another form. */
+/* The form of CUDA 12, which the driver keeps; the header of 13 has another form. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* Ends the loss of one context, all of whose users are gone. No driver can do that. */
+/* Ends the loss of one context, which has no users. No driver can do that. */
 FAKE_API void fake_revive(CUcontext context);
-/* Ends the loss of contexts and the shutting down, and forgets all that was left behind and what
-   this thread has current: the next test needs a device. No driver can do that. */
+/* Ends the loss of contexts and the shutdown, and forgets all live objects and this thread's stack
+   of contexts: the next test needs a device. No driver can do that. */
 FAKE_API void fake_heal(void);
+
+/* The lock of the fake driver, which is recursive. */
+FAKE_API int fake_lock(void);
+FAKE_API void fake_unlock(const int *held); /* may be NULL */
+/* Holds the lock for the rest of a block. */
+#define FAKE_LOCKED __attribute__((cleanup(fake_unlock), unused)) const int held = fake_lock()
 
 /* --- for the fake NCCL ----------------------------------------------------------------- */
 
-/* Queues a kernel that uses [ptr, ptr + bytes) and is not done before passes(user) is true. It is
-   asked again and again, under the lock of the fake driver, once all before it on the stream is
-   done.
+/* Queues a kernel that uses [ptr, ptr + bytes) and is not done before passes(user) is true. The
+   fake driver calls passes(user) again and again, under its lock, after earlier work of the stream.
  */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
-FAKE_API void fake_lock(void);
-FAKE_API void fake_unlock(void);
 /* Whether [ptr, ptr + bytes) is allocated memory of the device. */
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
 
@@ -111,22 +111,21 @@ struct fake_blas_call {
     unsigned int status; /* 0: go on */
     CUcontext context;
 };
-/* Counts the call and lets it fail like one of the driver's; `code` of fake_fail is a
-   cublasStatus_t here. */
+/* Counts the call, which fails like one of the driver's; `code` of fake_fail is a cublasStatus_t.
+ */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
-/* The same as fake_launch in `context` and, where `wait`, waits. `user` comes from malloc and is
-   freed when the kernel has run or cannot. */
+/* fake_launch in `context`. `user` comes from malloc and is freed with the kernel. */
 FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user),
-                                void *user, int wait);
+                                void *user);
 /* Loads the kernel of a function that has not run in the context yet. It takes memory of the
-   device, which the end of its module or of the context gives back. */
+   device until its module or the context ends. */
 #define FAKE_KERNEL_BYTES ((size_t)65536)
 FAKE_API CUresult fake_load_kernel(CUcontext context, const char *function);
 /* Waits for the context as cudaDeviceSynchronize does, which ends its captures. */
 FAKE_API void fake_blas_wait(CUcontext context);
 FAKE_API uint64_t fake_context_id(CUcontext context);
 FAKE_API void fake_count_handle(int by);
-/* Zeroed memory of an object of NVIDIA's, which fake_heal forgets. NULL: there is none. */
+/* Zeroed memory of an object of NVIDIA's, which fake_heal forgets. NULL if out of memory. */
 FAKE_API void *fake_object(size_t bytes);
 FAKE_API void fake_object_free(void *object);
 FAKE_API void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));

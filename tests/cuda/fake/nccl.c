@@ -1,7 +1,6 @@
-/* The fake libnccl.so.2, over the fake driver: communicators whose calls do not
-   block. A call is in progress until ncclCommGetAsyncError has been asked a few times, unless the
-   schedule is eager; only then its kernel is on the stream. A kernel is done when those of all
-   ranks have begun. */
+/* The fake libnccl.so.2, over the fake driver: communicators whose calls do not block. Unless the
+   schedule is eager, a call is in progress until the program has called ncclCommGetAsyncError a few
+   times; then its kernel is on the stream. A kernel is done when those of all ranks have begun. */
 #include "fake_nccl.h"
 #include "halves.h"
 
@@ -29,7 +28,7 @@ struct part {
     char *bytes; /* behind ptr, while it is carried out */
     CUstream stream;
     bool begun, done, stuck;
-    bool passed; /* no kernel asks for it any more */
+    bool passed; /* no kernel uses it any more */
 };
 
 struct group {
@@ -47,7 +46,7 @@ struct ncclComm {
     struct part *parts;   /* of operations that have not ended at all ranks; newest first */
     struct part *posting; /* not on the stream yet */
     ncclResult_t error;
-    int delay; /* how often it still says that it is in progress */
+    int delay; /* how often it still returns ncclInProgress */
     bool is_alive, finalizes;
 };
 
@@ -63,39 +62,31 @@ static struct {
 static _Thread_local int depth; /* of groups */
 
 void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code) {
-    fake_lock();
+    FAKE_LOCKED;
     armed.rank = rank;
     armed.in = nth;
     armed.code = code;
-    fake_unlock();
 }
 
 int64_t fake_nccl_live(void) {
-    fake_lock();
-    const int64_t count = live;
-    fake_unlock();
-    return count;
+    FAKE_LOCKED;
+    return live;
 }
 
-/* Counts the call under the lock; false: it fails with *result. */
-static bool enter(const char *function, ncclResult_t *result) {
-    const struct fake_blas_call call = fake_blas(function);
-    *result = (ncclResult_t)call.status;
-    fake_lock();
-    return *result == ncclSuccess;
-}
-
-static ncclResult_t leave(ncclResult_t result) {
-    fake_unlock();
-    return result;
-}
+/* Counts a call under the lock; returns from the function if the call fails. */
+#define BEGIN_AS(function)                                                                         \
+    FAKE_LOCKED;                                                                                   \
+    const struct fake_blas_call begun = fake_blas(function);                                       \
+    if (begun.status)                                                                              \
+    return (ncclResult_t)begun.status
+#define BEGIN BEGIN_AS(__func__)
 
 static bool is_known(ncclComm_t comm, const char *function) {
     for (int i = 0; i < MAX_GROUPS; i++)
         for (int r = 0; r < groups[i].size; r++)
             if (comm && groups[i].comms[r] == comm && comm->is_alive)
                 return true;
-    fake_violation("%s of %p, which is no communicator", function, (void *)comm);
+    fake_violation("%s of %p, which is not a communicator", function, (void *)comm);
     return false;
 }
 
@@ -105,7 +96,7 @@ static CUcontext now_current(void) {
     return context;
 }
 
-/* Without one NCCL makes a context current itself, and leaves it to the thread. */
+/* If none is current, NCCL makes a context current on the thread and leaves it there. */
 static void need_device(const char *function) {
     if (!now_current())
         fake_violation("%s while no device is current", function);
@@ -192,7 +183,7 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Unequal calls hang or give rubbish; nobody should make them. */
+/* Unequal calls hang or give garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -201,7 +192,7 @@ static bool agree(const struct part *a, const struct part *b) {
     return equal;
 }
 
-/* A kernel asks whether it is done. Its own rank has aborted: it is, and its bytes are rubbish. */
+/* Whether a kernel is done. The kernel of an aborted rank is done, and its bytes are garbage. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -255,46 +246,39 @@ static ncclResult_t progress(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
-    ncclResult_t result;
-    if (enter(__func__, &result) && !is_known(comm, __func__))
-        result = ncclInvalidArgument;
+    BEGIN;
     if (depth > 0)
         fake_violation("ncclCommGetAsyncError inside of a group, which never is over");
-    if (result == ncclSuccess)
-        *out = progress(comm);
-    return leave(result);
+    if (!is_known(comm, __func__))
+        return ncclInvalidArgument;
+    *out = progress(comm);
+    return ncclSuccess;
 }
 
 /* --- making and ending --------------------------------------------------------------------- */
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
-    ncclResult_t result;
-    if (enter(__func__, &result)) {
-        memset(out, ID_BYTE, sizeof *out);
-        last_id++;
-        memcpy(out->internal, &last_id, sizeof last_id);
-    }
-    return leave(result);
+    BEGIN;
+    last_id++;
+    memset(out, ID_BYTE, sizeof *out);
+    memcpy(out->internal, &last_id, sizeof last_id);
+    return ncclSuccess;
 }
 
 ncclResult_t ncclGroupStart(void) {
-    ncclResult_t result;
-    if (enter(__func__, &result))
-        depth++;
-    return leave(result);
+    BEGIN;
+    depth++;
+    return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd(void) {
-    ncclResult_t result;
     const bool is_open = depth > 0;
-    if (is_open)
-        depth--; /* also where it fails */
-    if (enter(__func__, &result) && !is_open)
-        result = ncclInvalidUsage;
-    return leave(result);
+    depth -= is_open; /* also where it fails */
+    BEGIN;
+    return is_open ? ncclSuccess : ncclInvalidUsage;
 }
 
-/* Not before the last rank has gone and the last kernel, which ask for the parts of all. */
+/* After the last rank and the last kernel, which use the parts of all. */
 static void free_group(struct group *group) {
     for (int r = 0; r < group->size; r++) {
         struct part *part = group->comms[r] ? group->comms[r]->parts : NULL;
@@ -363,29 +347,26 @@ static ncclResult_t check_join(const struct group *group, int rank, const ncclCo
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t *config) {
-    ncclResult_t result;
-    ncclComm_t made = NULL;
-    struct group *group = NULL;
-    if (enter(__func__, &result)) {
-        need_device(__func__);
-        group = find_group(&id, size);
-        result = size <= MAX_RANKS ? check_join(group, rank, config) : ncclInvalidArgument;
-    }
-    if (result == ncclSuccess)
-        made = calloc(1, sizeof *made);
-    if (made) {
-        *made = (struct ncclComm){.group = group,
-                                  .rank = rank,
-                                  .context = now_current(),
-                                  .maker = pthread_self(),
-                                  .delay = draw_delay(),
-                                  .is_alive = true};
-        group->comms[rank] = *comm = made;
-        group->joined++;
-        live++;
-        result = depth ? ncclSuccess : ncclInProgress;
-    }
-    return leave(result);
+    BEGIN;
+    need_device(__func__);
+    struct group *group = find_group(&id, size);
+    const ncclResult_t result =
+        size <= MAX_RANKS ? check_join(group, rank, config) : ncclInvalidArgument;
+    if (result != ncclSuccess)
+        return result;
+    ncclComm_t made = calloc(1, sizeof *made);
+    if (!made)
+        return ncclSystemError;
+    *made = (struct ncclComm){.group = group,
+                              .rank = rank,
+                              .context = now_current(),
+                              .maker = pthread_self(),
+                              .delay = draw_delay(),
+                              .is_alive = true};
+    group->comms[rank] = *comm = made;
+    group->joined++;
+    live++;
+    return depth ? ncclSuccess : ncclInProgress;
 }
 
 static void end(ncclComm_t comm) {
@@ -396,46 +377,41 @@ static void end(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-    ncclResult_t result;
-    if (enter(__func__, &result) && !is_known(comm, __func__))
-        result = ncclInvalidArgument;
     need_device(__func__);
-    if (result == ncclSuccess && !comm->finalizes) {
-        comm->finalizes = true;
-        comm->group->finalized++;
-        comm->delay = draw_delay();
-        result = ncclInProgress;
-    }
-    return leave(result);
+    BEGIN;
+    if (!is_known(comm, __func__))
+        return ncclInvalidArgument;
+    if (comm->finalizes)
+        return ncclSuccess;
+    comm->finalizes = true;
+    comm->group->finalized++;
+    comm->delay = draw_delay();
+    return ncclInProgress;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-    ncclResult_t result;
-    if (enter(__func__, &result) && !is_known(comm, __func__))
-        result = ncclInvalidArgument;
-    if (result == ncclSuccess) {
-        if (!comm->finalizes || progress(comm) != ncclSuccess)
-            fake_violation("ncclCommDestroy before ncclCommFinalize was done, which may wait");
-        comm->group->finalized--; /* counts as left */
-        end(comm);
-    }
-    return leave(result);
+    BEGIN;
+    if (!is_known(comm, __func__))
+        return ncclInvalidArgument;
+    if (!comm->finalizes || progress(comm) != ncclSuccess)
+        fake_violation("ncclCommDestroy before ncclCommFinalize was done, which may wait");
+    comm->group->finalized--; /* counts as left */
+    end(comm);
+    return ncclSuccess;
 }
 
-/* A rank that aborts leaves its kernels with rubbish. */
+/* The kernels of a rank that aborts leave garbage. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-    ncclResult_t result;
-    if (enter(__func__, &result) && !is_known(comm, __func__))
-        result = ncclInvalidArgument;
+    FAKE_LOCKED;
+    const struct fake_blas_call begun = fake_blas(__func__);
     need_device(__func__);
-    const bool known = result == ncclSuccess || is_known(comm, __func__);
-    if (known) { /* also where it fails: there is no second call */
-        if (comm->posting)
-            comm->posting->passed = true;
-        comm->group->finalized -= comm->finalizes;
-        end(comm);
-    }
-    return leave(result);
+    if (!is_known(comm, __func__))
+        return ncclInvalidArgument;
+    if (comm->posting) /* also where it fails: there is no second call */
+        comm->posting->passed = true;
+    comm->group->finalized -= comm->finalizes;
+    end(comm);
+    return (ncclResult_t)begun.status;
 }
 
 /* --- operations ---------------------------------------------------------------------------- */
@@ -449,37 +425,34 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     if (now_current() != comm->context)
         fake_violation("%s while another device is current", function);
     if (!fake_knows(part->stream))
-        fake_violation("%s on a stream that is none", function);
+        fake_violation("%s on a handle that is not a stream", function);
     if (!fake_is_memory_of(comm->context, part->ptr, bytes))
         fake_violation("%s of memory that is not the device's", function);
     return comm->error;
 }
 
 static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char *function) {
-    ncclResult_t result;
-    struct part *part = NULL;
-    if (enter(function, &result))
-        result = check_call(comm, wanted, function);
-    if (result == ncclSuccess)
-        part = malloc(sizeof *part);
-    if (part) {
-        *part = *wanted;
-        part->comm = comm;
-        part->number = comm->operations++;
-        part->next = comm->parts;
-        comm->parts = part;
-        if (armed.in && armed.rank == comm->rank && --armed.in == 0) {
-            part->stuck = true;
-            comm->error = armed.code;
-        }
-        comm->posting = part;
-        comm->delay = draw_delay();
-        if (comm->delay == 0)
-            put_on_stream(comm);
-        else
-            result = ncclInProgress;
+    BEGIN_AS(function);
+    const ncclResult_t result = check_call(comm, wanted, function);
+    if (result != ncclSuccess)
+        return result;
+    struct part *part = malloc(sizeof *part);
+    if (!part)
+        return ncclSystemError;
+    *part = *wanted;
+    part->comm = comm;
+    part->number = comm->operations++;
+    part->next = comm->parts;
+    comm->parts = comm->posting = part;
+    if (armed.in && armed.rank == comm->rank && --armed.in == 0) {
+        part->stuck = true;
+        comm->error = armed.code;
     }
-    return leave(result);
+    comm->delay = draw_delay();
+    if (comm->delay)
+        return ncclInProgress;
+    put_on_stream(comm);
+    return ncclSuccess;
 }
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,

@@ -148,7 +148,7 @@ static bool pool_destroyed(void) {
     CUdeviceptr ptr;
     return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
            OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuMemFreeAsync)(ptr, NULL)) &&
-           OK(CU(cuCtxSynchronize)());
+           OK(CU(cuStreamSynchronize)(NULL));
 }
 
 /* --- what a pool keeps ----------------------------------------------------------------------- */
@@ -232,8 +232,9 @@ static bool context_plain(void) {
 static bool context_pool(void) {
     CUmemoryPool pool = make_pool();
     CUdeviceptr ptr;
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) && OK(CU(cuCtxSynchronize)()) &&
-           is_of(ptr, NULL) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
+           OK(CU(cuStreamSynchronize)(NULL)) && is_of(ptr, NULL) && OK(CU(cuMemFree)(ptr)) &&
+           OK(CU(cuMemPoolDestroy)(pool));
 }
 
 static bool has_ipc(CUdeviceptr ptr, int expected) {
@@ -251,8 +252,9 @@ static bool ipc_plain(void) {
 static bool ipc_pool(void) {
     CUmemoryPool pool = make_pool();
     CUdeviceptr ptr;
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) && OK(CU(cuCtxSynchronize)()) &&
-           has_ipc(ptr, 0) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
+           OK(CU(cuStreamSynchronize)(NULL)) && has_ipc(ptr, 0) && OK(CU(cuMemFree)(ptr)) &&
+           OK(CU(cuMemPoolDestroy)(pool));
 }
 
 static bool context_managed(void) {
@@ -285,8 +287,9 @@ static bool range_device(void) {
 static bool range_pool(void) {
     CUmemoryPool pool = make_pool();
     CUdeviceptr ptr;
-    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) && OK(CU(cuCtxSynchronize)()) &&
-           is_range(ptr) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
+           OK(CU(cuStreamSynchronize)(NULL)) && is_range(ptr) && OK(CU(cuMemFree)(ptr)) &&
+           OK(CU(cuMemPoolDestroy)(pool));
 }
 
 static bool range_host(void) {

@@ -38,11 +38,10 @@ static struct shim {
 } * shims;
 
 static struct shim *shim_of(const void *device) {
-    fake_lock();
+    FAKE_LOCKED;
     struct shim *shim = shims;
     while (shim->device != device)
         shim = shim->next;
-    fake_unlock();
     return shim;
 }
 
@@ -64,10 +63,10 @@ static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *er
         return st;
     }
     *out = shim->device;
-    fake_lock();
+    (void)fake_lock();
     shim->next = shims;
     shims = shim;
-    fake_unlock();
+    fake_unlock(NULL);
     return SB_OK;
 }
 
@@ -81,11 +80,11 @@ static void shim_close(void *device) {
             (void)cuStreamDestroy(shim->streams[i]);
         }
     (void)cuCtxPopCurrent(&old);
-    fake_lock();
+    (void)fake_lock();
     while (*link != shim)
         link = &(*link)->next;
     *link = shim->next;
-    fake_unlock();
+    fake_unlock(NULL);
     free(shim);
     sb__cuda_backend.close(device);
     fake_revive(context); /* a later test gets the same device */
@@ -99,13 +98,13 @@ static int32_t arm(void *device, int32_t op, const char *function) {
     static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     struct shim *shim = shim_of(device);
     int32_t mode = -1;
-    fake_lock();
+    (void)fake_lock();
     shim->calls[op]++;
     for (sb_sim_fault *fault = shim->faults; fault < shim->faults + MAX_FAULTS; fault++)
         if (fault->countdown && (fault->op == SB_SIM_ANY || fault->op == op) &&
             --fault->countdown == 0 && mode < 0)
             mode = fault->mode;
-    fake_unlock();
+    fake_unlock(NULL);
     if (mode < 0)
         return mode;
     unsigned int code = CUDA_ERROR_UNKNOWN;
@@ -211,12 +210,12 @@ static sb_status shim_check_known(void *device, sb_stream stream, sb_error *err)
 
 static void lock(void *device) {
     (void)device;
-    fake_lock();
+    (void)fake_lock();
 }
 
 static void unlock(void *device) {
     (void)device;
-    fake_unlock();
+    fake_unlock(NULL);
 }
 
 static void set_schedule(void *device, sb_sim_schedule schedule, uint64_t seed) {

@@ -21,8 +21,7 @@ static int64_t count_of(const char *const *functions) {
 }
 
 static struct cost spent(void) {
-    static const char *const waits[] = {"cuStreamSynchronize", "cuEventSynchronize",
-                                        "cuCtxSynchronize", NULL};
+    static const char *const waits[] = {"cuStreamSynchronize", "cuEventSynchronize", NULL};
     static const char *const launches[] = {"cublasSaxpy_v2_64", "cublasDaxpy_v2_64",
                                            "cublasSscal_v2_64", "cublasDscal_v2_64",
                                            "cuLaunchKernel",    NULL};

@@ -43,14 +43,11 @@ static _Thread_local struct {
 
 static int64_t setting(const char *variable, int64_t otherwise) {
     const char *text = getenv(variable);
-    return text && *text ? strtoll(text, NULL, 10) : otherwise;
-}
-
-static int64_t schedule_setting(void) {
-    const char *text = getenv("FAKE_SCHEDULE");
-    if (text && strcmp(text, "lazy") == 0)
+    if (!text || !*text)
+        return otherwise;
+    if (strcmp(text, "lazy") == 0)
         return FAKE_LAZY;
-    return text && strcmp(text, "random") == 0 ? FAKE_RANDOM : FAKE_EAGER;
+    return strcmp(text, "random") == 0 ? FAKE_RANDOM : strtoll(text, NULL, 10);
 }
 
 __attribute__((constructor)) static void load(void) {
@@ -59,7 +56,7 @@ __attribute__((constructor)) static void load(void) {
     (void)pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     (void)pthread_mutex_init(&fake.lock, &recursive);
     (void)pthread_mutexattr_destroy(&recursive);
-    fake.settings[FAKE_SCHEDULE] = schedule_setting();
+    fake.settings[FAKE_SCHEDULE] = setting("FAKE_SCHEDULE", FAKE_EAGER);
     fake.settings[FAKE_DEVICES] = setting("FAKE_DEVICES", 2);
     fake.settings[FAKE_VERSION] = setting("FAKE_VERSION", 13000);
     fake.settings[FAKE_POOLS] = setting("FAKE_POOLS", 1);
@@ -69,28 +66,20 @@ __attribute__((constructor)) static void load(void) {
     fake_set(FAKE_SEED, setting("FAKE_SEED", 1));
 }
 
-void lock(void) {
-    (void)pthread_mutex_lock(&fake.lock);
+int fake_lock(void) {
+    return pthread_mutex_lock(&fake.lock);
 }
 
-void unlock(void) {
+void fake_unlock(const int *held) {
+    (void)held;
     (void)pthread_mutex_unlock(&fake.lock);
 }
 
-void fake_lock(void) {
-    lock();
-}
-
-void fake_unlock(void) {
-    unlock();
-}
-
 void fake_set(enum fake_setting which, int64_t value) {
-    lock();
+    FAKE_LOCKED;
     fake.settings[which] = value;
     if (which == FAKE_SEED)
         fake.random = (uint64_t)value;
-    unlock();
 }
 
 uint64_t draw(void) {
@@ -100,38 +89,32 @@ uint64_t draw(void) {
     return x ^ (x >> 31);
 }
 
-/* --- what a test sees ------------------------------------------------------------------------ */
+/* --- counters -------------------------------------------------------------------------------- */
 
 void fake_violation(const char *format, ...) {
+    FAKE_LOCKED;
     va_list args;
     va_start(args, format);
-    lock();
     fake.violations++;
     (void)fputs("fake: ", stderr);
     (void)vfprintf(stderr, format, args);
     (void)fputc('\n', stderr);
-    unlock();
     va_end(args);
 }
 
 int64_t fake_violations(void) {
-    lock();
-    int64_t count = fake.violations;
-    unlock();
-    return count;
+    FAKE_LOCKED;
+    return fake.violations;
 }
 
 void fake_forgive(void) {
-    lock();
+    FAKE_LOCKED;
     fake.violations = 0;
-    unlock();
 }
 
 struct fake_live fake_live(void) {
-    lock();
-    struct fake_live live = fake.live;
-    unlock();
-    return live;
+    FAKE_LOCKED;
+    return fake.live;
 }
 
 int fake_depth(void) {
@@ -139,15 +122,25 @@ int fake_depth(void) {
 }
 
 void fake_count_handle(int by) {
-    lock();
+    FAKE_LOCKED;
     fake.live.handles += by;
-    unlock();
 }
 
-void fake_shut_down(void) {
-    lock();
-    fake.shut_down = true;
-    unlock();
+static void count_call(const char *function) {
+    int i = 0;
+    while (functions[i].name && strcmp(functions[i].name, function) != 0)
+        i++;
+    functions[i].name = function;
+    functions[i].calls++;
+}
+
+int64_t fake_calls(const char *function) {
+    FAKE_LOCKED;
+    int64_t calls = 0;
+    for (int i = 0; i < MAX_FUNCTIONS && functions[i].name; i++)
+        if (!function || strcmp(functions[i].name, function) == 0)
+            calls += functions[i].calls;
+    return calls;
 }
 
 /* --- objects ------------------------------------------------------------------------------ */
@@ -160,32 +153,30 @@ struct object {
 static struct object objects = {&objects, &objects};
 
 void *fake_object(size_t bytes) {
+    FAKE_LOCKED;
     struct object *object = calloc(1, sizeof *object + bytes);
     if (!object)
         return NULL;
-    lock();
     object->next = objects.next;
     object->previous = &objects;
     objects.next->previous = object;
     objects.next = object;
-    unlock();
     return object->bytes;
 }
 
 void fake_object_free(void *bytes) {
+    FAKE_LOCKED;
     if (!bytes)
         return;
     struct object *object =
         (struct object *)(void *)((char *)bytes - offsetof(struct object, bytes));
-    lock();
     object->next->previous = object->previous;
     object->previous->next = object->next;
-    unlock();
     free(object);
 }
 
 void fake_heal(void) {
-    lock();
+    FAKE_LOCKED;
     for (int i = 0; i < MAX_CONTEXTS; i++) {
         forget_streams(&fake.contexts[i]);
         fake.contexts[i] = (struct CUctx_st){.device = i};
@@ -198,40 +189,17 @@ void fake_heal(void) {
     fake.shut_down = false;
     thread.depth = 0;
     thread.mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    unlock();
 }
 
 void fake_revive(CUcontext context) {
-    lock();
+    FAKE_LOCKED;
     context->lost = context->lost_soon = CUDA_SUCCESS;
-    unlock();
-}
-
-static void count_call(const char *function) {
-    for (int i = 0; i < MAX_FUNCTIONS; i++) {
-        if (!functions[i].name)
-            functions[i].name = function;
-        if (strcmp(functions[i].name, function) != 0)
-            continue;
-        functions[i].calls++;
-        return;
-    }
-}
-
-int64_t fake_calls(const char *function) {
-    int64_t calls = 0;
-    lock();
-    for (int i = 0; i < MAX_FUNCTIONS && functions[i].name; i++)
-        if (!function || strcmp(functions[i].name, function) == 0)
-            calls += functions[i].calls;
-    unlock();
-    return calls;
 }
 
 /* --- failing --------------------------------------------------------------------------------- */
 
 void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code) {
-    lock();
+    FAKE_LOCKED;
     armed.function = function;
     armed.in = nth;
     armed.again = 0;
@@ -241,28 +209,28 @@ void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned 
         armed.fired = NULL;
         armed.failures = 0;
     }
-    unlock();
 }
 
 void fake_fail_again(int64_t nth) {
-    lock();
+    FAKE_LOCKED;
     armed.again = nth;
-    unlock();
 }
 
 int fake_failures(void) {
-    lock();
-    int failures = armed.failures;
-    unlock();
-    return failures;
+    FAKE_LOCKED;
+    return armed.failures;
+}
+
+const char *fake_fired(void) {
+    FAKE_LOCKED;
+    return armed.fired;
 }
 
 void fake_before(const char *function, void (*run)(void *user), void *user) {
-    lock();
+    FAKE_LOCKED;
     hook.function = function;
     hook.run = run;
     hook.user = user;
-    unlock();
 }
 
 static void run_hook(const char *function) {
@@ -272,23 +240,14 @@ static void run_hook(const char *function) {
     hook.run(hook.user);
 }
 
-const char *fake_fired(void) {
-    lock();
-    const char *fired = armed.fired;
-    unlock();
-    return fired;
-}
-
-bool fault_is_due(const char *function, enum fake_mode *mode, unsigned int *code) {
+static bool fault_is_due(const char *function) {
     if (armed.in == 0 || (armed.function && strcmp(armed.function, function) != 0) ||
         --armed.in > 0)
         return false;
     armed.fired = function;
     armed.failures++;
-    *mode = armed.mode;
     armed.in = armed.mode == FAKE_ALWAYS ? 1 : armed.again;
     armed.again = 0;
-    *code = armed.code;
     return true;
 }
 
@@ -297,30 +256,23 @@ void lose(CUcontext context, CUresult code) {
         context->lost = code;
 }
 
-CUcontext current(void) {
+static CUcontext current(void) {
     return thread.depth ? thread.contexts[thread.depth - 1] : NULL;
 }
 
-static void fail_call(struct call *c, enum fake_mode mode, CUresult code) {
-    switch (mode) {
-    case FAKE_STICKY:
-        lose(current() ? current() : &fake.contexts[0], code);
-        c->result = code;
+static void fail_call(struct call *c) {
+    const CUresult code = (CUresult)armed.code;
+    c->passing = armed.mode == FAKE_TRANSIENT;
+    if (armed.mode == FAKE_LATE || (c->passing && c->need == WORK)) {
+        c->later = code;
         return;
-    case FAKE_LATE:
-    case FAKE_TRANSIENT:
-        c->passing = mode == FAKE_TRANSIENT;
-        if (c->passing && c->need != WORK)
-            c->result = code;
-        else
-            c->later = code;
-        return;
-    case FAKE_EXIT:
+    }
+    c->result = code;
+    if (armed.mode == FAKE_STICKY)
+        lose(c->context ? c->context : &fake.contexts[0], code);
+    if (armed.mode == FAKE_EXIT) {
         fake.shut_down = true;
         c->result = CUDA_ERROR_DEINITIALIZED;
-        return;
-    default:
-        c->result = code;
     }
 }
 
@@ -331,137 +283,90 @@ static CUresult check_state(const struct call *c) {
         return CUDA_ERROR_NOT_INITIALIZED;
     if (c->need == INITIALISED)
         return CUDA_SUCCESS;
-    return c->context ? c->context->lost : CUDA_ERROR_INVALID_CONTEXT;
+    if (!c->context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return c->context->lost || c->need != UNSAFE ? c->context->lost : check_unsafe(c->context);
 }
 
-bool begin(struct call *c, const char *function, enum need need) {
-    enum fake_mode mode;
-    unsigned int code;
-    *c = (struct call){.need = need};
-    lock();
+struct call begin_call(const char *function, enum need need) {
+    (void)fake_lock();
     run_hook(function);
-    c->context = current();
     count_call(function);
+    struct call c = {.need = need, .context = current()};
     if (fake.shut_down)
-        c->result = CUDA_ERROR_DEINITIALIZED;
-    if (!c->result && c->context && c->context->lost_soon)
-        lose(c->context, c->context->lost_soon);
-    if (!c->result && fault_is_due(function, &mode, &code))
-        fail_call(c, mode, (CUresult)code);
-    if (!c->result)
-        c->result = check_state(c);
-    return c->result == CUDA_SUCCESS;
+        c.result = CUDA_ERROR_DEINITIALIZED;
+    if (!c.result && c.context && c.context->lost_soon)
+        lose(c.context, c.context->lost_soon);
+    if (!c.result && fault_is_due(function))
+        fail_call(&c);
+    if (!c.result)
+        c.result = check_state(&c);
+    return c;
 }
 
-CUresult end(struct call *c) {
-    CUresult result = c->result;
-    if (!result && c->later && c->need != WORK)
+void end_call(const struct call *c) {
+    if (c->later && c->need != WORK)
         (c->context ? c->context : &fake.contexts[0])->lost_soon = c->later;
-    unlock();
-    return result;
-}
-
-static void fail_blas(struct fake_blas_call *call, enum fake_mode mode, unsigned int code) {
-    if (mode != FAKE_LATE)
-        call->status = code;
-    else if (call->context)
-        call->context->lost_soon = CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (mode == FAKE_STICKY)
-        lose(call->context, (CUresult)fake.settings[FAKE_LOSS]);
-    if (mode == FAKE_EXIT)
-        fake.shut_down = true;
+    fake_unlock(NULL);
 }
 
 struct fake_blas_call fake_blas(const char *function) {
-    struct fake_blas_call call = {0, NULL};
-    enum fake_mode mode;
-    unsigned int code;
-    lock();
+    FAKE_LOCKED;
+    struct fake_blas_call call = {0, current()};
     count_call(function);
-    call.context = current();
     if (fake.shut_down)
         fake_violation("%s was called after the driver had shut down", function);
-    if (fault_is_due(function, &mode, &code))
-        fail_blas(&call, mode, code);
-    unlock();
+    if (!fault_is_due(function))
+        return call;
+    if (armed.mode != FAKE_LATE)
+        call.status = armed.code;
+    else if (call.context)
+        call.context->lost_soon = CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (armed.mode == FAKE_STICKY)
+        lose(call.context, (CUresult)fake.settings[FAKE_LOSS]);
+    if (armed.mode == FAKE_EXIT)
+        fake.shut_down = true;
     return call;
 }
 
 /* --- the driver's life ----------------------------------------------------------------------- */
 
 static void at_exit(void) {
-    fake_shut_down();
+    FAKE_LOCKED;
+    fake.shut_down = true;
 }
 
 CUresult CUDAAPI cuInit(unsigned int flags) {
-    struct call c;
-    static bool registered;
-    if (begin(&c, __func__, NOTHING))
-        c.result = flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)fake.settings[FAKE_INIT];
-    if (!c.result && fake.initialised && fake.process != getpid())
-        c.result = CUDA_ERROR_NOT_INITIALIZED;
-    if (!c.result) {
-        fake.initialised = true;
-        fake.process = getpid();
-        if (!registered)
-            (void)atexit(at_exit);
-        registered = true;
-    }
-    return end(&c);
+    BEGIN(NOTHING);
+    if (flags || fake.settings[FAKE_INIT])
+        return flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)fake.settings[FAKE_INIT];
+    if (!fake.initialised)
+        (void)atexit(at_exit);
+    else if (fake.process != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    fake.initialised = true;
+    fake.process = getpid();
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDriverGetVersion(int *version) {
-    struct call c;
-    if (begin(&c, __func__, NOTHING))
-        *version = (int)fake.settings[FAKE_VERSION];
-    return end(&c);
-}
-
-#define NAMED(code)                                                                                \
-    case code:                                                                                     \
-        return #code
-
-static const char *name_of(CUresult code) {
-    switch (code) {
-        NAMED(CUDA_SUCCESS);
-        NAMED(CUDA_ERROR_INVALID_VALUE);
-        NAMED(CUDA_ERROR_OUT_OF_MEMORY);
-        NAMED(CUDA_ERROR_NOT_INITIALIZED);
-        NAMED(CUDA_ERROR_DEINITIALIZED);
-        NAMED(CUDA_ERROR_NO_DEVICE);
-        NAMED(CUDA_ERROR_INVALID_DEVICE);
-        NAMED(CUDA_ERROR_INVALID_CONTEXT);
-        NAMED(CUDA_ERROR_INVALID_HANDLE);
-        NAMED(CUDA_ERROR_ILLEGAL_ADDRESS);
-        NAMED(CUDA_ERROR_LAUNCH_FAILED);
-        NAMED(CUDA_ERROR_NOT_SUPPORTED);
-        NAMED(CUDA_ERROR_MPS_CLIENT_TERMINATED);
-        NAMED(CUDA_ERROR_EXTERNAL_DEVICE);
-        NAMED(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-        NAMED(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-        NAMED(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-        NAMED(CUDA_ERROR_CAPTURED_EVENT);
-        NAMED(CUDA_ERROR_UNKNOWN);
-    default:
-        return NULL;
-    }
-}
-
-static CUresult describe(const char *function, CUresult error, const char **out) {
-    struct call c;
-    if (begin(&c, function, NOTHING)) {
-        *out = name_of(error);
-        c.result = *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    }
-    return end(&c);
+    BEGIN(NOTHING);
+    *version = (int)fake.settings[FAKE_VERSION];
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
-    return describe(__func__, error, out);
+    BEGIN(NOTHING);
+    *out = error == CUDA_ERROR_NO_DEVICE        ? "CUDA_ERROR_NO_DEVICE"
+           : error == CUDA_ERROR_UNKNOWN        ? "CUDA_ERROR_UNKNOWN"
+           : error == CUDA_ERROR_OUT_OF_MEMORY  ? "CUDA_ERROR_OUT_OF_MEMORY"
+           : error == CUDA_ERROR_INVALID_HANDLE ? "CUDA_ERROR_INVALID_HANDLE"
+                                                : NULL;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **out) {
-    return describe(__func__, error, out);
+    return cuGetErrorName(error, out);
 }
 
 /* --- devices and contexts -------------------------------------------------------------------- */
@@ -471,33 +376,27 @@ static bool is_device(int device) {
 }
 
 CUresult CUDAAPI cuDeviceGetCount(int *count) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED))
-        *count = (int)fake.settings[FAKE_DEVICES];
-    return end(&c);
+    BEGIN(INITIALISED);
+    *count = (int)fake.settings[FAKE_DEVICES];
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        c.result = is_device(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-        if (!c.result)
-            *device = ordinal;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!is_device(ordinal))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        if (!is_device(device))
-            c.result = CUDA_ERROR_INVALID_DEVICE;
-        else if (attribute != CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        else
-            *value = (int)fake.settings[FAKE_POOLS];
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (attribute != CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = (int)fake.settings[FAKE_POOLS];
+    return CUDA_SUCCESS;
 }
 
 static void start_context(CUcontext context, int device) {
@@ -519,208 +418,156 @@ static CUresult check_unsafe_anywhere(void) {
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED) && !is_device(device))
-        c.result = CUDA_ERROR_INVALID_DEVICE;
-    if (!c.result && !fake.contexts[device].retained)
-        c.result = check_unsafe_anywhere();
-    if (!c.result) {
-        CUcontext primary = &fake.contexts[device];
-        if (primary->retained++ == 0)
-            start_context(primary, device);
-        fake.live.retained++;
-        *context = primary;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    CUcontext primary = &fake.contexts[device];
+    if (!primary->retained && check_unsafe_anywhere())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (primary->retained++ == 0)
+        start_context(primary, device);
+    fake.live.retained++;
+    *context = primary;
+    return CUDA_SUCCESS;
 }
 
 /* They stay when the primary context ends. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED) && !is_device(device))
-        c.result = CUDA_ERROR_INVALID_DEVICE;
-    if (!c.result)
-        fake.contexts[device].flags = flags;
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    fake.contexts[device].flags = flags;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED) && !is_device(device))
-        c.result = CUDA_ERROR_INVALID_DEVICE;
-    if (!c.result) {
-        *flags = fake.contexts[device].flags;
-        *active = fake.contexts[device].retained != 0;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *flags = fake.contexts[device].flags;
+    *active = fake.contexts[device].retained != 0;
+    return CUDA_SUCCESS;
 }
 
 static void unload_kernels(CUcontext context) {
-    give_bytes((size_t)context->kernel_count * FAKE_KERNEL_BYTES);
+    unmap_bytes(NULL, (size_t)context->kernel_count * FAKE_KERNEL_BYTES);
     context->kernel_count = 0;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED) && !is_device(device))
-        c.result = CUDA_ERROR_INVALID_DEVICE;
-    if (!c.result && !fake.contexts[device].retained)
-        c.result = CUDA_ERROR_INVALID_CONTEXT;
-    if (!c.result && fake.contexts[device].retained == 1)
-        c.result = check_unsafe_anywhere();
-    if (!c.result) {
-        CUcontext primary = &fake.contexts[device];
-        fake.live.retained--;
-        if (--primary->retained == 0) {
-            run_all(primary);
-            drop_per_thread(primary);
-            if (primary->streams != &primary->legacy)
-                fake_violation("the primary context of device %d ended before its streams", device);
-            unload_kernels(primary);
-            primary->lost = primary->lost_soon = CUDA_SUCCESS;
-        }
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    CUcontext primary = &fake.contexts[device];
+    if (!primary->retained)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (primary->retained == 1 && check_unsafe_anywhere())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    fake.live.retained--;
+    if (--primary->retained)
+        return CUDA_SUCCESS;
+    run_all(primary);
+    drop_per_thread(primary);
+    if (primary->streams != &primary->legacy)
+        fake_violation("the primary context of device %d ended before its streams", device);
+    unload_kernels(primary);
+    primary->lost = primary->lost_soon = CUDA_SUCCESS;
+    return CUDA_SUCCESS;
 }
 
 uint64_t fake_context_id(CUcontext context) {
-    lock();
-    uint64_t id = context->id;
-    unlock();
-    return id;
+    FAKE_LOCKED;
+    return context->id;
 }
 
 /* The driver loads kernels when they are first launched, and may synchronise the context for it:
    the guide of CUDA C++, "Lazy Loading". */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
-    CUresult result = CUDA_SUCCESS;
-    lock();
-    int i = 0;
-    while (i < context->kernel_count && strcmp(context->kernels[i], function) != 0)
-        i++;
-    const bool loads = i == context->kernel_count;
-    if (loads)
-        result = check_unsafe(context);
-    if (!result && (i == MAX_KERNELS || (loads && !take_bytes(FAKE_KERNEL_BYTES))))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else if (!result && loads)
-        context->kernels[context->kernel_count++] = function;
-    unlock();
-    return result;
+    FAKE_LOCKED;
+    for (int i = 0; i < context->kernel_count; i++)
+        if (strcmp(context->kernels[i], function) == 0)
+            return CUDA_SUCCESS;
+    if (check_unsafe(context))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (context->kernel_count == MAX_KERNELS || !map_bytes(NULL, FAKE_KERNEL_BYTES))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    context->kernels[context->kernel_count++] = function;
+    return CUDA_SUCCESS;
 }
 
 void unload_kernel(CUcontext context, const char *function) {
     for (int i = 0; i < context->kernel_count; i++)
         if (context->kernels[i] == function) {
             context->kernels[i] = context->kernels[--context->kernel_count];
-            give_bytes(FAKE_KERNEL_BYTES);
+            unmap_bytes(NULL, FAKE_KERNEL_BYTES);
         }
 }
 
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED))
-        *id = context->id;
-    return end(&c);
+    BEGIN(INITIALISED);
+    *id = context->id;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        if (!context || thread.depth == MAX_DEPTH)
-            c.result = CUDA_ERROR_INVALID_CONTEXT;
-        else
-            thread.contexts[thread.depth++] = context;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!context || thread.depth == MAX_DEPTH)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    thread.contexts[thread.depth++] = context;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        if (thread.depth == 0)
-            c.result = CUDA_ERROR_INVALID_CONTEXT;
-        else
-            *context = thread.contexts[--thread.depth];
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (thread.depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *context = thread.contexts[--thread.depth];
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
-    struct call c;
     (void)flags;
+    BEGIN(INITIALISED);
     int i = MAX_DEVICES;
-    if (begin(&c, __func__, INITIALISED)) {
-        while (i < MAX_CONTEXTS && fake.contexts[i].retained)
-            i++;
-        if (!is_device(device) || i == MAX_CONTEXTS || thread.depth == MAX_DEPTH)
-            c.result = is_device(device) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
-    }
-    if (!c.result) {
-        *context = &fake.contexts[i];
-        (*context)->retained = 1;
-        start_context(*context, device);
-        thread.contexts[thread.depth++] = *context;
-    }
-    return end(&c);
+    while (i < MAX_CONTEXTS && fake.contexts[i].retained)
+        i++;
+    if (!is_device(device) || i == MAX_CONTEXTS || thread.depth == MAX_DEPTH)
+        return is_device(device) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
+    *context = &fake.contexts[i];
+    (*context)->retained = 1;
+    start_context(*context, device);
+    thread.contexts[thread.depth++] = *context;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED) && context - fake.contexts < MAX_DEVICES)
-        c.result = CUDA_ERROR_INVALID_CONTEXT;
-    if (!c.result) {
-        if (current() == context)
-            thread.depth--;
-        run_all(context);
-        forget_streams(context);
-        unload_kernels(context);
-        *context = (struct CUctx_st){0};
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (context - fake.contexts < MAX_DEVICES)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (current() == context)
+        thread.depth--;
+    run_all(context);
+    forget_streams(context);
+    unload_kernels(context);
+    *context = (struct CUctx_st){0};
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED))
-        *context = current();
-    return end(&c);
-}
-
-CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        if (thread.depth)
-            thread.depth--;
-        if (context)
-            thread.contexts[thread.depth++] = context;
-    }
-    return end(&c);
-}
-
-CUresult CUDAAPI cuCtxSynchronize(void) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    if (!c.result) {
-        run_all(c.context);
-        trim_pools(c.context->device);
-        c.result = c.context->lost;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    *context = c.context;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        CUstreamCaptureMode old = thread.mode;
-        thread.mode = *mode;
-        *mode = old;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    const CUstreamCaptureMode old = thread.mode;
+    thread.mode = *mode;
+    *mode = old;
+    return CUDA_SUCCESS;
 }
 
-/* Here, since the mode is the thread's. */
+/* In this file, since the mode is the thread's. */
 static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)

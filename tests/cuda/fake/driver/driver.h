@@ -10,13 +10,13 @@
 #include <sys/types.h>
 
 #define MAX_DEVICES  8
-#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the primary ones by device, then what programs made */
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the primary ones by device, then those of programs */
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-struct record { /* what an event stood for when it was recorded */
+struct record { /* one recording of an event */
     int refs;
     bool done, captured;
     int queries; /* so far */
@@ -37,7 +37,7 @@ struct item {
     enum operation operation;
     uint64_t turn; /* over all streams of the process */
     CUresult failure;
-    bool passing; /* waits return the failure, and the context is not lost */
+    bool passing; /* waits return the failure; the context is not lost */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* of an upload's source, or NULL */
@@ -57,7 +57,7 @@ struct CUstream_st {
     bool blocking, destroyed, per_thread;
     pthread_t thread; /* whose default stream it is, where per_thread */
     struct item *head, *tail;
-    CUresult failure; /* one that passes, until somebody was told */
+    CUresult failure; /* a transient one, until a wait returns it */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capturer;
@@ -68,7 +68,7 @@ struct CUstream_st {
 
 struct CUctx_st {
     int device;
-    uint64_t id; /* another one each time that the primary context is made */
+    uint64_t id; /* a new one each time that the primary context is made */
     int retained;
     unsigned int flags;
     CUresult lost, lost_soon;
@@ -130,39 +130,45 @@ extern struct fake fake;
 
 /* --- calls (control.c) ----------------------------------------------------------------------- */
 
-enum need { NOTHING, INITIALISED, CONTEXT, WORK /* a context, and queues something */ };
+enum need {
+    NOTHING,
+    INITIALISED,
+    CONTEXT, /* a current one */
+    UNSAFE,  /* and no capture that forbids the call */
+    WORK     /* a context; the call queues work */
+};
 
 struct call {
     CUresult result;
-    CUcontext context; /* the current one, when CONTEXT or WORK */
-    CUresult later;    /* what the work of this call will fail with */
+    CUcontext context; /* the current one */
+    CUresult later;    /* the failure of the work of this call */
     bool passing;
     enum need need;
 };
 
-/* Takes the lock. False: c->result says why the call fails. */
-bool begin(struct call *c, const char *function, enum need need);
-/* Gives the lock back. */
-CUresult end(struct call *c);
-bool fault_is_due(const char *function, enum fake_mode *mode, unsigned int *code);
-void lock(void);
-void unlock(void);
+/* Begins a call under the lock, which it holds to the end of the function; returns if it fails. */
+#define BEGIN_AS(function, need)                                                                   \
+    __attribute__((cleanup(end_call))) struct call c = begin_call(function, need);                 \
+    if (c.result)                                                                                  \
+    return c.result
+#define BEGIN(need) BEGIN_AS(__func__, need)
+struct call begin_call(const char *function, enum need need);
+void end_call(const struct call *c);
 uint64_t draw(void);
-CUcontext current(void);
 void lose(CUcontext context, CUresult code);
-/* That of fake_load_kernel by this very name; it need not be loaded. */
+/* The kernel of fake_load_kernel, by the same pointer; it need not be loaded. */
 void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Bytes of the device that no pool has; false: there are not so many left. */
-bool take_bytes(size_t bytes);
-void give_bytes(size_t bytes);
+/* Bytes of the device, of a pool or (NULL) of none; false if there are not so many. */
+bool map_bytes(CUmemoryPool pool, size_t bytes);
+void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);
-/* What a wait of the host does to the pools of a device: each above its threshold is trimmed. */
+/* A wait of the host trims the pools of a device that are above their thresholds. */
 void trim_pools(int device);
 void forget_memory(void);
 
@@ -170,19 +176,16 @@ void forget_memory(void);
 
 /* The stream of the context behind a handle; NULL: unknown, or another context's. */
 CUstream resolve(CUcontext context, CUstream handle);
-/* Whether work may be queued there: 0, or what the capture of a stream says to it. */
-CUresult check_capture(CUstream stream);
-/* An unsafe call while somebody captures: it ends the capture. */
+/* An unsafe call during a capture ends the capture. */
 CUresult check_unsafe(CUcontext context);
-/* Queues a copy of `item` as call `c` wants it; what the call returns. */
+/* Queues a copy of `item` for call `c`; the result of the call. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
-void run_stream(CUstream stream);
 /* A pending item works on the range. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
-/* Frees the default streams of threads. Nothing is queued there. */
+/* Frees the default streams of threads, which have no queued work. */
 void drop_per_thread(CUcontext context);
-/* Frees the context's streams, with what is queued there undone. */
+/* Frees the context's streams and their queued work. */
 void forget_streams(CUcontext context);
 
 #endif

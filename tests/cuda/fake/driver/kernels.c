@@ -327,78 +327,61 @@ static void run_launch(void *user) {
 /* --- calls ----------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
-    struct call c;
-    CUmodule made = NULL;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    if (!c.result) {
-        size_t bytes = strlen(image) + 1;
-        char *text = malloc(bytes);
-        made = text ? fake_object(sizeof *made) : NULL;
-        if (made)
-            memcpy(text, image, bytes);
-        c.result = made ? read_module(made, c.context, text) : CUDA_ERROR_OUT_OF_MEMORY;
+    BEGIN(UNSAFE);
+    const size_t bytes = strlen(image) + 1;
+    char *text = malloc(bytes);
+    CUmodule made = text ? fake_object(sizeof *made) : NULL;
+    if (!made) {
         free(text);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (!c.result) {
-        fake.live.modules++;
-        *module = made;
-    } else if (made) {
+    memcpy(text, image, bytes);
+    const CUresult result = read_module(made, c.context, text);
+    free(text);
+    if (result) {
         drop_module(made);
+        return result;
     }
-    return end(&c);
+    fake.live.modules++;
+    *module = made;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT)) {
-        fake.live.modules--;
-        drop_module(module);
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    fake.live.modules--;
+    drop_module(module);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT)) {
-        CUfunction f = module->first;
-        while (f && strcmp(f->name, name) != 0)
-            f = f->next;
-        *function = f;
-        c.result = f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-    }
-    return end(&c);
-}
-
-static CUresult queue_launch(struct call *c, CUstream stream, const struct launch *launch) {
-    CUresult result = fake_load_kernel(c->context, launch->function->name);
-    if (result)
-        return result;
-    struct launch *copy = malloc(sizeof *copy);
-    if (!copy)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *copy = *launch;
-    return enqueue(
-        c, stream,
-        &(struct item){.operation = LAUNCH, .kernel = run_launch, .user = copy, .owned = true});
+    BEGIN(CONTEXT);
+    *function = module->first;
+    while (*function && strcmp((*function)->name, name) != 0)
+        *function = (*function)->next;
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                                 unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                 unsigned int block_z, unsigned int shared, CUstream stream,
                                 void **parameters, void **extra) {
-    struct call c;
-    if (begin(&c, __func__, WORK)) {
-        struct launch launch = {.function = function, .blocks = grid_x, .threads = block_x};
-        bool is_line = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
-        if (!is_line || !grid_x || !block_x || block_x > 1024 || shared || extra)
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        else if (function->context != c.context)
-            c.result = CUDA_ERROR_INVALID_HANDLE;
-        for (int i = 0; !c.result && i < function->param_count; i++)
-            memcpy(&launch.params[i], parameters[i], sizeof launch.params[i]);
-        if (!c.result)
-            c.result = queue_launch(&c, stream, &launch);
-    }
-    return end(&c);
+    BEGIN(WORK);
+    const bool is_line = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
+    if (!is_line || !grid_x || !block_x || block_x > 1024 || shared || extra)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (function->context != c.context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = fake_load_kernel(c.context, function->name);
+    if (result)
+        return result;
+    struct launch *launch = malloc(sizeof *launch);
+    if (!launch)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *launch = (struct launch){.function = function, .blocks = grid_x, .threads = block_x};
+    for (int i = 0; i < function->param_count; i++)
+        memcpy(&launch->params[i], parameters[i], sizeof launch->params[i]);
+    return enqueue(
+        &c, stream,
+        &(struct item){.operation = LAUNCH, .kernel = run_launch, .user = launch, .owned = true});
 }

@@ -1,6 +1,5 @@
-/* Memory of devices at addresses that nobody can access, with its bytes
-   elsewhere, and page-locked memory. An address is never given out twice, so
-   that every use after a free is found. */
+/* Memory of devices at addresses that fault, with its bytes elsewhere, and page-locked memory.
+   Addresses are never reused, so that the fake finds every use after a free. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -55,12 +54,12 @@ struct block *find_block(CUdeviceptr ptr, size_t bytes) {
     return block && bytes <= block->bytes - (size_t)(ptr - block->address) ? block : NULL;
 }
 
-/* --- what is mapped ---------------------------------------------------------------------------
+/* --- mapped bytes ---------------------------------------------------------------------------
 
    A pool keeps freed blocks as chunks. The smallest that is large enough serves an allocation;
    chunks are not joined, so that a pool may hold enough and yet not serve. */
 
-static bool map_bytes(CUmemoryPool pool, size_t bytes) {
+bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
         return false;
     fake.live.mapped_bytes += bytes;
@@ -69,18 +68,10 @@ static bool map_bytes(CUmemoryPool pool, size_t bytes) {
     return true;
 }
 
-static void unmap_bytes(CUmemoryPool pool, size_t bytes) {
+void unmap_bytes(CUmemoryPool pool, size_t bytes) {
     fake.live.mapped_bytes -= bytes;
     if (pool)
         pool->reserved -= bytes;
-}
-
-bool take_bytes(size_t bytes) {
-    return map_bytes(NULL, bytes);
-}
-
-void give_bytes(size_t bytes) {
-    unmap_bytes(NULL, bytes);
 }
 
 static bool take_chunk(CUmemoryPool pool, size_t bytes) {
@@ -90,7 +81,7 @@ static bool take_chunk(CUmemoryPool pool, size_t bytes) {
             best = i;
     if (best < 0)
         return false;
-    unmap_bytes(pool, pool->chunks[best] - bytes); /* what is over */
+    unmap_bytes(pool, pool->chunks[best] - bytes);
     pool->chunks[best] = pool->chunks[--pool->chunk_count];
     return true;
 }
@@ -142,7 +133,7 @@ static CUresult add_block(const struct block *block, CUdeviceptr *out) {
     return CUDA_SUCCESS;
 }
 
-/* A destroyed one with its last block. */
+/* Frees a destroyed pool after its last block. */
 static void drop_pool(CUmemoryPool pool) {
     if (!pool->destroyed || pool->blocks)
         return;
@@ -169,160 +160,137 @@ void drop_block(struct block *block) {
 }
 
 void *fake_address(CUdeviceptr ptr, size_t bytes) {
-    lock();
-    struct block *block = find_block(ptr, bytes);
-    char *backing = block && block->ready ? block->backing + (ptr - block->address) : NULL;
-    unlock();
-    return backing;
+    FAKE_LOCKED;
+    const struct block *block = find_block(ptr, bytes);
+    return block && block->ready ? block->backing + (ptr - block->address) : NULL;
 }
 
 bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes) {
-    lock();
+    FAKE_LOCKED;
     const struct block *block = find_block(ptr, bytes);
-    const bool found = block && block->device == context->device;
-    unlock();
-    return found;
+    return block && block->device == context->device;
 }
 
 /* --- the device's ---------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    if (!c.result && bytes == 0)
-        c.result = CUDA_ERROR_INVALID_VALUE;
-    if (!c.result)
-        c.result = add_block(
-            &(struct block){
-                .bytes = bytes, .device = c.context->device, .context = c.context, .ready = true},
-            ptr);
-    return end(&c);
+    BEGIN(UNSAFE);
+    const struct block wanted = {
+        .bytes = bytes, .device = c.context->device, .context = c.context, .ready = true};
+    return bytes ? add_block(&wanted, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Nobody here touches it on the host. */
+/* The host does not access it here. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags) {
     (void)flags;
     return cuMemAlloc(ptr, bytes);
 }
 
-/* Of pool memory, too, once nothing uses it: cuda.h has it so. Whether it waits is nowhere said,
-   so here it does not. */
+/* A block to free, by its address. */
+static struct block *freeable(CUdeviceptr ptr, const char *function) {
+    struct block *block = block_at(ptr);
+    if (block && block->address == ptr && !block->freeing)
+        return block;
+    fake_violation("%s of %p, which is not allocated", function, (void *)(uintptr_t)ptr);
+    return NULL;
+}
+
+/* Also frees memory of a pool that is not in use (cuda.h). cuda.h does not document whether it
+   waits; the fake does not. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    if (!c.result) {
-        struct block *block = block_at(ptr);
-        if (!block || block->address != ptr || block->freeing) {
-            fake_violation("cuMemFree of %p, which is not allocated", (void *)(uintptr_t)ptr);
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        } else {
-            if (is_pending(NULL, ptr, block->bytes) || !block->ready)
-                fake_violation("cuMemFree of %p, which is still in use", (void *)(uintptr_t)ptr);
-            drop_block(block);
-        }
-    }
-    return end(&c);
+    BEGIN(UNSAFE);
+    struct block *block = freeable(ptr, __func__);
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (is_pending(NULL, ptr, block->bytes) || !block->ready)
+        fake_violation("cuMemFree of %p, which is still in use", (void *)(uintptr_t)ptr);
+    drop_block(block);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
-    struct call c;
     static const CUmemPoolProps zero;
-    if (begin(&c, __func__, INITIALISED)) {
-        if (!fake.settings[FAKE_POOLS])
-            c.result = CUDA_ERROR_NOT_SUPPORTED;
-        else if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-                 properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-                 properties->location.id < 0 ||
-                 properties->location.id >= fake.settings[FAKE_DEVICES] ||
-                 memcmp(properties->reserved, zero.reserved, sizeof zero.reserved) != 0)
-            c.result = CUDA_ERROR_INVALID_VALUE;
-    }
-    CUmemoryPool made = c.result ? NULL : fake_object(sizeof *made);
-    if (made) {
-        made->device = properties->location.id;
-        made->next = fake.pools;
-        fake.pools = made;
-        fake.live.pools++;
-        *pool = made;
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!fake.settings[FAKE_POOLS])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id < 0 ||
+        properties->location.id >= fake.settings[FAKE_DEVICES] ||
+        memcmp(properties->reserved, zero.reserved, sizeof zero.reserved) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUmemoryPool made = fake_object(sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->device = properties->location.id;
+    made->next = fake.pools;
+    fake.pools = *pool = made;
+    fake.live.pools++;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        pool->destroyed = true;
-        fake.live.pools--;
-        drop_pool(pool);
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    pool->destroyed = true;
+    fake.live.pools--;
+    drop_pool(pool);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                        void *value) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        else
-            memcpy(&pool->threshold, value, sizeof pool->threshold);
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&pool->threshold, value, sizeof pool->threshold);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                        void *value) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
-        uint64_t reserved = pool->reserved;
-        if (attribute != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        else
-            memcpy(value, &reserved, sizeof reserved);
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (attribute != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(uint64_t *)value = pool->reserved;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED))
-        trim(pool, keep);
-    return end(&c);
+    BEGIN(INITIALISED);
+    trim(pool, keep);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool,
                                          CUstream stream) {
-    struct call c;
-    if (begin(&c, __func__, WORK) && (bytes == 0 || pool->destroyed))
-        c.result = CUDA_ERROR_INVALID_VALUE;
-    if (!c.result)
-        c.result =
-            add_block(&(struct block){.bytes = bytes, .device = pool->device, .pool = pool}, ptr);
-    if (!c.result) {
-        c.result = enqueue(&c, stream, &(struct item){.operation = ALLOCATE, .dst = *ptr});
-        if (c.result)
-            drop_block(block_at(*ptr));
-    }
-    return end(&c);
+    BEGIN(WORK);
+    const struct block wanted = {.bytes = bytes, .device = pool->device, .pool = pool};
+    if (bytes == 0 || pool->destroyed)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = add_block(&wanted, ptr);
+    if (result)
+        return result;
+    result = enqueue(&c, stream, &(struct item){.operation = ALLOCATE, .dst = *ptr});
+    if (result)
+        drop_block(block_at(*ptr));
+    return result;
 }
 
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
-    struct call c;
-    if (begin(&c, __func__, WORK)) {
-        struct block *block = block_at(ptr);
-        if (!block || block->address != ptr || block->freeing) {
-            fake_violation("cuMemFreeAsync of %p, which is not allocated", (void *)(uintptr_t)ptr);
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        } else {
-            c.result = enqueue(&c, stream, &(struct item){.operation = RELEASE, .dst = ptr});
-            block = block_at(ptr); /* unless it has gone already */
-            if (block && !c.result)
-                block->freeing = true;
-        }
-    }
-    return end(&c);
+    BEGIN(WORK);
+    if (!freeable(ptr, __func__))
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = enqueue(&c, stream, &(struct item){.operation = RELEASE, .dst = ptr});
+    struct block *block = block_at(ptr); /* NULL if the free has run */
+    if (block && !result)
+        block->freeing = true;
+    return result;
+}
+
+CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
+    BEGIN(CONTEXT);
+    *total = (size_t)fake.settings[FAKE_MEMORY];
+    *available = *total - fake.live.mapped_bytes;
+    return CUDA_SUCCESS;
 }
 
 static void describe(CUpointer_attribute attribute, const struct block *block, void *value) {
@@ -350,22 +318,12 @@ static void describe(CUpointer_attribute attribute, const struct block *block, v
     }
 }
 
-CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT)) {
-        *total = (size_t)fake.settings[FAKE_MEMORY];
-        *available = *total - fake.live.mapped_bytes;
-    }
-    return end(&c);
-}
-
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
                                         void **values, CUdeviceptr ptr) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED))
-        for (unsigned int i = 0; i < count; i++)
-            describe(attributes[i], block_at(ptr), values[i]);
-    return end(&c);
+    BEGIN(INITIALISED);
+    for (unsigned int i = 0; i < count; i++)
+        describe(attributes[i], block_at(ptr), values[i]);
+    return CUDA_SUCCESS;
 }
 
 /* --- the host's ------------------------------------------------------------------------------ */
@@ -394,36 +352,26 @@ static CUresult pin(size_t bytes, void **out) {
 }
 
 CUresult CUDAAPI cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    if (!c.result && bytes == 0)
-        c.result = CUDA_ERROR_INVALID_VALUE;
-    if (!c.result && !(flags & CU_MEMHOSTALLOC_PORTABLE))
+    BEGIN(UNSAFE);
+    if (bytes && !(flags & CU_MEMHOSTALLOC_PORTABLE))
         fake_violation("page-locked memory is not portable");
-    if (!c.result)
-        c.result = pin(bytes, ptr);
-    return end(&c);
+    return bytes ? pin(bytes, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemFreeHost(void *ptr) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    struct pinned *p = c.result ? NULL : find_pinned(ptr, 1);
-    if (!c.result && (!p || p->address != ptr)) {
+    BEGIN(UNSAFE);
+    struct pinned *p = find_pinned(ptr, 1);
+    if (!p || p->address != ptr) {
         fake_violation("cuMemFreeHost of %p, which is not allocated", ptr);
-        c.result = CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!c.result) {
-        if (is_pending(p->address, 0, p->bytes))
-            fake_violation("cuMemFreeHost of %p, which is still in use", ptr);
-        fake.live.pinned--;
-        fake.live.pinned_bytes -= p->bytes;
-        *p = fake.pinned[--fake.pinned_count];
-        free(ptr);
-    }
-    return end(&c);
+    if (is_pending(p->address, 0, p->bytes))
+        fake_violation("cuMemFreeHost of %p, which is still in use", ptr);
+    fake.live.pinned--;
+    fake.live.pinned_bytes -= p->bytes;
+    *p = fake.pinned[--fake.pinned_count];
+    free(ptr);
+    return CUDA_SUCCESS;
 }
 
 void forget_memory(void) {

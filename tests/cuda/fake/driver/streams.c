@@ -50,17 +50,15 @@ static CUstream find_known(CUstream handle) {
 }
 
 int fake_knows(CUstream handle) {
-    lock();
-    bool known = find_known(handle) != NULL;
-    unlock();
-    return known;
+    FAKE_LOCKED;
+    return find_known(handle) != NULL;
 }
 
-/* The driver follows whatever handle it is given: cuda.h calls that undefined behaviour. */
+/* The driver follows any handle: an unknown one is undefined behaviour (cuda.h). */
 static CUstream find_anywhere(CUstream handle) {
     CUstream stream = find_known(handle);
     if (!stream)
-        fake_violation("%p is no stream, or one no longer", (void *)handle);
+        fake_violation("%p is not a live stream", (void *)handle);
     return stream;
 }
 
@@ -77,7 +75,8 @@ static CUstream blocking_capture(CUcontext context) {
     return NULL;
 }
 
-CUresult check_capture(CUstream stream) {
+/* Whether the capture of a stream refuses work there. */
+static CUresult check_capture(CUstream stream) {
     CUstream captured =
         stream == &stream->context->legacy ? blocking_capture(stream->context) : NULL;
     if (captured) {
@@ -104,8 +103,8 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Work of the legacy default stream comes before later work of blocking streams. Whether a mere
-   event does is nowhere said, so here it does not. */
+/* Work of the legacy default stream comes before later work of blocking streams. cuda.h does not
+   document whether an event alone does; here it does not. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -129,11 +128,8 @@ static CUstream blocker(CUstream stream) {
 }
 
 static CUresult illegal(const struct item *item, CUdeviceptr ptr) {
-    static const char *const names[] = {"an allocation", "a free", "a memset", "an upload",
-                                        "a download",    "a copy", "a kernel", "a record",
-                                        "a wait",        "a gate"};
-    fake_violation("%s of %zu bytes at %p: not allocated, or not yet", names[item->operation],
-                   item->bytes, (void *)(uintptr_t)ptr);
+    fake_violation("work on %zu bytes at %p: not allocated, or not yet", item->bytes,
+                   (void *)(uintptr_t)ptr);
     return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
@@ -190,7 +186,7 @@ static void run_record(CUstream stream, const struct item *item) {
     stream->failure = CUDA_SUCCESS;
 }
 
-/* Bookkeeping happens on a lost device as well: events are done, memory is given back. */
+/* Bookkeeping also runs on a lost device: events complete, memory is freed. */
 static CUresult run_item(CUstream stream, struct item *item) {
     struct block *block;
     switch (item->operation) {
@@ -239,15 +235,15 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* A kernel that waits for one of another device holds what is behind it. */
+/* A kernel that waits for a kernel of another device holds later work. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Whatever blocks work was queued before it, so that this ends. The first of `stream` runs, or
-   false: a gate is closed. */
+/* Runs the first of `stream`, and before it the work that blocks it, which was queued earlier: this
+   ends. False if a gate is closed. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -258,16 +254,18 @@ static bool try_first(CUstream stream) {
     return true;
 }
 
-/* Who waits on a closed gate lets other threads on, one of which may open it. */
+/* A wait on a closed gate releases the lock: another thread may open the gate. */
 static void run_first(CUstream stream) {
     while (stream->head && !try_first(stream)) {
-        unlock();
+        fake_unlock(NULL);
         (void)usleep(50);
-        lock();
+        (void)fake_lock();
     }
 }
 
-static void run_until(CUstream stream, uint64_t turn) {
+/* Runs the work that is queued now. */
+static void run_stream(CUstream stream) {
+    const uint64_t turn = fake.turn;
     while (stream->head && stream->head->turn <= turn)
         run_first(stream);
 }
@@ -283,10 +281,6 @@ static CUstream with_work(CUcontext context) {
     while (s && !s->head)
         s = s->next;
     return s;
-}
-
-void run_stream(CUstream stream) {
-    run_until(stream, fake.turn);
 }
 
 void run_all(CUcontext context) {
@@ -310,13 +304,12 @@ void forget_streams(CUcontext context) {
 }
 
 void fake_drain(void) {
-    lock();
+    FAKE_LOCKED;
     for (int i = 0; i < MAX_CONTEXTS; i++)
         run_all(&fake.contexts[i]);
-    unlock();
 }
 
-/* Runs something here and there. */
+/* Runs work at random. */
 static void drift(CUcontext context) {
     while (draw() % 4 != 0) {
         uint64_t count = 0;
@@ -379,16 +372,21 @@ static void append(CUstream stream, struct item *item) {
     stream->tail = item;
 }
 
-/* What a capturing stream is given becomes a node of its graph. */
+/* Frees an item that was not queued. */
+static void drop_item(const struct item *item) {
+    drop_record(item->record);
+    if (item->owned)
+        free(item->user);
+}
+
+/* Work on a capturing stream becomes a node of its graph. */
 static CUresult capture(CUstream stream, const struct item *item) {
     stream->captured_from->nodes++;
     if (item->operation == RECORD) {
         item->record->captured = true;
         item->record->stream = stream;
     }
-    drop_record(item->record);
-    if (item->owned)
-        free(item->user);
+    drop_item(item);
     return CUDA_SUCCESS;
 }
 
@@ -425,24 +423,18 @@ CUresult enqueue(struct call *c, CUstream handle, const struct item *item) {
     if (!result)
         result = queue_item(c, stream, item);
     if (result)
-        drop_record(item->record);
-    if (result && item->owned)
-        free(item->user);
+        drop_item(item);
     return result;
 }
 
 /* --- copies ---------------------------------------------------------------------------------- */
 
 static CUresult queue_copy(const char *function, CUstream stream, const struct item *item) {
-    struct call c;
-    if (begin(&c, function, WORK)) {
-        if ((item->dst && !find_block(item->dst, item->bytes)) ||
-            (item->src && !find_block(item->src, item->bytes)) || is_device_range(item->host))
-            c.result = CUDA_ERROR_INVALID_VALUE;
-        else
-            c.result = enqueue(&c, stream, item);
-    }
-    return end(&c);
+    BEGIN_AS(function, WORK);
+    if ((item->dst && !find_block(item->dst, item->bytes)) ||
+        (item->src && !find_block(item->src, item->bytes)) || is_device_range(item->host))
+        return CUDA_ERROR_INVALID_VALUE;
+    return enqueue(&c, stream, item);
 }
 
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes,
@@ -472,324 +464,257 @@ CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t byte
 }
 
 CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user) {
-    struct call c;
-    if (begin(&c, __func__, WORK))
-        c.result = enqueue(&c, stream,
-                           &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user});
-    return end(&c);
+    BEGIN(WORK);
+    return enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user});
 }
 
-CUresult fake_blas_run(CUcontext context, CUstream handle, void (*kernel)(void *user), void *user,
-                       int wait) {
+/* Work of another library, which is neither counted nor made to fail. */
+static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
+    FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
-    lock();
-    c.result = context->lost;
-    if (c.result)
-        free(user);
-    else
-        c.result = enqueue(
-            &c, handle,
-            &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user, .owned = true});
-    CUstream stream = resolve(context, handle);
-    if (!c.result && wait && is_capturing(stream)) {
-        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-        c.result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    } else if (!c.result && wait) {
-        run_stream(stream);
-        c.result = context->lost ? context->lost : stream->failure;
-        stream->failure = CUDA_SUCCESS;
-    }
-    unlock();
-    return c.result;
+    if (!context->lost)
+        return enqueue(&c, stream, item);
+    drop_item(item);
+    return context->lost;
+}
+
+CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user), void *user) {
+    return queue_in(
+        context, stream,
+        &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user, .owned = true});
+}
+
+CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user), void *user,
+                   CUdeviceptr ptr, size_t bytes) {
+    return queue_in(
+        context, stream,
+        &(struct item){
+            .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
+}
+
+static void invalidate(CUstream stream) {
+    stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
 
 void fake_blas_wait(CUcontext context) {
-    lock();
+    FAKE_LOCKED;
     for (CUstream s = context->streams; s; s = s->next)
         if (is_capturing(s))
-            s->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            invalidate(s);
     run_all(context);
-    unlock();
-}
-
-CUresult fake_gate(CUcontext context, CUstream handle, bool (*passes)(void *user), void *user,
-                   CUdeviceptr ptr, size_t bytes) {
-    struct call c = {.need = WORK, .context = context};
-    lock();
-    c.result = context->lost;
-    if (!c.result)
-        c.result = enqueue(
-            &c, handle,
-            &(struct item){
-                .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
-    unlock();
-    return c.result;
 }
 
 /* --- streams --------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
-    struct call c;
-    CUstream made = NULL;
-    if (begin(&c, __func__, CONTEXT)) {
-        made = calloc(1, sizeof *made);
-        c.result = made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (made) {
-        made->context = c.context;
-        made->blocking = !(flags & CU_STREAM_NON_BLOCKING);
-        made->next = c.context->streams;
-        c.context->streams = made;
-        fake.live.streams++;
-        *stream = made;
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    CUstream made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->context = c.context;
+    made->blocking = !(flags & CU_STREAM_NON_BLOCKING);
+    made->next = c.context->streams;
+    c.context->streams = *stream = made;
+    fake.live.streams++;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
-    struct call c;
-    CUstream stream = NULL;
-    if (begin(&c, __func__, INITIALISED)) {
-        stream = find_anywhere(handle);
-        c.result = stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    }
-    if (stream) {
-        fake.live.streams--;
-        stream->destroyed = true;
-        if (!stream->head)
-            unlink_stream(stream);
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    CUstream stream = find_anywhere(handle);
+    if (!stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    fake.live.streams--;
+    stream->destroyed = true;
+    if (!stream->head)
+        unlink_stream(stream);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT)) {
-        bool special = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-        CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
-        if (stream)
-            *context = stream->context;
-        else
-            c.result = CUDA_ERROR_INVALID_HANDLE;
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    const bool special = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+    const CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
+    if (!stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *context = stream->context;
+    return CUDA_SUCCESS;
 }
 
-/* Who looks whether a stream is done spoils a capture of it. */
-static CUstream begin_look(struct call *c, const char *name, CUstream handle) {
-    CUstream stream = NULL;
-    if (begin(c, name, CONTEXT)) {
-        stream = resolve(c->context, handle);
-        c->result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
-    }
-    if (!c->result && is_capturing(stream)) {
-        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-        c->result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    if (!c->result)
-        c->result = check_unsafe(c->context);
-    return stream;
+/* The stream of a call that asks whether its work is done, which invalidates its capture. */
+static CUresult look_at(const struct call *c, CUstream stream) {
+    CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
+    if (result || !is_capturing(stream))
+        return result ? result : check_unsafe(c->context);
+    invalidate(stream);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
-    struct call c;
-    CUstream stream = begin_look(&c, __func__, handle);
-    if (!c.result) {
-        run_stream(stream);
-        trim_pools(c.context->device);
-        c.result = c.context->lost ? c.context->lost : stream->failure;
-        stream->failure = CUDA_SUCCESS;
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    CUstream stream = resolve(c.context, handle);
+    CUresult result = look_at(&c, stream);
+    if (result)
+        return result;
+    run_stream(stream);
+    trim_pools(c.context->device);
+    result = stream->failure;
+    stream->failure = CUDA_SUCCESS;
+    return c.context->lost ? c.context->lost : result;
 }
 
-/* What can run has run when somebody looks, and counts as seen: what it has freed is free. */
+/* Runs the work that can run; memory that it frees counts as free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
-    struct call c;
-    CUstream stream = begin_look(&c, __func__, handle);
-    if (!c.result) {
-        try_stream(stream);
-        c.result = stream->head ? CUDA_ERROR_NOT_READY : c.context->lost;
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    CUstream stream = resolve(c.context, handle);
+    const CUresult result = look_at(&c, stream);
+    if (result)
+        return result;
+    try_stream(stream);
+    return stream->head ? CUDA_ERROR_NOT_READY : c.context->lost;
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
-    struct call c;
-    if (begin(&c, __func__, WORK) && flags)
-        c.result = CUDA_ERROR_INVALID_VALUE; /* external waits are for captures */
-    if (!c.result && event->latest) {
-        event->latest->refs++;
-        c.result = enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
-    }
-    return end(&c);
+    BEGIN(WORK);
+    if (flags || !event->latest)
+        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* flags are for captures */
+    event->latest->refs++;
+    return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
-    struct call c;
-    CUevent made = NULL;
-    if (begin(&c, __func__, CONTEXT)) {
-        if (!(flags & CU_EVENT_DISABLE_TIMING))
-            fake_violation("an event takes the time, which costs more");
-        made = fake_object(sizeof *made);
-        c.result = made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (made) {
-        made->context = c.context;
-        made->flags = flags;
-        fake.live.events++;
-        *event = made;
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    if (!(flags & CU_EVENT_DISABLE_TIMING))
+        fake_violation("an event takes the time, which costs more");
+    CUevent made = fake_object(sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->context = c.context;
+    made->flags = flags;
+    fake.live.events++;
+    *event = made;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
-    struct call c;
-    struct record *record = NULL;
-    if (begin(&c, __func__, WORK)) {
-        CUstream stream = resolve(c.context, handle);
-        record = stream && event->context == c.context ? fake_object(sizeof *record) : NULL;
-        c.result = record ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-        if (record)
-            *record = (struct record){.refs = 2, .stream = stream};
-    }
-    if (record) {
-        c.result = enqueue(&c, handle, &(struct item){.operation = RECORD, .record = record});
-        drop_record(c.result ? record : event->latest);
-        if (!c.result)
-            event->latest = record;
-    }
-    return end(&c);
+    BEGIN(WORK);
+    CUstream stream = resolve(c.context, handle);
+    if (!stream || event->context != c.context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct record *record = fake_object(sizeof *record);
+    if (!record)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *record = (struct record){.refs = 2, .stream = stream};
+    const CUresult result =
+        enqueue(&c, handle, &(struct item){.operation = RECORD, .record = record});
+    drop_record(result ? record : event->latest);
+    if (!result)
+        event->latest = record;
+    return result;
+}
+
+static CUresult result_of(CUevent event, const struct record *record) {
+    return event->context->lost ? event->context->lost : record->failure;
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT))
-        c.result = check_unsafe(c.context);
-    struct record *record = c.result ? NULL : event->latest;
-    if (record && record->captured) {
-        record->stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-        c.result = CUDA_ERROR_CAPTURED_EVENT;
-    } else if (record) {
-        if (event->context->flags == CU_CTX_SCHED_BLOCKING_SYNC &&
-            !(event->flags & CU_EVENT_BLOCKING_SYNC))
-            fake_violation("a wait for an event spins, but its context has the flag to block");
-        while (!record->done)
-            run_first(record->stream);
-        trim_pools(event->context->device);
-        c.result = event->context->lost ? event->context->lost : record->failure;
+    BEGIN(UNSAFE);
+    struct record *record = event->latest;
+    if (!record)
+        return CUDA_SUCCESS;
+    if (record->captured) {
+        invalidate(record->stream);
+        return CUDA_ERROR_CAPTURED_EVENT;
     }
-    return end(&c);
+    if (event->context->flags == CU_CTX_SCHED_BLOCKING_SYNC &&
+        !(event->flags & CU_EVENT_BLOCKING_SYNC))
+        fake_violation("a wait for an event spins, but its context has the flag to block");
+    while (!record->done)
+        run_first(record->stream);
+    trim_pools(event->context->device);
+    return result_of(event, record);
 }
 
-/* Nothing runs while nobody looks, and nothing is done when somebody looks for the first time,
-   unless it was before. */
+/* Work does not run by itself: the first query of an event returns that it is not done, unless a
+   wait came before. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
-    struct call c;
-    struct record *record = begin(&c, __func__, CONTEXT) ? event->latest : NULL;
-    if (record && !record->done && record->queries++ > 0)
+    BEGIN(CONTEXT);
+    struct record *record = event->latest;
+    if (!record)
+        return CUDA_SUCCESS;
+    if (!record->done && record->queries++ > 0)
         while (!record->done && try_first(record->stream))
             ;
-    if (record && record->done)
-        c.result = event->context->lost ? event->context->lost : record->failure;
-    else if (record)
-        c.result = CUDA_ERROR_NOT_READY;
-    return end(&c);
+    return record->done ? result_of(event, record) : CUDA_ERROR_NOT_READY;
 }
 
-/* Whether it needs a current context is left open by cuda.h, which lists the error. */
+/* cuda.h lists the error, and does not document whether it needs a current context. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED) && !c.context)
-        c.result = CUDA_ERROR_INVALID_CONTEXT;
-    if (!c.result) {
-        drop_record(event->latest);
-        fake.live.events--;
-        fake_object_free(event);
-    }
-    return end(&c);
+    BEGIN(INITIALISED);
+    if (!c.context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    drop_record(event->latest);
+    fake.live.events--;
+    fake_object_free(event);
+    return CUDA_SUCCESS;
 }
 
 /* --- capturing ------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
-    struct call c;
-    CUstream stream = NULL;
-    if (begin(&c, __func__, CONTEXT)) {
-        stream = resolve(c.context, handle);
-        if (!stream)
-            c.result = CUDA_ERROR_INVALID_HANDLE;
-        else if (stream == &c.context->legacy && blocking_capture(c.context))
-            c.result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        else
-            *status = stream->capture;
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    const CUstream stream = resolve(c.context, handle);
+    if (!stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (stream == &c.context->legacy && blocking_capture(c.context))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *status = stream->capture;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT)) {
-        CUstream stream = resolve(c.context, handle);
-        if (!stream)
-            c.result = CUDA_ERROR_INVALID_HANDLE;
-        else if (stream == &c.context->legacy)
-            c.result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-        else if (is_capturing(stream))
-            c.result = CUDA_ERROR_ILLEGAL_STATE;
-        else {
-            stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-            stream->capture_mode = mode;
-            stream->capturer = pthread_self();
-            stream->captured_from = stream;
-            stream->nodes = 0;
-        }
-    }
-    return end(&c);
+    BEGIN(CONTEXT);
+    CUstream stream = resolve(c.context, handle);
+    if (!stream || stream == &c.context->legacy || is_capturing(stream))
+        return CUDA_ERROR_ILLEGAL_STATE;
+    stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    stream->capture_mode = mode;
+    stream->capturer = pthread_self();
+    stream->captured_from = stream;
+    stream->nodes = 0;
+    return CUDA_SUCCESS;
 }
 
-/* Streams that joined leave with it; whether they came back is not looked at. */
-static CUresult end_capture(CUcontext context, CUstream stream, CUgraph *graph) {
-    bool valid = stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    for (CUstream s = context->streams; s; s = s->next)
+/* Streams that joined leave the capture, also those that did not come back. */
+CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+    BEGIN(CONTEXT);
+    CUstream stream = resolve(c.context, handle);
+    if (!stream || stream->captured_from != stream)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    const bool valid = stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    for (CUstream s = c.context->streams; s; s = s->next)
         if (s->captured_from == stream) {
             s->capture = CU_STREAM_CAPTURE_STATUS_NONE;
             s->captured_from = NULL;
         }
-    *graph = NULL;
-    if (!valid)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    *graph = calloc(1, sizeof **graph);
-    if (*graph)
-        (*graph)->nodes = stream->nodes;
-    return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
-    struct call c;
-    if (begin(&c, __func__, CONTEXT)) {
-        CUstream stream = resolve(c.context, handle);
-        if (!stream || stream->captured_from != stream)
-            c.result = CUDA_ERROR_ILLEGAL_STATE;
-        else
-            c.result = end_capture(c.context, stream, graph);
-    }
-    return end(&c);
+    *graph = valid ? calloc(1, sizeof **graph) : NULL;
+    if (!*graph)
+        return valid ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    (*graph)->nodes = stream->nodes;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
-    struct call c;
     (void)nodes;
-    if (begin(&c, __func__, INITIALISED))
-        *count = graph->nodes;
-    return end(&c);
+    BEGIN(INITIALISED);
+    *count = graph->nodes;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-    struct call c;
-    if (begin(&c, __func__, INITIALISED))
-        free(graph);
-    return end(&c);
+    BEGIN(INITIALISED);
+    free(graph);
+    return CUDA_SUCCESS;
 }
