@@ -1,5 +1,6 @@
 #include "fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err) {
@@ -114,4 +115,10 @@ void assert_untouched(void) {
     assert_true(live.handles <= fake_calls("cublasCreate_v2"));
     assert_int_equal(fake_depth(), 0);
     assert_int_equal(fake_violations(), 0);
+}
+
+bool names(const sb_error *err, const char *function) {
+    char name[80];
+    (void)snprintf(name, sizeof name, ": %.*s: ", (int)strcspn(function, "_"), function);
+    return strstr(err->message, name) != NULL;
 }

@@ -43,7 +43,9 @@ sb_mem *host_mem(sb_context *context, size_t bytes, int fill);
 /* Of device memory, whose bytes are not specified. */
 sb_mem *device_mem(sb_context *context, size_t bytes);
 
-/* Nothing lives, nothing was done wrong, no context is current. */
+/* Nothing is live, no rule was broken, no context is current. */
 void assert_untouched(void);
+/* Whether the message names a function of the driver, without the version of its form. */
+bool names(const sb_error *err, const char *function);
 
 #endif

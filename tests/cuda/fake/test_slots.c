@@ -1,0 +1,389 @@
+/* Each call of each slot fails with each error of the driver's and each status of cuBLAS's. */
+#include "fixture.h"
+
+#include "device.h"
+
+#include <cublas_v2.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- the status of an error ------------------------------------------------------------------- */
+
+/* The errors of cuda.h and of cublas_api.h, by the numbers that they have used so far. */
+static const struct {
+    unsigned int first, last;
+} errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
+              {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
+
+/* All others are failures. Lost: cuda.h documents that the process or the context cannot go on, or
+   that the hardware failed. The last numbers are newer than CUDA 12.0. */
+static sb_status status_of(unsigned int error) {
+    static const struct {
+        unsigned int first, last;
+        sb_status status;
+    } rows[] = {
+        {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY},
+        {CUDA_ERROR_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, SB_ERR_NO_DEVICE},
+        {CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU, SB_ERR_UNSUPPORTED},
+        {CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX, SB_ERR_UNSUPPORTED},
+        {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_JIT_COMPILATION_DISABLED,
+         SB_ERR_UNSUPPORTED},
+        {CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED, SB_ERR_UNSUPPORTED},
+        {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+         SB_ERR_UNSUPPORTED},
+        {CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_LAUNCH_FAILED, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_MPS_CLIENT_TERMINATED, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_EXTERNAL_DEVICE, CUDA_ERROR_EXTERNAL_DEVICE, SB_ERR_DEVICE_LOST},
+        {226, 226, SB_ERR_DEVICE_LOST}, /* CUDA_ERROR_CONTAINED */
+        {721, 721, SB_ERR_DEVICE_LOST}, /* CUDA_ERROR_TENSOR_MEMORY_LEAK */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (error >= rows[i].first && error <= rows[i].last)
+            return rows[i].status;
+    return SB_ERR_DEVICE_FAILURE;
+}
+
+static bool is(const char *function, const char *name) {
+    return strcmp(function, name) == 0;
+}
+
+static bool is_of_cublas(const char *function) {
+    return strncmp(function, "cublas", 6) == 0;
+}
+
+/* Calls before it have queued nothing. */
+static bool is_launch(const char *function) {
+    return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
+}
+
+static sb_status status_from(const char *function, unsigned int error) {
+    if (!is_of_cublas(function))
+        return status_of(error);
+    switch (error) {
+    case CUBLAS_STATUS_NOT_INITIALIZED: /* of a new handle: out of memory */
+        return is(function, "cublasCreate_v2") ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE;
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return SB_ERR_OUT_OF_MEMORY;
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return SB_ERR_UNSUPPORTED;
+    default:
+        return SB_ERR_DEVICE_FAILURE;
+    }
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+
+enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED is above the sizes of slabs */
+
+struct bench {
+    void *device, *from, *to, *event, *out;
+    sb_stream stream;
+    unsigned char host[SIZE];
+};
+
+static const sb_backend *const backend = &sb__cuda_backend;
+
+#define SLOT(name, ...)                                                                            \
+    static sb_status name(struct bench *b, sb_error *err) {                                        \
+        return backend->name(b->device, __VA_ARGS__);                                              \
+    }
+#define FLOATS  SB_DTYPE_F32, SIZE / sizeof(float)
+#define DOUBLES SB_DTYPE_F64, SIZE / sizeof(double)
+SLOT(alloc, SIZE, b->stream, &b->out, err)
+SLOT(alloc_pinned, PINNED, &b->out, err)
+SLOT(event_record, b->stream, &b->out, err)
+SLOT(zero, b->to, SIZE, b->stream, err)
+SLOT(upload, b->to, b->host, SIZE, b->stream, err)
+SLOT(download, b->host, b->from, SIZE, b->stream, err)
+SLOT(copy, b->to, b->from, SIZE, b->stream, err)
+SLOT(check_pointer, b->to, SIZE, err)
+SLOT(check_stream, b->stream, err)
+SLOT(stream_synchronize, b->stream, err)
+SLOT(stream_wait, b->stream, b->event, err)
+SLOT(event_wait, b->event, err)
+SLOT(event_query, b->event, &(int32_t){0}, err)
+SLOT(asum, FLOATS, b->from, &(double){0}, b->stream, err)
+SLOT(sumsq, FLOATS, b->from, &(double){0}, b->stream, err)
+SLOT(axpy, FLOATS, 1, b->from, b->to, b->stream, err)
+SLOT(scale, DOUBLES, 2, b->to, b->stream, err)
+SLOT(after_default, err)
+
+static const struct slot {
+    sb_status (*run)(struct bench *b, sb_error *err);
+    const char *only; /* the call that is its own; NULL: each */
+    bool waits;
+} slots[] = {
+    {alloc, NULL, false},
+    {alloc_pinned, NULL, false},
+    {event_record, NULL, false},
+    {zero, NULL, false},
+    {upload, NULL, false},
+    {download, NULL, false},
+    {copy, NULL, false},
+    {check_pointer, NULL, false},
+    {check_stream, NULL, false},
+    {stream_synchronize, NULL, true},
+    {stream_wait, NULL, false},
+    {event_wait, NULL, true},
+    {event_query, NULL, true},
+    {asum, "cuLaunchKernel", false},
+    {sumsq, "cuLaunchKernel", false},
+    {axpy, NULL, false},
+    {scale, NULL, false},
+    {after_default, NULL, false},
+};
+
+/* Whether the backend retries: nothing is queued yet, or the wait has not begun. */
+static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
+    if (slot->waits)
+        return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||
+               is(fired, "cuThreadExchangeStreamCaptureMode");
+    return (slot->run == axpy || slot->run == scale) && !is_launch(fired) &&
+           status_from(fired, error) == SB_ERR_DEVICE_FAILURE;
+}
+
+/* The status of a slot whose call fails every time. */
+static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
+    if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
+        return SB_ERR_DEVICE_FAILURE; /* a caller would free memory and retry the wait */
+    if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
+        return SB_OK; /* the process ends */
+    if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)
+        return SB_ERR_WRONG_DEVICE;
+    return status_from(fired, error);
+}
+
+/* The status of a slot whose call fails once. */
+static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
+    if (is(fired, "cuCtxPopCurrent_v2") || is_retried(slot, fired, error) ||
+        (is(fired, "cuEventQuery") && error == CUDA_ERROR_NOT_READY) ||
+        (is(fired, "cuMemAllocFromPoolAsync") && error == CUDA_ERROR_OUT_OF_MEMORY))
+        return SB_OK;
+    return lasting(slot, fired, error);
+}
+
+/* Frees what the slot made, and fills memory with other bytes. */
+static void reset(struct bench *b, const struct slot *slot) {
+    if (b->out && slot->run == alloc)
+        backend->free(b->device, b->out, SIZE, b->stream);
+    else if (b->out && slot->run == alloc_pinned)
+        backend->free_pinned(b->device, b->out, PINNED);
+    else if (b->out)
+        backend->event_destroy(b->device, b->out);
+    b->out = NULL;
+    fake_drain();
+    memset(fake_address((CUdeviceptr)(uintptr_t)b->from, SIZE), 0x11, SIZE);
+    memset(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), 0x22, SIZE);
+    memset(b->host, 0x33, SIZE);
+}
+
+static bool is_unchanged(struct bench *b) {
+    fake_drain();
+    return !b->out && bytes_are(b->host, SIZE, 0x33) &&
+           bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->from, SIZE), SIZE, 0x11) &&
+           bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
+}
+
+/* Whether this thread's capture mode is that of a new thread. */
+static bool is_mode_back(void) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
+           mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+/* The status of the slot if the nth call of `function` fails; `*fired` is "" if there was none. */
+static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
+                             int64_t nth, enum fake_mode mode, unsigned int error,
+                             const char **fired) {
+    fake_fail(function, nth, mode, error);
+    support_poison_error(&err);
+    const sb_status st = slot->run(b, &err);
+    *fired = fake_fired() ? fake_fired() : "";
+    fake_fail(NULL, 0, FAKE_NOW, 0);
+    fake_revive(((struct sb__cuda_device *)b->device)->context);
+    if (fake_depth() || !is_mode_back() ||
+        (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b) ||
+                         (st != SB_ERR_WRONG_DEVICE && !names(&err, *fired)))))
+        fail_with("slot %d with error %u of %s: %d, %d, \"%s\", or something has changed",
+                  (int)(slot - slots), error, *fired, err.code, err.device_code, err.message);
+    reset(b, slot);
+    return st;
+}
+
+static void assert_slot(sb_status found, sb_status wanted, const struct slot *slot,
+                        unsigned int error, const char *fired, const char *how) {
+    if (found != wanted)
+        fail_with("slot %d with error %u %s %s: %s, not %s", (int)(slot - slots), error, how, fired,
+                  sb_status_name(found), sb_status_name(wanted));
+}
+
+static int64_t trials;
+
+/* False if there was no nth call. */
+static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
+    const char *fired;
+    const bool is_loss = status_of(error) == SB_ERR_DEVICE_LOST;
+    sb_status st = run_failing(b, slot, slot->only, nth, FAKE_NOW, error, &fired);
+    if (!*fired)
+        return false;
+    const bool restored = st == SB_OK && is(fired, "cuThreadExchangeStreamCaptureMode");
+    assert_slot(st, restored ? SB_OK : expected(slot, fired, error), slot, error, fired, "of");
+    if (is_retried(slot, fired, error) && !is(fired, "cuCtxPopCurrent_v2")) {
+        st = run_failing(b, slot, fired, 1, FAKE_ALWAYS, error, &fired);
+        assert_slot(st, lasting(slot, fired, error), slot, error, fired, "of each");
+    }
+    if (is_launch(fired) || (is_of_cublas(fired) && is_loss)) { /* the driver fails below cuBLAS */
+        fake_set(FAKE_LOSS, error);
+        st = run_failing(b, slot, slot->only, nth, FAKE_STICKY, error, &fired);
+        assert_slot(st, is_loss ? SB_ERR_DEVICE_LOST : status_from(fired, error), slot, error,
+                    fired, "below");
+    }
+    assert_ok(slot->run(b, &err));
+    reset(b, slot);
+    trials++;
+    return true;
+}
+
+TEST(each_slot_returns_each_error) {
+    struct bench b = {.out = NULL};
+    assert_ok(backend->open(backend->user, 0, &b.device, &err));
+    b.stream = backend->own_stream(b.device);
+    assert_ok(backend->alloc(b.device, SIZE, b.stream, &b.from, &err));
+    assert_ok(backend->alloc(b.device, SIZE, b.stream, &b.to, &err));
+    assert_ok(backend->event_record(b.device, b.stream, &b.event, &err));
+    assert_ok(backend->prepare_arithmetic(b.device, &err));
+    fake_drain();
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        reset(&b, &slots[i]);
+        for (size_t k = 0; k < sizeof errors / sizeof errors[0]; k++)
+            for (unsigned int error = errors[k].first; error <= errors[k].last; error++)
+                for (int64_t nth = 1; fail_slot(&b, &slots[i], error, nth); nth++)
+                    ;
+    }
+    backend->event_destroy(b.device, b.event);
+    backend->free(b.device, b.from, SIZE, b.stream);
+    backend->free(b.device, b.to, SIZE, b.stream);
+    backend->close(b.device);
+    assert_untouched();
+    print_message("%lld calls failed\n", (long long)trials);
+    assert_true(trials > 9000);
+}
+
+/* --- opening ------------------------------------------------------------------------------- */
+
+TEST(opening_returns_the_failure_of_each_call) {
+    static const char *const calls[] = {
+        "cuDeviceGetCount",    "cuDeviceGet",          "cuDevicePrimaryCtxRetain",
+        "cuCtxGetId",          "cuCtxGetCurrent",      "cuDevicePrimaryCtxGetState",
+        "cuCtxPushCurrent_v2", "cuDeviceGetAttribute", "cuThreadExchangeStreamCaptureMode",
+        "cuMemPoolCreate",     "cuEventCreate",        "cuMemPoolSetAttribute",
+        "cuStreamCreate"};
+    static const struct {
+        unsigned int code;
+        const char *words;
+    } codes[] = {{CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN (CUDA_ERROR_UNKNOWN)"},
+                 {888, "an unknown error (no description)"}};
+    sb_context *context;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
+            fake_fail(calls[i], 1, FAKE_NOW, codes[k].code);
+            assert_status(SB_ERR_DEVICE_FAILURE, cuda_context("cuda:0", &context, &err));
+            assert_int_equal(err.device_code, codes[k].code);
+            assert_true(names(&err, calls[i]));
+            assert_string_equal(strrchr(err.message, ':') + 2, codes[k].words);
+            assert_untouched();
+        }
+}
+
+/* --- preparing arithmetic, once in a context ---------------------------------------------------
+ */
+
+static const struct preparing {
+    const char *function;
+    int times;
+    bool is_retried; /* after memory is trimmed */
+} preparing[] = {
+    {"cuDevicePrimaryCtxRetain", 1, false},
+    {"cuCtxPushCurrent_v2", 2, false},
+    {"cuModuleLoadData", 1, false},
+    {"cuModuleGetFunction", 4, false},
+    {"cublasCreate_v2", 1, false},
+    {"cublasSetStream_v2", 4, true},
+    {"cublasSaxpy_v2_64", 1, true},
+    {"cublasDaxpy_v2_64", 1, true},
+    {"cublasSscal_v2_64", 1, true},
+    {"cublasDscal_v2_64", 1, true},
+    {"cuLaunchKernel", 4, true},
+};
+
+/* After a failure nothing is prepared, and a second attempt prepares everything. */
+static void fail_preparing(const char *function, int64_t nth, enum fake_mode mode,
+                           unsigned int error, sb_status wanted) {
+    void *device;
+    fake_heal();
+    assert_ok(backend->open(backend->user, 0, &device, &err));
+    const struct fake_live before = fake_live();
+    const int64_t trims = fake_calls("cuMemPoolTrimTo");
+    fake_fail(function, nth, mode, error);
+    support_poison_error(&err);
+    const sb_status st = backend->prepare_arithmetic(device, &err);
+    assert_non_null(fake_fired());
+    fake_fail(NULL, 0, FAKE_NOW, 0);
+    fake_revive(((struct sb__cuda_device *)device)->context);
+    fake_drain();
+    const struct fake_live now = fake_live();
+    const bool lost = mode == FAKE_STICKY; /* a lost context keeps its memory */
+    if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)error)) ||
+        (st == SB_OK && fake_calls("cuMemPoolTrimTo") == trims) ||
+        (!lost && (now.device_bytes != before.device_bytes || now.modules != now.handles)) ||
+        now.retained != before.retained + now.handles)
+        fail_with("preparing with error %u of %s %d: %s", error, function, (int)nth,
+                  sb_status_name(st));
+    assert_ok(backend->prepare_arithmetic(device, &err));
+    backend->close(device);
+    if (!lost)
+        assert_untouched();
+}
+
+/* Objects that cannot be made for lack of memory are retried, too. */
+static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
+    const sb_status wanted = status_from(row->function, error);
+    const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;
+    const bool enters = is(row->function, "cuCtxPushCurrent_v2"); /* also to free memory */
+    if (!enters || !retried)
+        fail_preparing(row->function, nth, retried ? FAKE_ALWAYS : FAKE_NOW, error, wanted);
+    if (wanted == SB_ERR_OUT_OF_MEMORY)
+        fail_preparing(row->function, nth, FAKE_NOW, error, SB_OK);
+    if (is_of_cublas(row->function) && status_of(error) == SB_ERR_DEVICE_LOST) {
+        fake_set(FAKE_LOSS, error);
+        fail_preparing(row->function, nth, FAKE_STICKY, error, SB_ERR_DEVICE_LOST);
+    }
+}
+
+/* Each status of cuBLAS, and one or two of the driver's errors for each of ours. */
+TEST(preparing_returns_each_error) {
+    static const unsigned int few[] = {
+        CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ALLOC_FAILED,
+        CUBLAS_STATUS_INVALID_VALUE,   CUBLAS_STATUS_ARCH_MISMATCH,
+        CUBLAS_STATUS_MAPPING_ERROR,   CUBLAS_STATUS_EXECUTION_FAILED,
+        CUBLAS_STATUS_INTERNAL_ERROR,  CUBLAS_STATUS_NOT_SUPPORTED,
+        CUBLAS_STATUS_LICENSE_ERROR,   CUDA_ERROR_OUT_OF_MEMORY,
+        CUDA_ERROR_NO_DEVICE,          CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+        CUDA_ERROR_ILLEGAL_ADDRESS,    CUDA_ERROR_EXTERNAL_DEVICE};
+    for (size_t i = 0; i < sizeof preparing / sizeof preparing[0]; i++)
+        for (size_t k = 0; k < sizeof few / sizeof few[0]; k++)
+            for (int64_t nth = 1; nth <= preparing[i].times; nth++)
+                fail_each_way(&preparing[i], nth, few[k]);
+    fail_preparing("cuCtxPushCurrent_v2", 3, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN,
+                   SB_ERR_DEVICE_FAILURE); /* all is loaded, nothing has run */
+    fake_heal();
+    fake_set(FAKE_LOSS, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
