@@ -15,7 +15,7 @@ sb_context_options stage_options(void) {
     return options;
 }
 
-/* For the life of the process: a driver takes long to make one anew for each test. */
+/* For the life of the process: a driver takes long to make it. */
 static void keep_primary_context(void) {
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, 0));
@@ -45,14 +45,9 @@ int gpu_begin(void) {
     return 0;
 }
 
-int gpu_main(void) {
-    const int missing = gpu_begin();
-    return missing ? missing : run_all_tests();
-}
-
 void stage_open_options(struct stage *stage, const sb_context_options *options) {
-    assert_ok(sb_context_create(options, &stage->context, &err));
-    running = stage->context;
+    rig_open_options(&stage->rig, *options);
+    stage->context = running = stage->rig.context;
     stage->stream = stream_make(STREAM_NON_BLOCKING);
 }
 
@@ -68,13 +63,7 @@ void stage_reopen(struct stage *stage, const sb_context_options *options) {
 
 void stage_close(struct stage *stage) {
     sb__cu_context current = NULL;
-    test_end_after(0);
-    sb_context_trim(stage->context);
-    sb_stats stats = stats_of(stage->context);
-    assert_int_equal(stats.device_bytes, 0);
-    assert_int_equal(stats.pinned_bytes, 0);
-    assert_int_equal(stats.borrowed_bytes, 0);
-    sb_context_release(stage->context);
+    rig_close(&stage->rig);
     cu_ok(cuCtxGetCurrent(&current));
     assert_null(current);
 }
@@ -98,37 +87,12 @@ int device_count(void) {
     return count;
 }
 
-/* --- figures --------------------------------------------------------------------------------- */
-
-sb_stats stats_of(const sb_context *context) {
-    sb_stats stats = SB_STATS_INIT;
-    assert_ok(sb_context_stats(context, &stats, &err));
-    return stats;
-}
-
-struct copies copies_so_far(const sb_context *context) {
-    sb_stats s = stats_of(context);
-    return (struct copies){(int64_t)s.uploads,       (int64_t)s.downloads,
-                           (int64_t)s.device_copies, (int64_t)s.host_copies,
-                           (int64_t)s.upload_bytes,  (int64_t)s.download_bytes};
-}
-
-struct copies copies_since(const sb_context *context, const struct copies *before) {
-    struct copies now = copies_so_far(context);
-    return (struct copies){now.uploads - before->uploads,
-                           now.downloads - before->downloads,
-                           now.device_copies - before->device_copies,
-                           now.host_copies - before->host_copies,
-                           now.upload_bytes - before->upload_bytes,
-                           now.download_bytes - before->download_bytes};
-}
-
-void assert_transfers(const sb_context *context, const struct copies *before, int64_t uploads,
-                      int64_t downloads, size_t bytes) {
-    const struct copies since = copies_since(context, before);
-    const struct copies expected = {
-        uploads, downloads, 0, 0, uploads * (int64_t)bytes, downloads * (int64_t)bytes};
-    assert_memory_equal(&since, &expected, sizeof since);
+void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
+                      int64_t downloads) {
+    const struct tally since = rig_since(rig, before);
+    assert_int_equal(since.uploads, uploads);
+    assert_int_equal(since.downloads, downloads);
+    assert_int_equal(since.device_copies + since.host_copies, 0);
 }
 
 /* --- streams --------------------------------------------------------------------------------- */
@@ -218,11 +182,6 @@ size_t device_free(void) {
     return free_bytes;
 }
 
-bool bytes_are(const void *ptr, size_t bytes, int value) {
-    const unsigned char *p = ptr;
-    return bytes == 0 || (p[0] == (unsigned char)value && memcmp(p, p + 1, bytes - 1) == 0);
-}
-
 bool device_holds(const void *ptr, size_t bytes, int value) {
     void *seen = malloc(bytes);
     assert_non_null(seen);
@@ -232,18 +191,7 @@ bool device_holds(const void *ptr, size_t bytes, int value) {
     return same;
 }
 
-/* --- memories and blobs ---------------------------------------------------------------------- */
-
-static void end_mem(void *mem) {
-    sb_mem_release(mem);
-}
-
-sb_mem *mem_make(sb_context *context, size_t bytes) {
-    sb_mem *mem;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    test_own(mem, end_mem);
-    return mem;
-}
+/* --- memories -------------------------------------------------------------------------------- */
 
 void host_fill(sb_mem *mem, int value) {
     void *out;
@@ -252,13 +200,13 @@ void host_fill(sb_mem *mem, int value) {
 }
 
 sb_mem *mem_on_host(sb_context *context, size_t bytes, int value) {
-    sb_mem *mem = mem_make(context, bytes);
+    sb_mem *mem = test_mem(context, bytes);
     host_fill(mem, value);
     return mem;
 }
 
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value) {
-    sb_mem *mem = mem_make(context, bytes);
+    sb_mem *mem = test_mem(context, bytes);
     void *out;
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
     queue_fill(NULL, out, value, bytes);
@@ -276,21 +224,4 @@ const void *gpu_pointer(const sb_mem *mem) {
     const void *in;
     assert_ok(sb_mem_gpu(mem, &in, &err));
     return in;
-}
-
-static void end_blob(void *blob) {
-    sb_blob_destroy(blob);
-}
-
-sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(context, dtype, &count, 1, &blob, &err));
-    test_own(blob, end_blob);
-    return blob;
-}
-
-sb_mem *memory_of(sb_blob *blob, sb_part part) {
-    sb_mem *mem;
-    assert_ok(sb_blob_mutable_mem(blob, part, &mem, &err));
-    return mem;
 }

@@ -4,25 +4,24 @@
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 
+#include "blobs.h"
 #include "driver.h"
-#include "support.h"
 
 extern const struct driver *driver;
 extern sb__cu_context primary; /* device 0's */
 
-/* The status of ctest for a program that did not run. */
+/* The exit status of a skipped program. */
 enum { GPU_SKIPPED = 77 };
 
-/* Opens the driver. 0, or what main returns at once: GPU_SKIPPED where there is no device, the
+/* Opens the driver. Not 0: main returns it at once; GPU_SKIPPED if there is no device, with the
    reason printed. */
 int gpu_begin(void);
-/* The `main` of a program: gpu_begin, then its tests. */
-int gpu_main(void);
 
-/* At its end nothing of the device is live, and no context is current. */
+/* A rig on "cuda:0"; at its end no context is current. */
 struct stage {
-    sb_context *context;
-    sb_stream stream; /* the test's own, a non-blocking one */
+    struct rig rig;
+    sb_context *context; /* the rig's */
+    sb_stream stream;    /* a non-blocking one of the test */
 };
 
 void stage_open(struct stage *stage);
@@ -31,19 +30,13 @@ void stage_close(struct stage *stage);
 /* Closes it and opens it with other options. */
 void stage_reopen(struct stage *stage, const sb_context_options *options);
 sb_context_options stage_options(void);
-/* One more, on "cuda:N", which the test owns. */
+/* A context on "cuda:N", which the test owns. */
 sb_context *another_context(const char *device);
 int device_count(void);
 
-sb_stats stats_of(const sb_context *context);
-struct copies {
-    int64_t uploads, downloads, device_copies, host_copies, upload_bytes, download_bytes;
-};
-struct copies copies_so_far(const sb_context *context);
-struct copies copies_since(const sb_context *context, const struct copies *before);
-/* Nothing but so many transfers of `bytes` each. */
-void assert_transfers(const sb_context *context, const struct copies *before, int64_t uploads,
-                      int64_t downloads, size_t bytes);
+/* There were so many transfers, and no other copies. */
+void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
+                      int64_t downloads);
 
 #define cu_ok(call)                                                                                \
     do {                                                                                           \
@@ -59,7 +52,7 @@ void leave(void);
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
-/* --- bytes of the device; what takes a stream is queued there ------------------------------ */
+/* --- bytes of the device; functions with a stream queue there ------------------------------ */
 
 /* Memory that the test owns, until after its contexts. */
 void *device_make(size_t bytes);
@@ -69,20 +62,16 @@ void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
 /* On the legacy default stream, and waited for. */
 void device_read(void *out, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
-bool bytes_are(const void *ptr, size_t bytes, int value);
-/* Of all the device; 0 where the driver does not say. */
+/* The free bytes of the device; 0 if the driver does not return them. */
 size_t device_free(void);
 
-/* --- memories and blobs; the test owns them ------------------------------------------------- */
+/* --- memories ------------------------------------------------------------------------------- */
 
-sb_mem *mem_make(sb_context *context, size_t bytes);
-/* Filled on the host, or with the head at the device. */
+/* Memories of the test with the head at one side. */
 sb_mem *mem_on_host(sb_context *context, size_t bytes, int value);
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
 bool host_holds(const sb_mem *mem, int value);
 const void *gpu_pointer(const sb_mem *mem);
-sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count);
-sb_mem *memory_of(sb_blob *blob, sb_part part);
 
 #endif

@@ -20,13 +20,13 @@ TEST_ON(stage, pinned_memory_is_zeroed_and_reused) {
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_ok(sb_mem_cpu(mem, &first, &err));
     test_end(mem);
-    assert_int_equal(stats_of(f->context).pinned_bytes, BYTES);
-    assert_int_equal(stats_of(f->context).cached_bytes, BYTES);
-    mem = mem_make(f->context, BYTES);
+    assert_int_equal(rig_stats(&f->rig).pinned_bytes, BYTES);
+    assert_int_equal(rig_stats(&f->rig).cached_bytes, BYTES);
+    mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_cpu(mem, &again, &err));
     assert_ptr_equal(again, first);
     assert_true(bytes_are(again, BYTES, 0));
-    assert_int_equal(stats_of(f->context).cached_bytes, 0);
+    assert_int_equal(rig_stats(&f->rig).cached_bytes, 0);
 }
 
 TEST_ON(stage, memory_above_the_pinned_cap_is_ordinary) {
@@ -37,7 +37,7 @@ TEST_ON(stage, memory_above_the_pinned_cap_is_ordinary) {
     sb_mem *ordinary = mem_on_host(f->context, BYTES, 2);
     assert_int_equal(sb_mem_storage(pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(sb_mem_storage(ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
-    assert_int_equal(stats_of(f->context).pinned_peak, BYTES);
+    assert_int_equal(rig_stats(&f->rig).pinned_peak, BYTES);
     assert_true(device_holds(gpu_pointer(ordinary), BYTES, 2));
 }
 
@@ -54,14 +54,14 @@ TEST_ON(stage, no_memory_is_pinned_on_request) {
     queue_fill(f->stream, out, 4, BYTES);
     assert_ok(sb_mem_async_cpu_pull(mem, f->stream, &err));
     assert_true(host_holds(mem, 4));
-    assert_int_equal(stats_of(f->context).pinned_peak, 0);
+    assert_int_equal(rig_stats(&f->rig).pinned_peak, 0);
 }
 
 /* --- the device's ---------------------------------------------------------------------------- */
 
 TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     void *out;
-    sb_mem *huge = mem_make(f->context, (size_t)1 << 46);
+    sb_mem *huge = test_mem(f->context, (size_t)1 << 46);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_overwrite_gpu(huge, &out, &err));
     assert_int_equal(sb_mem_head(huge), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
@@ -94,7 +94,7 @@ static void refuses(sb_mem *mem, const void *ptr, const char *words) {
 
 TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     static char on_host[BYTES];
-    sb_mem *mem = mem_make(f->context, BYTES);
+    sb_mem *mem = test_mem(f->context, BYTES);
     const char *lent = gpu_pointer(mem_on_device(another_context("cuda:0"), 2 * BYTES, 6));
     refuses(mem, on_host, "is no memory of cuda:0");
     refuses(mem, lent + 2 * BYTES - 64, "bytes at 0x");
@@ -116,7 +116,7 @@ TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     cu_ok(cuDeviceGet(&device, 0));
     cu_ok(cuCtxCreate_v2(&made, 0, device));
     cu_ok(cuMemAlloc_v2(&lent, BYTES));
-    refuses(mem_make(f->context, BYTES), (void *)(uintptr_t)lent,
+    refuses(test_mem(f->context, BYTES), (void *)(uintptr_t)lent,
             "is not of the primary context of cuda:0");
     cu_ok(cuMemFree_v2(lent));
     cu_ok(cuCtxPopCurrent_v2(&popped));
@@ -138,7 +138,7 @@ TEST_ON(stage, managed_memory_is_the_devices) {
     test_own_loan(lent, end_managed);
     queue_fill(NULL, lent, 6, BYTES);
     stream_wait(NULL);
-    sb_mem *mem = mem_make(f->context, BYTES);
+    sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_set_gpu(mem, lent, BYTES, 0, NULL, NULL, &err));
     assert_true(host_holds(mem, 6));
 }
@@ -241,7 +241,7 @@ static void leave_everything_alive(void) {
     for (int i = 0; i < 4; i++)
         alive[i] =
             i % 2 ? mem_on_device(last.context, BYTES, i) : mem_on_host(last.context, BYTES, i);
-    blob_alive = blob_make(last.context, SB_DTYPE_F32, 1000);
+    blob_alive = test_vector(last.context, SB_DTYPE_F32, 1000);
     assert_ok(sb_blob_mutable_gpu(blob_alive, SB_DATA, &out, &err));
     assert_ok(sb_blob_asum(blob_alive, SB_DATA, &sum, &err));
     queue_pause(last.stream);
@@ -301,5 +301,6 @@ int main(int argc, char **argv) {
         (void)alarm(60);
         return run_scenario(argv[1]);
     }
-    return gpu_main();
+    const int missing = gpu_begin();
+    return missing ? missing : run_all_tests();
 }

@@ -1,12 +1,12 @@
-/* Arithmetic on a device whose memory others have taken, first of all before it
-   has ever run in the process: kernels are loaded then. */
+/* Arithmetic on a device whose memory is allocated, at first before any arithmetic of the process:
+   then the driver loads kernels. */
 #include "gpu.h"
 
 enum { COUNT = 1 << 18, CHUNKS = 4096 };
 
 static sb__cu_ptr taken[CHUNKS];
 
-/* All that is free, in pieces that become smaller. Returns their number. */
+/* Allocates all free memory, in smaller and smaller pieces. Returns their number. */
 static int take_all(void) {
     int count = 0;
     enter();
@@ -24,7 +24,7 @@ static void give_all(int count) {
     leave();
 }
 
-/* It was done, or nothing was. */
+/* Whether the call was done; else nothing was. */
 static bool is_done(const struct stage *stage, sb_status st) {
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE)
         fail_with("arithmetic without memory: %s", sb_status_name(st));
@@ -36,7 +36,7 @@ TEST_ON(stage, arithmetic_survives_short_memory) {
     double sum, factor = 1;
     float *x;
     void *out;
-    sb_blob *blob = blob_make(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
@@ -59,7 +59,7 @@ TEST_ON(stage, arithmetic_survives_short_memory) {
     }
 }
 
-int main(void) {
-    (void)setenv("FAKE_MEMORY", "33554432", 1); /* it is the host's */
-    return gpu_main();
+/* The fake driver's memory is the host's. */
+__attribute__((constructor)) static void limit_memory(void) {
+    (void)setenv("FAKE_MEMORY", "33554432", 1);
 }

@@ -81,7 +81,7 @@ static const struct row {
 /* Head at the device. */
 static sb_blob *make(sb_context *context, const struct row *row, int64_t count,
                      long double exact[2]) {
-    sb_blob *blob = blob_make(context, SB_DTYPE_F32, count);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, count);
     float *x;
     void *out;
     exact[0] = exact[1] = 0;
@@ -122,7 +122,7 @@ TEST_ON(stage, what_is_no_number_stays_none) {
     float *x;
     const void *in;
     double sum;
-    sb_blob *blob = blob_make(f->context, SB_DTYPE_F32, 1000);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 1000);
     assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < 1000; i++)
         x[i] = i == 500 ? NAN : 1;
@@ -131,8 +131,4 @@ TEST_ON(stage, what_is_no_number_stays_none) {
     assert_true(isnan(sum));
     assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));
     assert_true(isnan(sum));
-}
-
-int main(void) {
-    return gpu_main();
 }

@@ -8,8 +8,8 @@
 #define BYTES (COUNT * sizeof(float))
 
 static sb_blob *blob_filled(sb_context *context, int value) {
-    sb_blob *blob = blob_make(context, SB_DTYPE_F32, COUNT);
-    host_fill(memory_of(blob, SB_DATA), value);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
+    host_fill(data_of(blob), value);
     return blob;
 }
 
@@ -52,16 +52,16 @@ TEST_ON(stage, a_tensor_keeps_device_memory) {
     sb_blob *blob = blob_filled(f->context, 0x33);
     sb_dl_managed_versioned *tensor = exported(blob, SB_SIDE_GPU);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
-    assert_ok(sb_mem_evict_gpu(memory_of(blob, SB_DATA), &err));
+    assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
     test_end(blob);
     sb_context_trim(f->context);
     sb_blob *another = blob_filled(f->context, 0x44);
     assert_ok(sb_blob_mutable_gpu(another, SB_DATA, &data, &err));
     assert_ptr_not_equal(data, tensor->dl_tensor.data);
     assert_true(device_holds(tensor->dl_tensor.data, BYTES, 0x33));
-    assert_int_equal(stats_of(f->context).device_bytes, 2 * BYTES);
+    assert_int_equal(rig_stats(&f->rig).device_bytes, 2 * BYTES);
     tensor->deleter(tensor);
-    assert_int_equal(stats_of(f->context).device_bytes, BYTES);
+    assert_int_equal(rig_stats(&f->rig).device_bytes, BYTES);
 }
 
 /* --- tensors of others ----------------------------------------------------------------------- */
@@ -147,8 +147,4 @@ TEST_ON(stage, what_is_not_on_the_device_is_refused) {
     assert_status(SB_ERR_NO_DEVICE, sb_blob_create_from_dlpack(NULL, &foreign.tensor, &blob, &err));
     assert_null(blob);
     assert_int_equal(foreign.ended, 0);
-}
-
-int main(void) {
-    return gpu_main();
 }

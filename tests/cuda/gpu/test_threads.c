@@ -31,15 +31,15 @@ static const void *read_at_once(const sb_mem *mem, sb_side side) {
 TEST_ON(stage, readers_of_one_memory_share_one_transfer) {
     for (int round = 0; round < 5; round++) {
         sb_mem *mem = mem_on_host(f->context, BYTES, round + 1);
-        struct copies before = copies_so_far(f->context);
+        struct tally before = rig_tally(&f->rig);
         const void *seen = read_at_once(mem, SB_SIDE_GPU);
-        assert_transfers(f->context, &before, 1, 0, BYTES);
+        assert_transfers(&f->rig, &before, 1, 0);
         assert_true(device_holds(seen, BYTES, round + 1));
         test_end(mem);
         mem = mem_on_device(f->context, BYTES, round + 0x80);
-        before = copies_so_far(f->context);
+        before = rig_tally(&f->rig);
         seen = read_at_once(mem, SB_SIDE_CPU);
-        assert_transfers(f->context, &before, 0, 1, BYTES);
+        assert_transfers(&f->rig, &before, 0, 1);
         assert_true(bytes_are(seen, BYTES, round + 0x80));
         test_end(mem);
     }
@@ -56,11 +56,11 @@ static void work(void *arg, int member) {
         double sum = 0;
         float *x;
         const float *in;
-        sb_blob *blob = blob_make(w->context, SB_DTYPE_F32, COUNT);
+        sb_blob *blob = test_vector(w->context, SB_DTYPE_F32, COUNT);
         assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
         for (int i = 0; i < COUNT; i++)
             x[i] = (float)member;
-        assert_ok(sb_mem_async_gpu_push(memory_of(blob, SB_DATA), w->streams[member], &err));
+        assert_ok(sb_mem_async_gpu_push(data_of(blob), w->streams[member], &err));
         assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &in, &err));
@@ -74,8 +74,4 @@ TEST_ON(stage, threads_with_blobs_and_streams_of_their_own) {
     for (int i = 0; i < THREADS; i++)
         workers.streams[i] = stream_make(STREAM_NON_BLOCKING);
     team_run(THREADS, work, &workers);
-}
-
-int main(void) {
-    return gpu_main();
 }
