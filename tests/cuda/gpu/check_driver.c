@@ -15,6 +15,3 @@ OLD_FUNCTIONS(SAME_PROTOTYPE)
 _Static_assert((int)STREAM_NON_BLOCKING == (int)CU_STREAM_NON_BLOCKING, "non-blocking");
 _Static_assert((int)CAPTURE_GLOBAL == (int)CU_STREAM_CAPTURE_MODE_GLOBAL, "global");
 _Static_assert((int)ATTACH_GLOBAL == (int)CU_MEM_ATTACH_GLOBAL, "managed");
-_Static_assert((int)ATTRIBUTE_MEMORY_CLOCK == (int)CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, "clock");
-_Static_assert((int)ATTRIBUTE_BUS_WIDTH == (int)CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
-               "width");

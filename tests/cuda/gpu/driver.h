@@ -1,5 +1,5 @@
-/* The driver as an application beside the library uses it: opened by name,
-   through declarations of our own, so that the programs need no toolkit. */
+/* The driver as an application beside the library uses it: opened by name, with our declarations,
+   so that the programs need no toolkit. */
 #ifndef SB_TESTS_GPU_DRIVER_H
 #define SB_TESTS_GPU_DRIVER_H
 
@@ -14,12 +14,10 @@ enum {
     STREAM_BLOCKING = SB__CU_STREAM_DEFAULT,
     STREAM_NON_BLOCKING = 1,
     CAPTURE_GLOBAL = 0,
-    ATTACH_GLOBAL = 1,
-    ATTRIBUTE_MEMORY_CLOCK = 36, /* kHz */
-    ATTRIBUTE_BUS_WIDTH = 37     /* bits */
+    ATTACH_GLOBAL = 1
 };
 
-/* What the library has no use for. */
+/* Functions that the library does not use. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(sb__cu_result, cuMemAllocManaged, (sb__cu_ptr * ptr, size_t bytes, unsigned int flags))      \
     F(sb__cu_result, cuStreamBeginCapture_v2, (sb__cu_stream stream, unsigned int mode))           \
@@ -28,7 +26,7 @@ enum {
       (struct CUgraph_st * graph, struct CUgraphNode_st * *nodes, size_t * count))                 \
     F(sb__cu_result, cuGraphDestroy, (struct CUgraph_st * graph))
 
-/* NULL where a driver lacks them. */
+/* NULL if a driver lacks them. */
 #define OPTIONAL_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuLaunchHostFunc,                                                             \
       (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
@@ -48,14 +46,14 @@ struct driver {
     bool is_fake;
 };
 
-/* NULL: there is none, and `why` says so; its text is static. */
+/* NULL if there is none, with the reason as a static text. */
 const struct driver *driver_open(const char **why);
 
-/* "NVIDIA ... , driver for CUDA 13.0", or that it is a fake driver. Call after cuInit. */
+/* "NVIDIA ... , driver for CUDA 13.0", or a fake driver. Call after cuInit. */
 void driver_describe(const struct driver *driver, char *buffer, size_t capacity);
 
-/* Queues a pause of some milliseconds on a stream of the current context. A fake driver is slow
-   without: its schedule says when work runs. */
+/* Queues a pause of some milliseconds on a stream of the current context. A fake driver runs work
+   by its schedule instead. */
 void driver_pause(const struct driver *driver, sb__cu_stream stream);
 
 #endif
