@@ -97,7 +97,7 @@ test_name() { # NAME|FILE
 targets_of_tests() {
     local test targets
     targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
-    sed -E 's/\.(eager|lazy|random)$//; s/^fake\./fake_/; s/^fuzz\./replay./' |
+    sed -E 's/\.(eager|lazy|random)$//; s/^fuzz\./replay./' |
         while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
 }
 

@@ -47,7 +47,7 @@ build_gpu_programs() {
         "-DSYNCBLOB_SYSROOT=$cache/$target" "${zig_options[@]}" -DSYNCBLOB_WERROR=OFF \
         "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
         "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
-        -- gpu_programs fake_probe fake_probe_nccl fake_conformance
+        -- gpu_programs fake.probe fake.conformance
     gather_gpu_programs
     check_gpu_bundle
 }
@@ -62,10 +62,10 @@ gather_gpu_programs() {
     local from=$build/gpu-build/tests/cuda out=$build/gpu program name path
     rm -rf "$out"
     mkdir -p "$out/lib"
-    cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/{contract,nccl_contract}.tsv \
+    cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/contract.tsv \
         "$from/gpu/bench" "$from"/gpu/gpu.* "$out"
-    for program in probe probe_nccl conformance; do cp "$from/fake/fake_$program" "$out/$program"; done
-    { needed_libraries "$out"/gpu.* "$out"/{bench,probe,probe_nccl,conformance}
+    for program in probe conformance; do cp "$from/fake/fake.$program" "$out/$program"; done
+    { needed_libraries "$out"/gpu.* "$out"/{bench,probe,conformance}
       needed_libraries "$build/gpu-build/c/libsyncblob.so"; } |
         while read -r name path; do cp -L "$path" "$out/lib/$name"; done
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
@@ -74,7 +74,7 @@ gather_gpu_programs() {
 # No file of the bundle needs a newer glibc, gcc's library or OpenBLAS.
 check_gpu_bundle() {
     local file newest
-    for file in "$build"/gpu/{gpu.*,bench,probe,probe_nccl,conformance,lib/*}; do
+    for file in "$build"/gpu/{gpu.*,bench,probe,conformance,lib/*}; do
         newest=$(objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
         is_at_least $gpu_glibc "$newest" || die "${file##*/} needs glibc $newest"
         if objdump -p "$file" | grep -E 'NEEDED.*(libgcc|openblas|gfortran)'; then die "${file##*/} needs it"; fi

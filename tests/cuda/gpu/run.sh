@@ -158,8 +158,7 @@ if grep -q 'a fake driver' "$log"; then
 fi
 find_cublas
 if wants probe; then
-    run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"
-    run block 'probe of NCCL' "$folder/probe_nccl" "$folder/nccl_contract.tsv"
+    run block 'probe of the driver and NCCL' "$folder/probe" "$folder/contract.tsv"
 fi
 if wants conformance; then
     full=()

@@ -1,0 +1,34 @@
+/* The rows of contract.tsv: ROW(id) { ... } returns whether the row holds. */
+#ifndef SB_TESTS_PROBE_H
+#define SB_TESTS_PROBE_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+struct row {
+    const char *id;
+    bool (*holds)(void);
+    bool listed;
+    struct row *next;
+};
+
+void add_row(struct row *row);
+#define ROW(id)                                                                                    \
+    static bool id(void);                                                                          \
+    __attribute__((constructor)) static void add_##id(void) {                                      \
+        static struct row row = {#id, id, false, NULL};                                            \
+        add_row(&row);                                                                             \
+    }                                                                                              \
+    static bool id(void)
+
+extern void *driver, *nccl; /* the libraries */
+void (*look_up(void *library, const char *name))(void);
+#define STRING(name)  STRING_(name)
+#define STRING_(name) #name
+/* A function by the name that cuda.h gives its prototype. */
+#define CU(name) ((__typeof__(&(name)))look_up(driver, STRING(name)))
+
+#define IS(call, code) ((call) == (code))
+#define OK(call)       IS(call, CUDA_SUCCESS)
+
+#endif
