@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_RANKS  8
-#define MAX_GROUPS 1024
-#define ID_BYTE    0x5A /* of an identifier, behind its number */
+#define MAX_RANKS 8
+#define ID_BYTE   0x5A /* of an identifier, behind its number */
 
 enum kind { REDUCE, BROADCAST };
 
@@ -28,10 +27,11 @@ struct part {
     char *bytes; /* behind ptr, while it is carried out */
     CUstream stream;
     bool begun, done, stuck;
-    bool passed; /* no kernel uses it any more */
 };
 
+/* Groups, communicators and parts live to the end of the process: kernels may still use them. */
 struct group {
+    struct group *next;
     uint64_t id;
     int size, joined, left, finalized;
     ncclComm_t comms[MAX_RANKS];
@@ -43,14 +43,14 @@ struct ncclComm {
     CUcontext context;
     pthread_t maker;
     uint64_t operations;
-    struct part *parts;   /* of operations that have not ended at all ranks; newest first */
+    struct part *parts;   /* newest first */
     struct part *posting; /* not on the stream yet */
     ncclResult_t error;
     int delay; /* how often it still returns ncclInProgress */
     bool is_alive, finalizes;
 };
 
-static struct group groups[MAX_GROUPS];
+static struct group *groups;
 static uint64_t last_id;
 static int64_t live;
 static struct {
@@ -82,9 +82,9 @@ int64_t fake_nccl_live(void) {
 #define BEGIN BEGIN_AS(__func__)
 
 static bool is_known(ncclComm_t comm, const char *function) {
-    for (int i = 0; i < MAX_GROUPS; i++)
-        for (int r = 0; r < groups[i].size; r++)
-            if (comm && groups[i].comms[r] == comm && comm->is_alive)
+    for (const struct group *group = groups; group; group = group->next)
+        for (int r = 0; r < group->size; r++)
+            if (comm && group->comms[r] == comm && comm->is_alive)
                 return true;
     fake_violation("%s of %p, which is not a communicator", function, (void *)comm);
     return false;
@@ -197,8 +197,7 @@ static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
     part->begun = true;
-    part->passed = part->done || !part->comm->is_alive;
-    if (part->passed)
+    if (part->done || !part->comm->is_alive)
         return true;
     for (int r = 0; r < group->size; r++) {
         parts[r] = part_of(group->comms[r], part->number);
@@ -209,7 +208,6 @@ static bool passes(void *user) {
     carry_out(parts, group->size);
     for (int r = 0; r < group->size; r++)
         parts[r]->done = true;
-    part->passed = true;
     return true;
 }
 
@@ -278,35 +276,6 @@ ncclResult_t ncclGroupEnd(void) {
     return is_open ? ncclSuccess : ncclInvalidUsage;
 }
 
-/* After the last rank and the last kernel, which use the parts of all. */
-static void free_group(struct group *group) {
-    for (int r = 0; r < group->size; r++) {
-        struct part *part = group->comms[r] ? group->comms[r]->parts : NULL;
-        while (part) {
-            struct part *next = part->next;
-            free(part);
-            part = next;
-        }
-        free(group->comms[r]);
-    }
-    *group = (struct group){0};
-}
-
-static bool is_quiet(const struct group *group) {
-    for (int r = 0; r < group->size; r++)
-        for (const struct part *p = group->comms[r] ? group->comms[r]->parts : NULL; p; p = p->next)
-            if (!p->passed)
-                return false;
-    return true;
-}
-
-static void sweep(void) {
-    for (int i = 0; i < MAX_GROUPS; i++)
-        if (groups[i].id && groups[i].joined && groups[i].left == groups[i].joined &&
-            is_quiet(&groups[i]))
-            free_group(&groups[i]);
-}
-
 static struct group *find_group(const ncclUniqueId *id, int size) {
     ncclUniqueId whole;
     uint64_t number;
@@ -315,17 +284,15 @@ static struct group *find_group(const ncclUniqueId *id, int size) {
     memcpy(whole.internal, &number, sizeof number);
     if (number == 0 || number > last_id || memcmp(&whole, id, sizeof whole) != 0)
         fake_violation("an identifier that ncclGetUniqueId has not made");
-    sweep();
-    for (int i = 0; i < MAX_GROUPS; i++)
-        if (groups[i].id == number && groups[i].size == size && groups[i].joined < size)
-            return &groups[i];
-    for (int i = 0; i < MAX_GROUPS; i++)
-        if (!groups[i].id) {
-            groups[i] = (struct group){.id = number, .size = size};
-            return &groups[i];
-        }
-    fake_violation("more communicators than the fake driver keeps");
-    abort();
+    for (struct group *group = groups; group; group = group->next)
+        if (group->id == number && group->size == size && group->joined < size)
+            return group;
+    struct group *made = calloc(1, sizeof *made);
+    if (!made)
+        abort();
+    *made =
+        (struct group){.next = groups, .id = number, .size = size < MAX_RANKS ? size : MAX_RANKS};
+    return groups = made;
 }
 
 static ncclResult_t check_join(const struct group *group, int rank, const ncclConfig_t *config) {
@@ -407,9 +374,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     need_device(__func__);
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    if (comm->posting) /* also where it fails: there is no second call */
-        comm->posting->passed = true;
-    comm->group->finalized -= comm->finalizes;
+    comm->group->finalized -= comm->finalizes; /* also where it fails: there is no second call */
     end(comm);
     return (ncclResult_t)begun.status;
 }

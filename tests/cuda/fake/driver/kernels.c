@@ -1,6 +1,5 @@
-/* Modules and launches: the PTX of a kernel is read and run instruction by
-   instruction, thread after thread. It knows what our kernels use, and no more;
-   threads do not see one another. */
+/* Modules and launches: an interpreter of the PTX that our kernels use, which runs one thread after
+   the other. Threads do not share memory. */
 #include "driver.h"
 
 #include <math.h>
@@ -13,50 +12,31 @@
 #define MAX_PARAMS 4
 #define REGISTERS  64
 
-enum opcode {
-    LD_PARAM,
-    CVTA,
-    COPY_64,
-    MOV_32,
-    MOV_F64,
-    MUL_WIDE,
-    CVT_64,
-    ADD_64,
-    SHL_64,
-    SETP_GE,
-    BRA,
-    LD_F32,
-    LD_F64,
-    CVT_F64,
-    ABS_F64,
-    ADD_F64,
-    FMA_F64,
-    ST_F64,
-    RET,
-    OPCODES
-};
+#define OPCODE_LIST(X)                                                                             \
+    X(LD_PARAM, "ld.param.u64")                                                                    \
+    X(CVTA, "cvta.to.global.u64")                                                                  \
+    X(COPY_64, "mov.b64")                                                                          \
+    X(MOV_32, "mov.u32")                                                                           \
+    X(MOV_F64, "mov.f64")                                                                          \
+    X(MUL_WIDE, "mul.wide.u32")                                                                    \
+    X(CVT_64, "cvt.u64.u32")                                                                       \
+    X(ADD_64, "add.s64")                                                                           \
+    X(SHL_64, "shl.b64")                                                                           \
+    X(SETP_GE, "setp.ge.u64")                                                                      \
+    X(BRA, "bra")                                                                                  \
+    X(LD_F32, "ld.global.f32")                                                                     \
+    X(LD_F64, "ld.global.f64")                                                                     \
+    X(CVT_F64, "cvt.f64.f32")                                                                      \
+    X(ABS_F64, "abs.f64")                                                                          \
+    X(ADD_F64, "add.f64")                                                                          \
+    X(FMA_F64, "fma.rn.f64")                                                                       \
+    X(ST_F64, "st.global.f64")                                                                     \
+    X(RET, "ret")
+#define OPCODE(name, mnemonic)   name,
+#define MNEMONIC(name, mnemonic) mnemonic,
 
-static const char *const mnemonics[OPCODES] = {
-    [LD_PARAM] = "ld.param.u64",
-    [CVTA] = "cvta.to.global.u64",
-    [COPY_64] = "mov.b64",
-    [MOV_32] = "mov.u32",
-    [MOV_F64] = "mov.f64",
-    [MUL_WIDE] = "mul.wide.u32",
-    [CVT_64] = "cvt.u64.u32",
-    [ADD_64] = "add.s64",
-    [SHL_64] = "shl.b64",
-    [SETP_GE] = "setp.ge.u64",
-    [BRA] = "bra",
-    [LD_F32] = "ld.global.f32",
-    [LD_F64] = "ld.global.f64",
-    [CVT_F64] = "cvt.f64.f32",
-    [ABS_F64] = "abs.f64",
-    [ADD_F64] = "add.f64",
-    [FMA_F64] = "fma.rn.f64",
-    [ST_F64] = "st.global.f64",
-    [RET] = "ret",
-};
+enum opcode { OPCODE_LIST(OPCODE) OPCODES };
+static const char *const mnemonics[] = {OPCODE_LIST(MNEMONIC)};
 
 struct step {
     enum opcode opcode;
@@ -159,7 +139,7 @@ static bool read_entry(CUfunction f, char *text) {
          line = strtok_r(NULL, ";\n", &rest)) {
         line += strspn(line, " ");
         if (!read_line(f, line)) {
-            fake_violation("the fake driver knows no \"%s\" of PTX", line);
+            fake_violation("the fake driver does not know \"%s\" of PTX", line);
             return false;
         }
     }
@@ -201,7 +181,7 @@ struct launch {
     CUfunction function;
     uint64_t params[MAX_PARAMS];
     uint32_t blocks, threads;
-    CUdeviceptr start, end; /* memory that was used last, and where its bytes are */
+    CUdeviceptr start, end; /* the last block that was used, and its bytes */
     char *bytes;
 };
 
