@@ -19,30 +19,25 @@ static sb_dl_managed_versioned *exported(const sb_blob *blob, int32_t side) {
     return tensor;
 }
 
-static void expect_device(const sb_dl_managed_versioned *tensor, int32_t type, int32_t number) {
-    assert_int_equal(tensor->dl_tensor.device.device_type, type);
-    assert_int_equal(tensor->dl_tensor.device.device_id, number);
-}
-
-TEST_ON(stage, tensors_say_where_they_are) {
+TEST_ON(stage, tensors_have_the_device_of_their_memory) {
     sb_blob *blob = blob_filled(f->context, 0x21);
-    sb_dl_managed_versioned *host = exported(blob, SB_SIDE_CPU);
-    sb_dl_managed_versioned *device = exported(blob, SB_SIDE_GPU);
-    expect_device(host, SB_DL_DEVICE_CUDA_HOST, 0);
-    expect_device(device, SB_DL_DEVICE_CUDA, 0);
-    assert_true(bytes_are(host->dl_tensor.data, BYTES, 0x21));
-    assert_true(device_holds(device->dl_tensor.data, BYTES, 0x21));
-    host->deleter(host);
-    device->deleter(device);
+    for (int i = 0; i < 2; i++) {
+        sb_dl_managed_versioned *tensor = exported(blob, i ? SB_SIDE_GPU : SB_SIDE_CPU);
+        assert_int_equal(tensor->dl_tensor.device.device_type,
+                         i ? SB_DL_DEVICE_CUDA : SB_DL_DEVICE_CUDA_HOST);
+        assert_int_equal(tensor->dl_tensor.device.device_id, 0);
+        assert_true(i ? device_holds(tensor->dl_tensor.data, BYTES, 0x21)
+                      : bytes_are(tensor->dl_tensor.data, BYTES, 0x21));
+        tensor->deleter(tensor);
+    }
 }
 
 TEST_ON(stage, ordinary_memory_is_the_hosts) {
     sb_context_options options = stage_options();
     options.flags = SB_CONTEXT_NO_PINNED;
     stage_reopen(f, &options);
-    sb_blob *blob = blob_filled(f->context, 1);
-    sb_dl_managed_versioned *tensor = exported(blob, SB_SIDE_CPU);
-    expect_device(tensor, SB_DL_DEVICE_CPU, 0);
+    sb_dl_managed_versioned *tensor = exported(blob_filled(f->context, 1), SB_SIDE_CPU);
+    assert_int_equal(tensor->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
     tensor->deleter(tensor);
 }
 
@@ -98,7 +93,7 @@ TEST_ON(stage, anothers_device_memory_is_used_in_place) {
     const void *in;
     void *out;
     void *theirs = device_make(BYTES);
-    queue_fill(NULL, theirs, 0x3F, BYTES); /* the legacy default stream's work is waited for */
+    queue_fill(NULL, theirs, 0x3F, BYTES); /* the library waits for the legacy default stream */
     foreign_make(&foreign, theirs, SB_DL_DEVICE_CUDA);
     assert_ok(sb_blob_create_from_dlpack(f->context, &foreign.tensor, &blob, &err));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
@@ -128,23 +123,31 @@ TEST_ON(stage, page_locked_memory_of_others_is_the_hosts) {
     host->deleter(host);
 }
 
-TEST_ON(stage, what_is_not_on_the_device_is_refused) {
-    struct foreign foreign;
-    sb_blob *blob = NULL;
+TEST_ON(stage, tensors_of_other_memory_are_refused) {
     static float host[COUNT];
-    foreign_make(&foreign, host, SB_DL_DEVICE_CUDA);
-    assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_blob_create_from_dlpack(f->context, &foreign.tensor, &blob, &err));
+    static const struct {
+        bool on_host;
+        int32_t device;
+        int64_t count;
+        bool without_context;
+        sb_status status;
+    } rows[] = {
+        {true, 0, COUNT, false, SB_ERR_WRONG_DEVICE},
+        {false, 1, COUNT, false, SB_ERR_WRONG_DEVICE},
+        {false, 0, COUNT + 1, false, SB_ERR_WRONG_DEVICE}, /* beyond the allocation */
+        {false, 0, COUNT, true, SB_ERR_NO_DEVICE},
+    };
     void *theirs = device_make(BYTES);
-    foreign_make(&foreign, theirs, SB_DL_DEVICE_CUDA);
-    foreign.tensor.dl_tensor.device.device_id = 1;
-    assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_blob_create_from_dlpack(f->context, &foreign.tensor, &blob, &err));
-    foreign.tensor.dl_tensor.device.device_id = 0;
-    foreign.shape = COUNT + 1; /* beyond what was allocated */
-    assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_blob_create_from_dlpack(f->context, &foreign.tensor, &blob, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_blob_create_from_dlpack(NULL, &foreign.tensor, &blob, &err));
-    assert_null(blob);
-    assert_int_equal(foreign.ended, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct foreign foreign;
+        sb_blob *blob = NULL;
+        foreign_make(&foreign, rows[i].on_host ? host : theirs, SB_DL_DEVICE_CUDA);
+        foreign.tensor.dl_tensor.device.device_id = rows[i].device;
+        foreign.shape = rows[i].count;
+        assert_status(rows[i].status,
+                      sb_blob_create_from_dlpack(rows[i].without_context ? NULL : f->context,
+                                                 &foreign.tensor, &blob, &err));
+        assert_null(blob);
+        assert_int_equal(foreign.ended, 0);
+    }
 }
