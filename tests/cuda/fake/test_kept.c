@@ -1,5 +1,5 @@
-/* What cannot be given back to the driver, since a call fails for as long as it is tried: it is
-   kept and counted, and goes back when the driver takes it again. */
+/* Memory that cannot be freed, since a call of the driver fails every time, is kept and counted,
+   and is freed when the driver works again. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -11,7 +11,7 @@
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
 
-/* Each lets no memory of the device be given back, some of them without pools alone. */
+/* Each failure prevents a free of memory of the device, some of them only without pools. */
 static const char *const functions[] = {
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -24,8 +24,8 @@ static const char *const functions[] = {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-static const char *name_of(size_t i) {
-    return functions[i] ? functions[i] : "any call";
+static const char *name_of(size_t function) {
+    return functions[function] ? functions[function] : "any call";
 }
 
 static uint64_t leaked_bytes(void) {
@@ -34,7 +34,7 @@ static uint64_t leaked_bytes(void) {
     return stats.leaked_bytes;
 }
 
-/* On the device, and nobody has a pointer. */
+/* At the device, and the caller has no pointer. */
 static sb_mem *mem_inside(sb_context *context, size_t bytes) {
     sb_mem *mem = host_mem(context, bytes, 0x11);
     assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
@@ -48,21 +48,18 @@ static void fail_from(size_t function, int64_t nth) {
     fake_fail(functions[function], nth, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
 }
 
+/* Contexts stay on the thread's stack if no pop succeeds. */
 static void fail_no_more(void) {
-    fake_fail(NULL, 0, FAKE_NOW, 0);
-    fake_drain();
-}
-
-/* What this fake's thread has on its stack stays where no pop succeeds. */
-static void restore_thread(void) {
     CUcontext old;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    fake_fail(NULL, 0, FAKE_NOW, 0);
+    fake_drain();
     while (fake_depth())
         assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* What the device has beside `used` is counted as kept. */
+/* The device's bytes beside `used` count as kept. */
 static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const sb_stats stats = rig_stats(rig);
     const uint64_t live = fake_live().device_bytes;
@@ -74,7 +71,7 @@ static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
                   (int)stats.quarantined_bytes, (int)stats.device_peak);
 }
 
-/* --- what gives back what was kept ------------------------------------------------------------ */
+/* --- later frees -------------------------------------------------------------------------- */
 
 static void synchronize(sb_context *context) {
     assert_ok(sb_context_synchronize(context, &err));
@@ -90,7 +87,7 @@ static void free_another(sb_context *context) {
     sb__device_free(context, ptr, BYTES);
 }
 
-static void lack_memory(sb_context *context) {
+static void allocate_the_last(sb_context *context) {
     void *ptr;
     limit_memory(0);
     assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
@@ -99,28 +96,27 @@ static void lack_memory(sb_context *context) {
 }
 
 static void (*const later[])(sb_context *context) = {synchronize, sb_context_trim, release_another,
-                                                     free_another, lack_memory};
+                                                     free_another, allocate_the_last};
 
 /* --- memory of the device --------------------------------------------------------------------- */
 
 static void release_failing(int pools, size_t function, size_t then) {
     struct stage stage;
     stage_open_on(&stage, pools, SB_CONTEXT_NO_HOST_CACHE);
-    (void)mem_inside(stage.context, BYTES); /* in use */
-    sb_mem *given = mem_inside(stage.context, BYTES);
+    (void)mem_inside(stage.context, BYTES);
+    sb_mem *freed = mem_inside(stage.context, BYTES);
     fail_from(function, 1);
-    test_end(given);
+    test_end(freed);
     fail_no_more();
-    restore_thread();
     assert_counted(&stage.rig, function, BYTES);
-    if (function < 3 && fake_live().blocks != 2) /* there is no visit to the driver */
+    if (function < 3 && fake_live().blocks != 2) /* no call reaches the driver */
         fail_with("with %s failing nothing is kept", name_of(function));
-    if (later[then] != lack_memory || fake_live().blocks == 2) /* there is something to get */
+    if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
     fake_drain();
     assert_counted(&stage.rig, function, BYTES);
     if (fake_live().blocks != 1)
-        fail_with("what was kept with %s failing did not go back", name_of(function));
+        fail_with("memory that was kept with %s failing was not freed", name_of(function));
     stage_close(&stage);
 }
 
@@ -131,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Of a sum, which the core does not know. */
+/* Memory of a sum, which the core does not know. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
@@ -146,7 +142,6 @@ static bool sum_failing(int pools, size_t function, int64_t nth) {
     ignore(sb_blob_asum(blob, SB_DATA, &sum, &err));
     const bool fired = fake_fired() != NULL;
     fail_no_more();
-    restore_thread();
     assert_counted(&stage.rig, function, used);
     assert_ok(sb_context_synchronize(stage.context, &err));
     fake_drain();
@@ -165,7 +160,7 @@ TEST(scratch_memory_of_a_sum_is_kept_and_counted_likewise) {
 
 /* --- page-locked memory ----------------------------------------------------------------------- */
 
-/* Above 64 KiB, and in slabs, which a trim gives back. */
+/* Above 64 KiB, and in slabs, which a trim frees. */
 TEST(page_locked_memory_is_kept_and_counted_likewise) {
     static const size_t sizes[] = {LARGE, BYTES};
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
@@ -178,7 +173,6 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
         test_end(mem);
         sb_context_trim(stage.context);
         fail_no_more();
-        restore_thread();
         const sb_stats stats = rig_stats(&stage.rig);
         const size_t live = fake_live().pinned_bytes;
         if (stats.quarantined_bytes != live || stats.pinned_bytes != live ||
@@ -197,8 +191,8 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
 
 /* --- at the end ------------------------------------------------------------------------------- */
 
-/* Nobody is left who could give it back. */
-TEST(what_a_context_could_never_give_back_counts_as_leaked) {
+/* No later call could free it. */
+TEST(memory_that_a_context_never_freed_counts_as_leaked) {
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
         const size_t function = i / 2;
         struct stage stage;
@@ -211,19 +205,18 @@ TEST(what_a_context_could_never_give_back_counts_as_leaked) {
         test_end(outside);
         test_end(context);
         fail_no_more();
-        restore_thread();
         const struct fake_live live = fake_live();
         if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
             fail_with("with %s failing %d bytes are left, %d count as leaked", name_of(function),
                       (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
-        if (function < 3) /* there is no visit to the driver */
+        if (function < 3) /* no call reaches the driver */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }
 }
 
-/* A lost context takes its memory along, and so does the driver at the end of the process. */
-TEST(what_goes_with_its_context_is_not_leaked) {
+/* The end of a lost context frees its memory, and so does the driver at the end of the process. */
+TEST(memory_of_a_lost_context_is_not_leaked) {
     static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct stage stage;
@@ -240,9 +233,8 @@ TEST(what_goes_with_its_context_is_not_leaked) {
     }
 }
 
-/* Nobody knows for how long such a stream lives, so that nobody can ask it later. A forked child
-   has lost nothing. */
-TEST(what_another_stream_may_use_cannot_be_kept) {
+/* Such a stream may end before a later wait for it. A forked child has not leaked. */
+TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;
     int how = -1;
@@ -266,8 +258,8 @@ TEST(what_another_stream_may_use_cannot_be_kept) {
 
 /* --- a pool ----------------------------------------------------------------------------------- */
 
-/* It needs no current context to go, and takes along what it keeps. */
-TEST(a_pool_goes_without_a_visit) {
+/* The end of a pool needs no current context, and frees its memory. */
+TEST(a_pool_ends_without_a_current_context) {
     struct stage stage;
     stage_open(&stage);
     sb_context *context = another_context("cuda:0");
