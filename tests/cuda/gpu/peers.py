@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The benchmark's operations as PyTorch and CuPy do them, where they are installed:
-in place, on one buffer, against a copy within the device in the same run.
+"""The benchmark's operations as PyTorch and CuPy do them, where they are installed: in place, on one
+buffer, against a copy within the device in the same run.
 
 usage: peers.py [--quick]
 """
@@ -11,12 +11,10 @@ import sys
 import time
 
 MIB = 1 << 20
-HEADER = """| operation | type | MiB | median / median | best / best | GB/s, median | us a call, median |
-|---|---|---|---|---|---|---|"""
 
 
 def time_in_turn(operations, synchronize, times, repeats):
-    """Seconds of one call each, per operation; a first round is not counted."""
+    """Seconds of one call each, by operation; a first round does not count."""
     series = {name: [] for name in operations}
     for round_ in range(-1, repeats):
         for name, (call, _) in operations.items():
@@ -30,74 +28,56 @@ def time_in_turn(operations, synchronize, times, repeats):
     return series
 
 
-def print_rows(operations, series, dtype, size):
-    copy = series["copy"]
-    for name, (_, traffic) in operations.items():
-        usual, fastest = statistics.median(series[name]), min(series[name])
-        share = traffic / usual / (2 / statistics.median(copy))
-        best_share = traffic / fastest / (2 / min(copy))
-        print(
-            f"| {name} | {dtype} | {size / MIB:.4g} | {share:.1%} | {best_share:.1%} "
-            f"| {traffic * size / usual * 1e-9:.1f} | {usual * 1e6:.1f} |"
-        )
+class Torch:
+    """Each operation, with the bytes that it moves for each byte of the buffer."""
+
+    def __init__(self):
+        self.torch = importlib.import_module("torch")
+        self.synchronize = self.torch.cuda.synchronize
+        self.name = f"PyTorch {self.torch.__version__} on {self.torch.cuda.get_device_name(0)}"
+
+    def operations(self, dtype, count):
+        torch = self.torch
+        data, diff = (torch.full((count,), value, dtype=getattr(torch, dtype), device="cuda:0")
+                      for value in (0.01, 1e-9))
+        target = torch.empty_like(data)
+        return {"copy": (lambda: target.copy_(data), 2),
+                "Update": (lambda: data.sub_(diff), 3),
+                "asum": (lambda: torch.linalg.vector_norm(data, 1).item(), 1),
+                "sumsq": (lambda: torch.dot(data, data).item(), 1),
+                "scale": (lambda: data.mul_(1.0000001), 2)}
 
 
-def torch_operations(torch, dtype, size):
-    count = size // dtype.itemsize
-    data = torch.full((count,), 0.01, dtype=dtype, device="cuda:0")
-    diff = torch.full((count,), 1e-9, dtype=dtype, device="cuda:0")
-    target = torch.empty_like(data)
-    return {
-        "copy": (lambda: target.copy_(data), 2),
-        "Update": (lambda: data.sub_(diff), 3),
-        "asum": (lambda: torch.linalg.vector_norm(data, 1).item(), 1),
-        "sumsq": (lambda: torch.dot(data, data).item(), 1),
-        "scale": (lambda: data.mul_(1.0000001), 2),
-    }
+class CuPy:
+    def __init__(self):
+        self.cupy = importlib.import_module("cupy")
+        self.synchronize = self.cupy.cuda.Device(0).synchronize
+        self.name = f"CuPy {self.cupy.__version__}"
+
+    def operations(self, dtype, count):
+        cupy, cublas = self.cupy, importlib.import_module("cupy.cublas")
+        data, diff = (cupy.full((count,), value, dtype=dtype) for value in (0.01, 1e-9))
+        target = cupy.empty_like(data)
+        return {"copy": (lambda: cupy.copyto(target, data), 2),
+                "Update": (lambda: cublas.axpy(-1.0, diff, data), 3),
+                "asum": (lambda: float(cublas.asum(data)), 1),
+                "sumsq": (lambda: float(cublas.dot(data, data)), 1),
+                "scale": (lambda: cublas.scal(1.0000001, data), 2)}
 
 
-def cupy_operations(cupy, dtype, size):
-    cublas = importlib.import_module("cupy.cublas")
-    count = size // dtype.itemsize
-    data = cupy.full((count,), 0.01, dtype=dtype)
-    diff = cupy.full((count,), 1e-9, dtype=dtype)
-    target = cupy.empty_like(data)
-    return {
-        "copy": (lambda: cupy.copyto(target, data), 2),
-        "Update": (lambda: cublas.axpy(-1.0, diff, data), 3),
-        "asum": (lambda: float(cublas.asum(data)), 1),
-        "sumsq": (lambda: float(cublas.dot(data, data)), 1),
-        "scale": (lambda: cublas.scal(1.0000001, data), 2),
-    }
-
-
-def time_all(make, dtypes, sizes, synchronize, repeats):
-    print(HEADER)
-    for name, dtype in dtypes:
+def bench(peer, sizes, repeats):
+    print(f"### {peer.name}\n\n| operation | type | MiB | share of the copy | GB/s, median | "
+          "us a call, median |\n|---|---|---|---|---|---|")
+    for dtype, width in (("float32", 4), ("float64", 8)):
         for size in sizes:
-            operations = make(dtype, size)
+            operations = peer.operations(dtype, size // width)
             times = max(2, min(64, 256 * MIB // size))
-            series = time_in_turn(operations, synchronize, times, repeats)
-            print_rows(operations, series, name, size)
-
-
-def bench_torch(sizes, repeats):
-    torch = importlib.import_module("torch")
-    if not torch.cuda.is_available():
-        print("PyTorch is installed, but shows no device.")
-        return
-    print(f"### PyTorch {torch.__version__} on {torch.cuda.get_device_name(0)}\n")
-    dtypes = [("f32", torch.float32), ("f64", torch.float64)]
-    time_all(lambda dtype, size: torch_operations(torch, dtype, size), dtypes, sizes,
-             torch.cuda.synchronize, repeats)
-
-
-def bench_cupy(sizes, repeats):
-    cupy = importlib.import_module("cupy")
-    print(f"### CuPy {cupy.__version__}\n")
-    dtypes = [("f32", cupy.dtype("float32")), ("f64", cupy.dtype("float64"))]
-    time_all(lambda dtype, size: cupy_operations(cupy, dtype, size), dtypes, sizes,
-             cupy.cuda.Device(0).synchronize, repeats)
+            series = time_in_turn(operations, peer.synchronize, times, repeats)
+            copy = 2 / statistics.median(series["copy"])
+            for name, (_, traffic) in operations.items():
+                median = statistics.median(series[name])
+                print(f"| {name} | {dtype} | {size / MIB:.4g} | {traffic / median / copy:.1%} "
+                      f"| {traffic * size / median * 1e-9:.1f} | {median * 1e6:.1f} |")
 
 
 def main():
@@ -105,14 +85,11 @@ def main():
     if sys.argv[1:] and not quick:
         sys.exit(__doc__)
     sizes = [MIB // 16, MIB] if quick else [MIB << shift for shift in (0, 2, 4, 6, 8, 10)]
-    for name, module, bench in (("PyTorch", "torch", bench_torch), ("CuPy", "cupy", bench_cupy)):
-        print()
+    for peer in (Torch, CuPy):
         try:
-            bench(sizes, 3 if quick else 31)
-        except ImportError as error:
-            print(f"{name} is not installed ({error}).")
-        except Exception as error:  # a peer's trouble is told, and is none of ours
-            print(f"\n{name} failed: {type(error).__name__}: {error}")
+            bench(peer(), sizes, 3 if quick else 31)
+        except Exception as error:  # a missing or failing peer is not a failure of the library
+            print(f"\n{peer.__name__}: {type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs what "./dev gpu --pack" has gathered, and prints the results as Markdown.
-# Needs neither a network nor a compiler.
+# Runs the programs that "./dev gpu --pack" has gathered, and prints the results as Markdown. It needs
+# neither a network nor a compiler.
 #
 # usage: run.sh [FOLDER [PART...]]
-#   FOLDER   where the programs are (this script's own)
+#   FOLDER   of the programs (that of this script)
 #   PART     probe conformance tests bench peers torch sanitizer (all)
 #
-# Exit status: 0 when all went well, 77 when there is no device, else 1.
+# Exit status: 0 if nothing failed, 77 if there is no device, else 1.
 set -uo pipefail
 folder=$(cd "${1:-$(dirname "$0")}" && pwd) || exit 1
 if [ $# != 0 ]; then shift; fi
@@ -21,41 +21,18 @@ wants() { # PART
 
 # --- libraries of the machine ---------------------------------------------------------
 
-has_cublas() {
-    local path=${LD_LIBRARY_PATH:-} entry
-    while IFS= read -r -d : entry; do
-        if [ -e "$entry/libcublas.so.13" ] || [ -e "$entry/libcublas.so.12" ]; then return 0; fi
-    done <<<"$path:"
-    PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qE 'libcublas\.so\.1[23]'
-}
-
-# Folders where CUDA's installer and Python's packages put cuBLAS, the newest first.
-cublas_folders() {
-    printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib | sort -Vr
-    if command -v python3 >/dev/null; then
-        python3 - 2>/dev/null <<'END'
-import glob, sys
-for path in sys.path:
-    for found in sorted(glob.glob(path + "/nvidia/*/lib/libcublas.so.1[23]"), reverse=True):
-        print(found.rsplit("/", 1)[0])
-END
-    fi
-}
-
+# Adds the folders of cuBLAS of CUDA's installer and of Python's packages, the newest first.
 find_cublas() {
     local found
-    if has_cublas; then
-        echo "- cuBLAS: where the system looks for libraries"
-        return
-    fi
     while IFS= read -r found; do
-        if [ -e "$found/libcublas.so.13" ] || [ -e "$found/libcublas.so.12" ]; then
-            export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$found
-            echo "- cuBLAS: $found"
-            return
-        fi
-    done < <(cublas_folders)
-    echo "- cuBLAS: not found; arithmetic will fail (LD_LIBRARY_PATH may name its folder)"
+        if [ -e "$found" ]; then LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${found%/*}; fi
+    done < <({
+        printf '%s\n' /usr/local/cuda*/{lib64,targets/*/lib}/libcublas.so.1[23]
+        python3 -c 'import glob, sys
+for path in sys.path: print(*glob.glob(path + "/nvidia/*/lib/libcublas.so.1[23]"), sep="\n")' 2>/dev/null
+    } | sort -Vr)
+    export LD_LIBRARY_PATH
+    echo "- folders of libraries: ${LD_LIBRARY_PATH:-those of the system}"
 }
 
 # What the loader misses for the gathered program of a command: libraries, or versions of them.
