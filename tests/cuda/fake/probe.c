@@ -249,17 +249,9 @@ static bool is_of_none(CUdeviceptr ptr) {
     return is_of(ptr, NULL);
 }
 
-ROW(context_plain) {
-    return in_plain(is_of_primary);
-}
-
-ROW(context_pool) {
-    return in_pool(is_of_none);
-}
-
-ROW(context_managed) {
-    return in_managed(is_of_primary);
-}
+HOLDS(context_plain, in_plain(is_of_primary))
+HOLDS(context_pool, in_pool(is_of_none))
+HOLDS(context_managed, in_managed(is_of_primary))
 
 static bool has_ipc(CUdeviceptr ptr) {
     CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
@@ -272,13 +264,8 @@ static bool has_no_ipc(CUdeviceptr ptr) {
     return !has_ipc(ptr);
 }
 
-ROW(ipc_plain) {
-    return in_plain(has_ipc);
-}
-
-ROW(ipc_pool) {
-    return in_pool(has_no_ipc);
-}
+HOLDS(ipc_plain, in_plain(has_ipc))
+HOLDS(ipc_pool, in_pool(has_no_ipc))
 
 static CUresult describe(CUdeviceptr ptr, CUmemorytype *type, CUdeviceptr *start, size_t *size) {
     CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -296,13 +283,8 @@ static bool has_range(CUdeviceptr ptr) {
            start == ptr && size >= BYTES;
 }
 
-ROW(range_device) {
-    return in_plain(has_range);
-}
-
-ROW(range_pool) {
-    return in_pool(has_range);
-}
+HOLDS(range_device, in_plain(has_range))
+HOLDS(range_pool, in_pool(has_range))
 
 ROW(range_host) {
     CUmemorytype type = 0;
@@ -364,33 +346,13 @@ ROW(query_done) {
            OK(CU(cuEventDestroy)(event));
 }
 
-ROW(event_pageable) {
-    return on_streams(CU_STREAM_NON_BLOCKING, false, false, false, false, false);
-}
-
-ROW(event_other_stream) {
-    return on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, false);
-}
-
-ROW(event_destroyed) {
-    return on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, true);
-}
-
-ROW(legacy_after_blocking) {
-    return on_streams(CU_STREAM_DEFAULT, false, false, true, false, false);
-}
-
-ROW(blocking_after_legacy) {
-    return on_streams(CU_STREAM_DEFAULT, false, true, false, false, false);
-}
-
-ROW(legacy_after_per_thread) {
-    return round_trip(CU_STREAM_PER_THREAD, NULL, false, false);
-}
-
-ROW(per_thread_after_legacy) {
-    return round_trip(NULL, CU_STREAM_PER_THREAD, false, false);
-}
+HOLDS(event_pageable, on_streams(CU_STREAM_NON_BLOCKING, false, false, false, false, false))
+HOLDS(event_other_stream, on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, false))
+HOLDS(event_destroyed, on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, true))
+HOLDS(legacy_after_blocking, on_streams(CU_STREAM_DEFAULT, false, false, true, false, false))
+HOLDS(blocking_after_legacy, on_streams(CU_STREAM_DEFAULT, false, true, false, false, false))
+HOLDS(legacy_after_per_thread, round_trip(CU_STREAM_PER_THREAD, NULL, false, false))
+HOLDS(per_thread_after_legacy, round_trip(NULL, CU_STREAM_PER_THREAD, false, false))
 
 ROW(special_context) {
     CUcontext legacy = NULL, per_thread = NULL;
@@ -484,9 +446,7 @@ static bool alloc_and_free(void) {
     return OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuMemFree)(ptr));
 }
 
-ROW(alloc_relaxed) {
-    return is_relaxed(alloc_and_free);
-}
+HOLDS(alloc_relaxed, is_relaxed(alloc_and_free))
 
 /* On the last device, whose context may not be there yet. */
 static bool retain_and_release(void) {
@@ -497,13 +457,8 @@ static bool retain_and_release(void) {
            OK(CU(cuDevicePrimaryCtxRelease)(count - 1));
 }
 
-ROW(retain_relaxed) {
-    return is_relaxed(retain_and_release);
-}
-
-ROW(exchange_early) {
-    return IS(early, CUDA_ERROR_NOT_INITIALIZED);
-}
+HOLDS(retain_relaxed, is_relaxed(retain_and_release))
+HOLDS(exchange_early, IS(early, CUDA_ERROR_NOT_INITIALIZED))
 
 ROW(exchange_mode) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -551,9 +506,7 @@ ROW(module_wrong) {
     return IS(CU(cuModuleLoadData)(&module, ENTRY), CUDA_ERROR_INVALID_PTX);
 }
 
-ROW(module_relaxed) {
-    return is_relaxed(module_ptx);
-}
+HOLDS(module_relaxed, is_relaxed(module_ptx))
 
 ROW(function_none) {
     CUmodule module;
@@ -600,17 +553,9 @@ static bool launch_on_stream(unsigned int blocks, bool spoils_parameters, CUresu
     return launch(blocks, spoils_parameters, expected, s) && OK(CU(cuStreamDestroy)(s));
 }
 
-ROW(launch_order) {
-    return launch_on_stream(1, false, CUDA_SUCCESS);
-}
-
-ROW(launch_parameters) {
-    return launch_on_stream(1, true, CUDA_SUCCESS);
-}
-
-ROW(launch_nothing) {
-    return launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE);
-}
+HOLDS(launch_order, launch_on_stream(1, false, CUDA_SUCCESS))
+HOLDS(launch_parameters, launch_on_stream(1, true, CUDA_SUCCESS))
+HOLDS(launch_nothing, launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE))
 
 /* On another stream, by a thread that captures: again, or for the first time in its relaxed mode.
  */
@@ -635,13 +580,8 @@ static bool launch_while_capturing(bool first) {
            unload(module, ptr) && right;
 }
 
-ROW(launch_beside_capture) {
-    return launch_while_capturing(false);
-}
-
-ROW(launch_relaxed) {
-    return launch_while_capturing(true);
-}
+HOLDS(launch_beside_capture, launch_while_capturing(false))
+HOLDS(launch_relaxed, launch_while_capturing(true))
 
 /* --- page-locked memory ---------------------------------------------------------------------- */
 
@@ -682,9 +622,7 @@ ROW(pinned_type) {
            type != CU_MEMORYTYPE_DEVICE && OK(CU(cuMemFreeHost)(ptr));
 }
 
-ROW(pinned_relaxed) {
-    return is_relaxed(pinned_aligned);
-}
+HOLDS(pinned_relaxed, is_relaxed(pinned_aligned))
 
 /* --- the table ------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
-/* The rows of contract.tsv: ROW(id) { ... } returns whether the row holds. */
+/* The rows of contract.tsv: ROW(id) { ... } returns whether the row holds, HOLDS(id, expression)
+   the value of an expression. */
 #ifndef SB_TESTS_PROBE_H
 #define SB_TESTS_PROBE_H
 
@@ -20,6 +21,11 @@ void add_row(struct row *row);
         add_row(&row);                                                                             \
     }                                                                                              \
     static bool id(void)
+
+#define HOLDS(id, expression)                                                                      \
+    ROW(id) {                                                                                      \
+        return expression;                                                                         \
+    }
 
 extern void *driver, *nccl; /* the libraries */
 void (*look_up(void *library, const char *name))(void);

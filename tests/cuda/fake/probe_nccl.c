@@ -115,13 +115,8 @@ static bool reduce(bool waits) {
     return right && finds_values() && abort_it(comm);
 }
 
-ROW(reduce_alone) {
-    return reduce(true);
-}
-
-ROW(after_stream) {
-    return reduce(false);
-}
+HOLDS(reduce_alone, reduce(true))
+HOLDS(after_stream, reduce(false))
 
 ROW(broadcast_alone) {
     ncclComm_t comm;

@@ -63,47 +63,27 @@ static void assert_seen(struct scene *f, int value) {
 
 /* --- transfers on streams -------------------------------------------------------------------- */
 
-EACH(push_comes_before_use) {
-    const void *in;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
-    struct tally before = rig_tally(&f->stage.rig);
-    queue_pause(f->other);
-    assert_ok(sb_mem_async_gpu_push(mem, f->other, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
-    queue_copy(f->stream, f->seen, in, BYTES);
-    assert_seen(f, 7);
-    assert_transfers(&f->stage.rig, &before, 1, 0);
-}
-
-EACH(pull_comes_after_the_writer) {
-    void *out;
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_gpu_on(mem, f->stream, &out, &err));
-    struct tally before = rig_tally(&f->stage.rig);
-    queue_pause(f->stream);
-    queue_fill(f->stream, out, 9, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, f->other, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_true(host_holds(mem, 9));
-    assert_transfers(&f->stage.rig, &before, 0, 1);
-}
-
-EACH(prefetch_is_the_const_access_queued) {
-    void *out;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 5);
-    struct tally before = rig_tally(&f->stage.rig);
-    queue_pause(f->stream);
-    assert_ok(sb_mem_prefetch_gpu(mem, f->stream, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_true(device_holds(gpu_pointer(mem), BYTES, 5));
-    assert_ok(sb_mem_mutable_gpu_on(mem, f->stream, &out, &err));
-    queue_pause(f->stream);
-    queue_fill(f->stream, out, 6, BYTES);
-    assert_ok(sb_mem_prefetch_cpu(mem, f->stream, &err));
-    assert_ok(sb_mem_synchronize(mem, &err));
-    assert_true(host_holds(mem, 6));
-    assert_transfers(&f->stage.rig, &before, 1, 1);
+/* By push and pull, or by prefetches. */
+EACH(queued_transfers_are_ordered_with_streams) {
+    for (int prefetches = 0; prefetches < 2; prefetches++) {
+        const void *in;
+        void *out;
+        sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+        struct tally before = rig_tally(&f->stage.rig);
+        queue_pause(f->other);
+        assert_ok((prefetches ? sb_mem_prefetch_gpu : sb_mem_async_gpu_push)(mem, f->other, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+        assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
+        queue_copy(f->stream, f->seen, in, BYTES);
+        assert_seen(f, 7);
+        assert_ok(sb_mem_mutable_gpu_on(mem, f->stream, &out, &err));
+        queue_pause(f->stream);
+        queue_fill(f->stream, out, 9, BYTES);
+        assert_ok((prefetches ? sb_mem_prefetch_cpu : sb_mem_async_cpu_pull)(mem, f->other, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+        assert_true(host_holds(mem, 9));
+        assert_transfers(&f->stage.rig, &before, 1, 1);
+    }
 }
 
 /* --- last users ------------------------------------------------------------------------------ */
@@ -196,8 +176,7 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 
 /* --- default streams ------------------------------------------------------------------------- */
 
-/* Programs that are compiled for per-thread default streams launch there without naming a stream.
- */
+/* The stream of launches without a stream in programs compiled for per-thread default streams. */
 #define PER_THREAD ((sb_stream)0x2)
 
 TEST_ON(scene, the_own_stream_is_ordered_with_the_legacy_one) {
