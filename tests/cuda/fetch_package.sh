@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks a package of a Debian release into a folder, by lists of its own, so that nothing of the
-# machine's is changed: fetch_package.sh SUITE COMPONENT PACKAGE FILE FOLDER. Prints the path of FILE.
-# Exit status 77, with the reason: it cannot be had here.
+# Unpacks a package of a Debian release into a folder, by separate lists, and changes nothing of the
+# machine: fetch_package.sh SUITE COMPONENT PACKAGE FILE FOLDER. Prints the path of FILE. Exit status
+# 77, with the reason, if the package is not available here.
 set -euo pipefail
 
 suite=$1 component=$2 package=$3 file=$4 folder=$(readlink -m "$5")

@@ -1,5 +1,5 @@
-/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars
-   are in host memory, as in a handle's default mode. */
+/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars are in host memory, as in a
+   handle's default mode. */
 #include "fake.h"
 
 #include <cublas_v2.h>
@@ -7,7 +7,7 @@
 
 struct cublasContext {
     CUcontext context;
-    uint64_t id; /* of the context: what is made in its place later is another one */
+    uint64_t id; /* of the context: a later one in its place has another */
     CUstream stream;
 };
 
@@ -92,7 +92,7 @@ FAKE_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* It calls cudaDeviceSynchronize, says the guide of cuBLAS. */
+/* By the guide of cuBLAS it calls cudaDeviceSynchronize. */
 FAKE_API cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
     struct fake_blas_call call = fake_blas(__func__);
     if (call.status)

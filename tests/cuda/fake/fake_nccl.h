@@ -1,5 +1,5 @@
-/* What the fake libnccl.so.2 exports beside NCCL: what a test sees, and how an operation
-   goes wrong. Calls fail by fake_fail, with a ncclResult_t as the code. */
+/* The functions that the fake libnccl.so.2 exports beside NCCL. Calls fail by fake_fail, with a
+   ncclResult_t as the code. */
 #ifndef SB_TESTS_FAKE_NCCL_H
 #define SB_TESTS_FAKE_NCCL_H
 
@@ -8,9 +8,9 @@
 #include <nccl.h>
 
 /* The `nth` operation of this rank from now on, in any communicator, never ends, and soon
-   afterwards ncclCommGetAsyncError says `code`; ncclSuccess: it never does. nth 0 takes it back. */
+   afterwards ncclCommGetAsyncError returns `code` (ncclSuccess: never). nth 0 removes the fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code);
-/* Communicators that were made and neither destroyed nor aborted. */
+/* Communicators that are neither destroyed nor aborted. */
 FAKE_API int64_t fake_nccl_live(void);
 
 #endif

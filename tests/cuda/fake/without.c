@@ -1,4 +1,4 @@
-/* None of the functions that are looked up in a driver, a cuBLAS or an NCCL. */
+/* A library without the functions of a driver, a cuBLAS or an NCCL. */
 int fake_without(void);
 
 int fake_without(void) {

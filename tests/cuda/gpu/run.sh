@@ -131,7 +131,7 @@ describe
 quick=()
 if grep -q 'a fake driver' "$log"; then
     quick=(--quick)
-    echo "- the driver is a fake: nothing here says anything about a GPU"
+    echo "- the driver is a fake: these are not results of a GPU"
 fi
 find_cublas
 if wants probe; then
