@@ -101,6 +101,26 @@ static sb_status copy(struct scene *s, sb_error *err) {
     return st;
 }
 
+/* Without a spare event. */
+static sb_status first_push(struct scene *s, sb_error *err) {
+    void *out;
+    sb_mem *mem;
+    sb_context *context;
+    (void)s;
+    sb_status st = cuda_context("cuda:0", &context, err);
+    if (st != SB_OK)
+        return st;
+    st = sb_mem_create(context, BYTES, &mem, err);
+    if (st == SB_OK) {
+        st = sb_mem_overwrite_cpu(mem, &out, err);
+        if (st == SB_OK)
+            st = sb_mem_async_gpu_push(mem, context->stream, err);
+        sb_mem_release(mem);
+    }
+    sb_context_release(context);
+    return st;
+}
+
 /* The first arithmetic of a device. */
 static sb_status prepare(struct scene *s, sb_error *err) {
     sb_context *context;
@@ -149,6 +169,7 @@ static const struct operation {
     {"forget a stream", forget, ONCE},
     {"destroy", destroy, ONCE},
     {"another context", come_and_go, 0},
+    {"the first push of a context", first_push, LONG},
     {"the first arithmetic", prepare, LONG},
 };
 

@@ -267,6 +267,26 @@ TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     assert_int_equal(fake_live().blocks, 0);
 }
 
+/* The download may still write to the host buffer of the sum. */
+TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
+    double sum;
+    sb_blob *blob = blob_on_device(f->context, 1000, 1);
+    const struct sb__cuda_device *device = f->context->device;
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    for (int waits = 1; waits >= 0; waits--) {
+        fake_fail("cuStreamSynchronize", 1, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum(blob, SB_DATA, &sum, &err));
+        fake_fail(NULL, 0, FAKE_NOW, 0);
+        assert_non_null(atomic_load(&device->kept.first));
+        if (!waits)
+            continue; /* the end of the context waits */
+        assert_ok(sb_context_synchronize(f->context, &err));
+        assert_null(atomic_load(&device->kept.first));
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+        assert_true(sum == 1000);
+    }
+}
+
 /* --- out of memory --------------------------------------------------------------------------- */
 
 /* The driver loads kernels at their first launch. */
