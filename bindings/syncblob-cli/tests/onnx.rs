@@ -159,13 +159,31 @@ fn metadata_names_the_sources() {
         let onnx = fs::read(&folder.out).unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let pair = |one: &&[u8]| (text(fields(one, 1).concat()), text(fields(one, 2).concat()));
-        let found: Vec<_> = fields(&onnx, 14).iter().map(pair).collect();
-        let wanted: Vec<_> =
+        let mut found: Vec<_> = fields(&onnx, 14).iter().map(pair).collect();
+        let mut wanted: Vec<_> =
             wanted.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        found.sort();
+        wanted.sort();
         assert_eq!(found, wanted, "{inputs}");
         let producer = [2, 3].map(|number| text(fields(&onnx, number).concat()));
         assert_eq!(producer, ["syncblob-net", env!("CARGO_PKG_VERSION")]);
     }
+}
+
+/// It is not opened again, and an empty one's digest would be wrong.
+#[cfg(unix)]
+#[test]
+fn a_pipe_has_a_name_and_no_digest() {
+    let folder = Folder::new();
+    let pipe = folder.files.path("pipe.prototxt");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let writer = std::thread::spawn(move || fs::write(pipe, prototxt(FC)));
+    assert_eq!(folder.run("convert pipe.prototxt net.caffemodel net.onnx").0, 0);
+    writer.join().unwrap().unwrap();
+    let onnx = fs::read(&folder.out).unwrap();
+    let keys: Vec<_> = fields(&onnx, 14).iter().map(|one| fields(one, 1).concat()).collect();
+    let wanted: [&[u8]; 3] = [b"caffe.prototxt", b"caffe.model", b"caffe.model.blake3"];
+    assert_eq!(keys, wanted);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -202,8 +201,9 @@ impl Net {
         })
     }
 
-    /// The net with the files that it is of. The metadata of its ONNX has their names, and their
-    /// BLAKE3 digests if they can be read then.
+    /// The net with the files that it is of. The metadata of its ONNX has their names, and the
+    /// BLAKE3 digests of those that are regular files and can be opened then. A thread computes them
+    /// while the weights are written.
     #[must_use]
     pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
         let sources = [("prototxt", prototxt), ("model", model)];
@@ -212,18 +212,9 @@ impl Net {
         self
     }
 
-    /// Pairs of key and value.
-    pub(crate) fn sources(&self) -> Vec<(String, String)> {
-        let mut pairs = Vec::new();
-        for (what, path) in &self.sources {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            pairs.push((format!("caffe.{what}"), name.into_owned()));
-            let mut hasher = blake3::Hasher::new();
-            if File::open(path).and_then(|file| hasher.update_reader(file).map(drop)).is_ok() {
-                pairs.push((format!("caffe.{what}.blake3"), hasher.finalize().to_string()));
-            }
-        }
-        pairs
+    /// What they are, and where.
+    pub(crate) fn sources(&self) -> &[(&'static str, PathBuf)] {
+        &self.sources
     }
 
     /// Its name.

@@ -2,6 +2,7 @@
 
 mod convert;
 mod custom;
+mod digests;
 mod emit;
 mod graph;
 mod preprocess;
@@ -12,6 +13,7 @@ mod write;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use syncblob::Model;
@@ -23,6 +25,7 @@ pub use preprocess::{Mean, Preprocessing};
 pub(crate) use proto::DataType;
 
 use self::convert::{growing_axis, Ends, Plan};
+use self::digests::Digests;
 use self::graph::Graph;
 use self::proto::{
     Dimension, DimensionValue, GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto,
@@ -164,7 +167,8 @@ impl Net {
         message.node = std::mem::take(&mut graph.nodes);
         let model = model_proto(self, options, custom);
         let (half, overflows) = (options.half, Overflows::default());
-        let parts = Parts { model, message, graph, half, overflows };
+        let digests = Digests::new(self.sources());
+        let parts = Parts { model, message, graph, half, overflows, digests };
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
@@ -277,7 +281,9 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
         .transforms()
         .iter()
         .map(|(blob, transform)| (format!("caffe.transform_param.{blob}"), transform.to_string()));
-    let metadata = options.metadata.iter().cloned().chain(net.sources()).chain(transforms);
+    let name_of = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let sources = net.sources().iter().map(|(what, path)| (format!("caffe.{what}"), name_of(path)));
+    let metadata = options.metadata.iter().cloned().chain(sources).chain(transforms);
     let domain = |domain: &str, version| OperatorSetIdProto { domain: domain.into(), version };
     let mut domains = vec![domain("", OPSET)];
     if !custom.is_empty() {

@@ -12,6 +12,7 @@ use prost::encoding::{encode_key, encode_varint, encoded_len_varint, WireType};
 use prost::Message;
 use syncblob::{Dtype, Model, Part, StoredBlob};
 
+use super::digests::Digests;
 use super::graph::{Data, Graph, Initializer};
 use super::proto::{DataType, GraphProto, ModelProto, StringStringEntryProto, TensorProto};
 use crate::{Error, Result};
@@ -69,6 +70,7 @@ pub(super) struct Parts {
     /// Whether floating-point tensors become halves.
     pub half: bool,
     pub overflows: Overflows,
+    pub digests: Digests,
 }
 
 /// The finite values that became infinite as halves, in all that was written so far.
@@ -128,12 +130,12 @@ impl Parts {
     /// Bytes of one file, tensors inside.
     pub fn size(&self) -> u64 {
         let (bytes, tensors) = self.message(None);
-        bytes.len() as u64 + tensors.size(self)
+        bytes.len() as u64 + tensors.size(self) + self.digests.size()
     }
 
     /// One file, tensors inside.
     pub fn write(&self, model: Option<&Model>, out: &mut dyn Sink) -> Result<()> {
-        self.write_message(None, out)?.finish(self, model, out)
+        self.with_digests(model, out, |out| self.write_message(None, out)?.finish(self, model, out))
     }
 
     /// Two files: the message, and the values of large tensors in a file of the given name beside it.
@@ -144,6 +146,18 @@ impl Parts {
         out: &mut dyn Sink,
         values: &mut dyn Sink,
     ) -> Result<()> {
+        self.with_digests(model, out, |out| {
+            let offsets = self.write_outside(model, values)?;
+            self.write_message(Some(External { name, offsets }), out)?.finish(self, model, out)
+        })
+    }
+
+    /// The values of large tensors, whose offsets are returned.
+    fn write_outside(
+        &self,
+        model: Option<&Model>,
+        values: &mut dyn Sink,
+    ) -> Result<Vec<Option<u64>>> {
         let mut end = 0_u64;
         let mut offsets = Vec::new();
         for tensor in &self.graph.initializers {
@@ -157,7 +171,26 @@ impl Parts {
             offsets.push(Some(offset));
             end = offset + self.size_of(tensor);
         }
-        self.write_message(Some(External { name, offsets }), out)?.finish(self, model, out)
+        Ok(offsets)
+    }
+
+    /// The digests of the sources, behind what `write` writes.
+    fn with_digests(
+        &self,
+        model: Option<&Model>,
+        out: &mut dyn Sink,
+        write: impl FnOnce(&mut dyn Sink) -> Result<()>,
+    ) -> Result<()> {
+        let digests = self.digests.while_writing(|| write(out))?;
+        out.write_all(&digests)?;
+        let stored = |tensor: &Initializer| match tensor.data {
+            Data::Stored(at) => Some(at),
+            Data::Bytes(_) => None,
+        };
+        match (model, self.graph.initializers.iter().find_map(stored)) {
+            (Some(model), Some(at)) => check_unchanged(&model.blob(at)?),
+            _ => Ok(()),
+        }
     }
 
     fn data_type(&self, tensor: &Initializer) -> DataType {
@@ -283,9 +316,13 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     if !out.copy_from_model(offset, 4 * info.count() as u64)? {
         return Ok(false);
     }
-    // Reading fails if the file has changed since it was opened.
-    blob.read_values(Part::Data, 0, &mut [0_f32; 1][..info.count().min(1)])?;
+    check_unchanged(blob)?;
     Ok(true)
+}
+
+/// Reading fails if the file has changed since it was opened.
+fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
+    Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
 
 /// A tensor's encoded message without its values, and whether they follow it.

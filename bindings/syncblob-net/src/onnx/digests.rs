@@ -1,0 +1,112 @@
+//! BLAKE3 digests of the files that a net is of. Reading a model again takes as long as writing its
+//! weights, so another thread reads it meanwhile, and the digests are written behind the weights.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use prost::Message;
+
+use super::proto::{ModelProto, StringStringEntryProto};
+use crate::{Error, Result};
+
+/// Bytes that are read at a time.
+const PIECE: usize = 64 << 10;
+
+/// Bytes of a digest's text.
+const LENGTH: usize = 2 * blake3::OUT_LEN;
+
+#[derive(Debug)]
+pub(super) struct Digests(Vec<Digest>);
+
+#[derive(Debug)]
+struct Digest {
+    key: String,
+    path: PathBuf,
+    file: Mutex<File>,
+    text: OnceLock<String>,
+}
+
+impl Digests {
+    /// Those of the files that can be opened. A pipe has none: its bytes are gone.
+    pub fn new(sources: &[(&'static str, PathBuf)]) -> Self {
+        let of_source = |(what, path): &(&str, PathBuf)| {
+            let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+            Some(Digest {
+                key: format!("caffe.{what}.blake3"),
+                path: path.clone(),
+                file: Mutex::new(file.and_then(|_| File::open(path).ok())?),
+                text: OnceLock::new(),
+            })
+        };
+        Self(sources.iter().filter_map(of_source).collect())
+    }
+
+    /// Bytes of the metadata.
+    pub fn size(&self) -> u64 {
+        self.metadata(|_| "0".repeat(LENGTH)).len() as u64
+    }
+
+    /// Calls `write` while a thread computes the digests, and returns them as metadata of a model.
+    pub fn while_writing(&self, write: impl FnOnce() -> Result<()>) -> Result<Vec<u8>> {
+        let is_stopped = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let is_needed = self.0.iter().any(|digest| digest.text.get().is_none());
+            let start = || thread::Builder::new().spawn_scoped(scope, || self.compute(&is_stopped));
+            let thread = is_needed.then(start).and_then(io::Result::ok);
+            write().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
+            match thread.map(thread::ScopedJoinHandle::join) {
+                Some(Ok(computed)) => computed,
+                _ => self.compute(&is_stopped), // no thread could be had
+            }
+        })?;
+        Ok(self.metadata(|digest| digest.text.get().cloned().unwrap_or_default()))
+    }
+
+    fn compute(&self, is_stopped: &AtomicBool) -> Result<()> {
+        self.0.iter().try_for_each(|digest| digest.compute(is_stopped))
+    }
+
+    fn metadata(&self, text: impl Fn(&Digest) -> String) -> Vec<u8> {
+        let entry = |digest: &Digest| StringStringEntryProto {
+            key: digest.key.clone(),
+            value: text(digest),
+        };
+        let metadata_props = self.0.iter().map(entry).collect();
+        ModelProto { metadata_props, ..ModelProto::default() }.encode_to_vec()
+    }
+}
+
+impl Digest {
+    fn compute(&self, is_stopped: &AtomicBool) -> Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.text.get().is_some() {
+            return Ok(());
+        }
+        let text = digest(&mut file, is_stopped)
+            .map_err(|error| Error::from(error).within(format_args!("{:?}", self.path)))?;
+        self.text.get_or_init(|| text);
+        Ok(())
+    }
+}
+
+fn digest(file: &mut File, is_stopped: &AtomicBool) -> io::Result<String> {
+    file.rewind()?;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    while !is_stopped.load(Ordering::Relaxed) {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hasher.finalize().to_string()),
+            Ok(size) => hasher.update(&piece[..size]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+    }
+    Err(io::Error::other("stopped"))
+}
+
+#[cfg(test)]
+mod tests;
