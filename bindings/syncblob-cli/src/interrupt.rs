@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM end the work between two pieces of it, so that nothing
-//! half-written stays. Afterwards the program takes them as it did before.
+//! SIGINT, SIGTERM and SIGHUP end the work between two pieces of it, and a file that is too large is
+//! an error, so that nothing half-written stays. Afterwards the program takes signals as before.
 
 mod action;
 

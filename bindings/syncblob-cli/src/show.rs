@@ -132,6 +132,7 @@ fn picture<'a>(arguments: &'a Arguments, output: &'a Path) -> Result<(), Stop<'a
     let target = Target::new(output, arguments.force).map_err(of(output))?;
     let png = png(arguments).map_err(of(&arguments.file))?;
     let interrupt = Interrupt::default();
+    interrupt.listen().map_err(|error| of(output)(error.into()))?;
     let written = target.write(&interrupt, &crate::note, |file| Ok(file.write_all(&png)?));
     written.map_err(of(output))
 }

@@ -54,11 +54,12 @@ fn leftovers(file: &Path) -> Vec<PathBuf> {
 fn started(from: &Path, out: &Path) -> Child {
     let mut program = Command::new(PROGRAM);
     program.args(command("convert", &["--force"], &[from, out]));
-    // A shell in the background has the signal ignored, also by what it runs.
+    // A shell in the background, and nohup, have signals ignored, also by what they run.
     // SAFETY: signal may be called between fork and exec.
     unsafe {
         program.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
             Ok(())
         });
     }
@@ -84,7 +85,7 @@ const MIB: u64 = 12;
 
 /// A signal as soon as some of `out` is written.
 fn stopped(input: &Path, out: &Path) {
-    for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
+    for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
         fs::write(out, b"old").unwrap();
         let mut child = started(input, out);
         send(signal, &child);
@@ -163,6 +164,30 @@ fn progress_is_shown_on_a_terminal_alone() {
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(shown.contains("/40.00 MiB"), "{shown:?}");
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
+}
+
+/// By default the signal of a file that is too large ends a program.
+#[test]
+fn a_limit_of_files_leaves_the_old_file_and_nothing_else() {
+    let files = Files::new();
+    let input = hole(&files, 1, 4);
+    let net = files.carrying_net("net.caffemodel", 1 << 18, 4);
+    for name in ["x.npz", "x.safetensors", "x.npy", "x.caffemodel", "x.onnx"] {
+        let out = files.write(name, b"old");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", PROGRAM]);
+        shell.args(command(
+            "convert",
+            &["--force"],
+            &[if name == "x.onnx" { &net } else { &input }, &out],
+        ));
+        let output = shell.output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}: {:?}, {err}", output.status);
+        assert!(err.contains("File too large") && err.contains(name), "{err}");
+        assert_eq!(fs::read(&out).unwrap(), b"old");
+        assert_eq!(leftovers(&out), [] as [PathBuf; 0], "{name}");
+    }
 }
 
 /// In a namespace of its own, where the folder is a file system of 1 MiB.

@@ -7,7 +7,7 @@ use std::mem;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use libc::{c_int, SIGINT, SIGTERM};
+use libc::c_int;
 
 /// The signal that came, 0 for none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -39,8 +39,10 @@ impl Listening {
         listeners.count += 1;
         let listening = Self { is_settled: Cell::new(false) };
         if listeners.count == 1 {
-            for number in [SIGINT, SIGTERM] {
-                match system::replace(number) {
+            let noted = system::NOTED.iter().map(|&number| (number, system::ours()));
+            let ignored = system::IGNORED.iter().map(|&number| (number, system::ignoring()));
+            for (number, action) in noted.chain(ignored) {
+                match system::replace(number, &action) {
                     Ok(Some(earlier)) => listeners.earlier.push((number, earlier)),
                     Ok(None) => {}
                     Err(error) => {
@@ -92,21 +94,39 @@ mod system {
 
     pub type Action = libc::sigaction;
 
+    pub const NOTED: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+    /// A file that becomes too large is then an error of the call that writes it.
+    pub const IGNORED: [c_int; 1] = [libc::SIGXFSZ];
+
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
     }
 
-    /// The previous action; None for a signal that the program ignores, as under nohup: it stays
-    /// ignored.
-    pub fn replace(number: c_int) -> io::Result<Option<Action>> {
+    pub fn ours() -> Action {
+        // The handler stores a number, which any signal handler may.
         let ours: extern "C" fn(c_int) = note;
+        action(ours as libc::sighandler_t)
+    }
+
+    pub fn ignoring() -> Action {
+        action(libc::SIG_IGN)
+    }
+
+    fn action(handler: libc::sighandler_t) -> Action {
         // SAFETY: plain numbers; zeros mean no flags and an empty mask.
         let mut action = unsafe { MaybeUninit::<Action>::zeroed().assume_init() };
-        action.sa_sigaction = ours as libc::sighandler_t;
+        action.sa_sigaction = handler;
         action.sa_flags = libc::SA_RESTART;
+        action
+    }
+
+    /// The previous action; None for a signal that the program ignores, as under nohup: it stays
+    /// ignored.
+    pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
         let mut earlier = MaybeUninit::<Action>::uninit();
-        // SAFETY: the handler stores a number, which any signal handler may.
-        if unsafe { libc::sigaction(number, &raw const action, earlier.as_mut_ptr()) } != 0 {
+        // SAFETY: one of the actions above, or one that was there before.
+        if unsafe { libc::sigaction(number, action, earlier.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the call above has written it.
@@ -144,10 +164,13 @@ mod system {
     use libc::{c_int, sighandler_t};
 
     const DEFAULT: sighandler_t = 0;
-    const IGNORED: sighandler_t = 1;
+    const IGNORE: sighandler_t = 1;
     const FAILED: sighandler_t = sighandler_t::MAX;
 
     pub type Action = sighandler_t;
+
+    pub const NOTED: [c_int; 2] = [libc::SIGINT, libc::SIGTERM];
+    pub const IGNORED: [c_int; 0] = [];
 
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
@@ -155,9 +178,13 @@ mod system {
         let _ = put(number, ours());
     }
 
-    fn ours() -> sighandler_t {
+    pub fn ours() -> Action {
         let ours: extern "C" fn(c_int) = note;
         ours as sighandler_t
+    }
+
+    pub fn ignoring() -> Action {
+        IGNORE
     }
 
     fn put(number: c_int, action: Action) -> Action {
@@ -165,11 +192,11 @@ mod system {
         unsafe { libc::signal(number, action) }
     }
 
-    pub fn replace(number: c_int) -> io::Result<Option<Action>> {
-        match put(number, ours()) {
+    pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
+        match put(number, *action) {
             FAILED => Err(io::Error::last_os_error()),
-            IGNORED => {
-                restore(number, &IGNORED);
+            IGNORE => {
+                restore(number, &IGNORE);
                 Ok(None)
             }
             earlier => Ok(Some(earlier)),
