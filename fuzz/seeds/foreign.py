@@ -23,8 +23,13 @@ def look_alikes():
     yield legacy(1, 1, 2, 3) + data(5, floats(range(6)))[:-3]
 
 
+def cut_zip():
+    """The name of the first member is longer than the file."""
+    return b"PK\3\4" + bytes(22) + b"\xff\xff" + bytes(2) + b"a.npy"
+
+
 def seeds():
-    for at, content in enumerate([*files(), *look_alikes(), bytes(64)]):
+    for at, content in enumerate([*files(), *look_alikes(), cut_zip(), bytes(64)]):
         for target in ("blob_proto", "model_file"):
             yield target, f"foreign-{at}", content
 

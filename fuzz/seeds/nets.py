@@ -88,6 +88,8 @@ NEEDED = {"num_output": [3], "kernel_size": [2], "pyramid_height": [2], "stride"
           "order": [0, 2, 3, 1], "min_size": [3], "input_dim": [9], "pooled_w": [2], "pooled_h": [2],
           "output_dim": [1], "group_size": [2], "num_classes": [2], "height": [4], "width": [4],
           "shape": [SHAPE], "spatial_scale": [0.5], "tiles": [2], "group": [1], "scale": [2]}
+# Values at the bounds of what a field may have.
+BOUNDS = {"axis": [len(IMAGE), -len(IMAGE) - 1]}
 BOTTOMS = {"Axpy": "bde", "Eltwise": "de", "Concat": "de", "Crop": "de", "ROIPooling": "dr",
            "PSROIPooling": "dr", "PriorBox": "de", "BatchReindex": "di", "LSTM": "tc", "RNN": "tc",
            "DetectionOutput": "xyz", "Unpooling": "de"}
@@ -113,7 +115,7 @@ def variants(message):
             for value in NEEDED.get(name, [])]
     yield base
     for _, name, form, _ in fields:
-        for value in values(form):
+        for value in values(form) + BOUNDS.get(name, []):
             yield [field for field in base if field[0] != name] + [(name, value)]
 
 
