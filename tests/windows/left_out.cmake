@@ -7,7 +7,7 @@ set(left_out
   # There is no fork.
   comm/tests/test_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
   # The linker or the loader leads the C library's functions elsewhere.
-  behaviour/test_page_size behaviour/test_stack behaviour/test_status faults/test_read_at faults/test_replace
+  behaviour/test_page_size behaviour/test_stack behaviour/test_status faults/test_replace
   faults/test_system_memory threads/test_fast_path threads/test_parallel_for
   # Pages of mmap, some without access; memory as /proc tells it.
   behaviour/test_blob_bytes behaviour/test_blob_large behaviour/test_host_arithmetic input/test_memory input/test_short_messages input/test_struct_sizes comm/tests/test_struct_sizes

@@ -1,170 +1,187 @@
 #include "system_calls.h"
 
+#include "support.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-struct system_fault system_fault;
-int refused_fsync;
-bool no_luck;
+const char *fault_name = "";
+struct world *world;
+struct descriptors descriptors;
 
-void arm_system_call(enum system_mode mode, int n) {
-    system_fault = (struct system_fault){.armed = true, .left = n, .mode = mode, .name = ""};
+static struct system_fault fault;
+static int calls;
+
+void fault_set(struct system_fault wanted) {
+    fault = wanted;
+    calls = 0;
+    fault_name = "";
 }
 
-bool disarm_system_call(void) {
-    system_fault.armed = false;
-    return system_fault.fired;
+int fault_end(void) {
+    fault = (struct system_fault){.last = 0};
+    return calls;
 }
 
-/* Whether the call that is being made is the one. */
-static bool fires(const char *name) {
-    if (!system_fault.armed || --system_fault.left != 0)
+bool world_lacks(const char *function) {
+    for (int i = 0; i < 4 && world->lacks[i]; i++)
+        if (strcmp(world->lacks[i], function) == 0)
+            return true;
+    return false;
+}
+
+/* These two errors mean that a file has no such thing; a caller must believe them. */
+static bool is_an_answer(const char *function, int error) {
+    return strcmp(function, "fstatat") == 0
+               ? error == ENOENT
+               : strcmp(function, "lgetxattr") == 0 &&
+                     (error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL);
+}
+
+static bool fails_in_world(const char *function) {
+    if (world_lacks(function)) {
+        errno = world->with;
+        return true;
+    }
+    if (world->one_in == 0 || test_random(&world->random) % (uint64_t)world->one_in != 0)
         return false;
-    system_fault.fired = true;
-    system_fault.name = name;
-    if (system_fault.mode == KILLS)
-        (void)kill(getpid(), SIGKILL);
+    errno = 1 + (int)(test_random(&world->random) % 133);
+    if (is_an_answer(function, errno))
+        errno = EIO;
     return true;
 }
 
-static bool fails(const char *name) {
-    const bool fired = fires(name);
-    if (fired)
-        errno = system_fault.mode == INTERRUPTED ? EINTR : EIO;
-    return fired;
+static bool fires(const char *function) {
+    if (world)
+        return fails_in_world(function);
+    if (fault.function ? strcmp(fault.function, function) != 0 : fault.last == 0)
+        return false;
+    calls++;
+    if (calls == fault.last + 1 && fault.then != 0)
+        fault.error = fault.then;
+    else if (calls < fault.nth || calls > fault.last)
+        return false;
+    fault_name = function;
+    if (fault.error == KILLS)
+        (void)kill(getpid(), SIGKILL);
+    errno = fault.error > 0 ? fault.error : EIO;
+    return true;
 }
 
-ssize_t pread(int fd, void *buffer, size_t size, off_t offset) {
-    if (fires("pread")) {
-        if (system_fault.mode == ENDS) {
-            errno = EINTR; /* of an earlier call */
-            return 0;
-        }
-        if (system_fault.mode == SHORT && size > 1)
-            return syscall(SYS_pread64, fd, buffer, size - 1, offset);
-        errno = system_fault.mode == INTERRUPTED ? EINTR : EIO;
-        return -1;
+/* The names are the linker's.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+#define DECLARE(type, name, parameters)                                                            \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters
+#define WRAP(type, name, parameters, arguments)                                                    \
+    DECLARE(type, name, parameters) {                                                              \
+        return fires(#name) ? (type)-1 : __real_##name arguments;                                  \
     }
-    return syscall(SYS_pread64, fd, buffer, size, offset);
+
+WRAP(int, fchmod, (int file, mode_t mode), (file, mode))
+WRAP(int, fchown, (int file, uid_t owner, gid_t group), (file, owner, group))
+WRAP(ssize_t, getrandom, (void *out, size_t size, unsigned flags), (out, size, flags))
+WRAP(ssize_t, readlinkat, (int folder, const char *name, char *text, size_t size),
+     (folder, name, text, size))
+WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *out, size_t size),
+     (path, name, out, size))
+WRAP(int, fsetxattr, (int file, const char *name, const void *value, size_t size, int flags),
+     (file, name, value, size, flags))
+WRAP(int, fremovexattr, (int file, const char *name), (file, name))
+
+DECLARE(void *, mmap, (void *at, size_t size, int protection, int flags, int file, off_t offset)) {
+    return file >= 0 && fires("mmap") ? MAP_FAILED
+                                      : __real_mmap(at, size, protection, flags, file, offset);
 }
 
-ssize_t write(int fd, const void *buffer, size_t size) {
-    if (fires("write")) {
-        if (system_fault.mode == SHORT && size > 1)
-            return syscall(SYS_write, fd, buffer, size - 1);
-        if (system_fault.mode == NOTHING)
-            return 0;
-        errno = system_fault.mode == INTERRUPTED ? EINTR : EIO;
+DECLARE(int, open, (const char *path, int flags, mode_t mode)) {
+    const int file = fires("open") ? -1 : __real_open(path, flags, mode);
+    descriptors.open += file >= 0;
+    descriptors.inherited |= !(flags & O_CLOEXEC);
+    return file;
+}
+
+DECLARE(int, openat, (int folder, const char *name, int flags, mode_t mode)) {
+    const int file = fires("openat") ? -1 : __real_openat(folder, name, flags, mode);
+    descriptors.open += file >= 0;
+    descriptors.inherited |= !(flags & O_CLOEXEC) || !(fcntl(folder, F_GETFD) & FD_CLOEXEC);
+    descriptors.shown |= (mode & 077) != 0;
+    return file;
+}
+
+/* A close that fails has closed the descriptor, as on Linux. */
+DECLARE(int, close, (int file)) {
+    const bool fails = fires("close");
+    const int error = errno;
+    const bool was_open = __real_close(file) == 0;
+    descriptors.open -= was_open;
+    descriptors.closed_twice |= !was_open;
+    errno = error;
+    return fails ? -1 : 0;
+}
+
+/* Does not wait for the disk. */
+DECLARE(int, fsync, (int file)) {
+    return fires("fsync") ? -1 : fcntl(file, F_GETFD) >= 0 ? 0 : -1;
+}
+
+static int with_one_mode(int result, struct stat *out) {
+    if (result == 0 && world && world->one_mode)
+        out->st_mode |= 0777;
+    return result;
+}
+
+DECLARE(int, fstat, (int file, struct stat *out)) {
+    return fires("fstat") ? -1 : with_one_mode(__real_fstat(file, out), out);
+}
+
+DECLARE(int, fstatat, (int folder, const char *name, struct stat *out, int flags)) {
+    return fires("fstatat") ? -1 : with_one_mode(__real_fstatat(folder, name, out, flags), out);
+}
+
+DECLARE(int, renameat, (int from, const char *old, int to, const char *new)) {
+    if (!fires("renameat"))
+        return __real_renameat(from, old, to, new);
+    const int error = errno;
+    if (world && world->rename_is_lost && test_random(&world->random) % 2 == 0)
+        world->lost |= __real_renameat(from, old, to, new) == 0;
+    errno = error;
+    return -1;
+}
+
+DECLARE(int, unlinkat, (int folder, const char *name, int flags)) {
+    if (!fires("unlinkat"))
+        return __real_unlinkat(folder, name, flags);
+    if (world)
+        world->failed_unlinks += errno != EINTR;
+    return -1;
+}
+
+/* Of a call that fires: the bytes that it takes nevertheless, 0 with a stale errno, or -1. */
+static ssize_t part_of(size_t size, int zero) {
+    if (!world && fault.error == SHORT)
+        return size > 3 ? 3 : (ssize_t)size - (size > 1);
+    if (world || fault.error != zero)
         return -1;
-    }
-    return syscall(SYS_write, fd, buffer, size);
+    errno = EINTR; /* of an earlier call */
+    return 0;
 }
 
-int open(const char *path, int flags, ...) {
-    if (fails("open"))
-        return -1;
-    va_list args;
-    va_start(args, flags);
-    unsigned mode = flags & O_CREAT ? va_arg(args, unsigned) : 0;
-    va_end(args);
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+DECLARE(ssize_t, pread, (int file, void *to, size_t size, off_t at)) {
+    const ssize_t part = fires("pread") ? part_of(size, ENDS) : (ssize_t)size;
+    return part > 0 ? __real_pread(file, to, (size_t)part, at) : part;
 }
 
-int openat(int directory, const char *path, int flags, ...) {
-    if (fails("openat"))
-        return -1;
-    va_list args;
-    va_start(args, flags);
-    unsigned mode = flags & O_CREAT ? va_arg(args, unsigned) : 0;
-    va_end(args);
-    return (int)syscall(SYS_openat, directory, path, flags, mode);
+DECLARE(ssize_t, write, (int file, const void *bytes, size_t size)) {
+    const ssize_t part = fires("write") ? part_of(size, NOTHING) : (ssize_t)size;
+    return part > 0 ? __real_write(file, bytes, (size_t)part) : part;
 }
 
-int fsync(int fd) {
-    if (refused_fsync > 0 && --refused_fsync == 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    (void)fd; /* no test here is about the disk */
-    return fails("fsync") ? -1 : 0;
-}
-
-int fchmod(int fd, mode_t mode) {
-    return fails("fchmod") ? -1 : (int)syscall(SYS_fchmod, fd, mode);
-}
-
-int fchown(int fd, uid_t owner, gid_t group) {
-    return fails("fchown") ? -1 : (int)syscall(SYS_fchown, fd, owner, group);
-}
-
-ssize_t getrandom(void *buffer, size_t size, unsigned flags) {
-    if (no_luck) {
-        memset(buffer, 0, size);
-        return (ssize_t)size;
-    }
-    return fails("getrandom") ? -1 : syscall(SYS_getrandom, buffer, size, flags);
-}
-
-ssize_t readlinkat(int folder, const char *path, char *buffer, size_t size) {
-    return fails("readlinkat") ? -1 : syscall(SYS_readlinkat, folder, path, buffer, size);
-}
-
-int unlinkat(int folder, const char *path, int flags) {
-    return fails("unlinkat") ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
-}
-
-ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size) {
-    return fails("lgetxattr") ? -1 : syscall(SYS_lgetxattr, path, name, value, size);
-}
-
-int fremovexattr(int fd, const char *name) {
-    return fails("fremovexattr") ? -1 : (int)syscall(SYS_fremovexattr, fd, name);
-}
-
-int renameat(int from, const char *old, int to, const char *new) {
-    if (fails("renameat"))
-        return -1;
-    return (int)syscall(SYS_renameat, from, old, to, new);
-}
-
-/* Closes in any case, as the kernel does. */
-int close(int fd) {
-    int closed = (int)syscall(SYS_close, fd);
-    return fails("close") ? -1 : closed;
-}
-
-/* ThreadSanitizer must see every mapping. */
-#if !defined(__SANITIZE_THREAD__)
-void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
-    if (fd >= 0 && fails("mmap"))
-        return MAP_FAILED;
-#ifdef __s390x__ /* whose call takes the place of its arguments */
-    const long arguments[] = {(long)address, (long)size, protection, flags, fd, offset};
-    return (void *)syscall(SYS_mmap, arguments);
-#else
-    return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
-#endif
-}
-#endif
-
-#if defined(SYS_newfstatat)
-int fstat(int fd, struct stat *out) {
-    if (fails("fstat"))
-        return -1;
-    return (int)syscall(SYS_newfstatat, fd, "", out, 0x1000 /* AT_EMPTY_PATH */);
-}
-
-int fstatat(int directory, const char *path, struct stat *out, int flags) {
-    if (fails("fstatat"))
-        return -1;
-    return (int)syscall(SYS_newfstatat, directory, path, out, flags);
-}
-#endif
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

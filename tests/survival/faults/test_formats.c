@@ -467,7 +467,7 @@ static void open_row(struct scene *s, const struct row *row, enum origin origin)
 struct failure {
     uint32_t step; /* 0: an allocation */
     uint32_t only; /* of calls that do this, too */
-    enum system_mode mode;
+    int error;     /* of a system call */
     sb_status status;
     enum origin origin;
 };
@@ -486,7 +486,7 @@ static void arm(struct scene *s, const struct failure *how, int n) {
     if (how->step == 0)
         s->rig.counting.fail_nth = n;
     else if (how->step == CALLS_SYSTEM)
-        arm_system_call(how->mode, n);
+        fault_set((struct system_fault){NULL, n, n, how->error, 0});
     else if (how->step == WRITES)
         s->sink.fault = fault;
     else if (how->step == REPORTS)
@@ -503,7 +503,7 @@ static bool disarm(struct scene *s, const struct failure *how, int n) {
     if (how->step == 0)
         fired = s->rig.counting.fail_nth == 0;
     else if (how->step == CALLS_SYSTEM)
-        fired = disarm_system_call();
+        fired = fault_end() >= n;
     else if (how->step == WRITES)
         fired = !s->sink.fault.left;
     else if (how->step == REPORTS)
@@ -518,7 +518,7 @@ static bool disarm(struct scene *s, const struct failure *how, int n) {
 }
 
 static bool failed(const char *system_call) {
-    return strcmp(system_fault.name, system_call) == 0;
+    return strcmp(fault_name, system_call) == 0;
 }
 
 /* What a call may return whose n-th step failed. A close may have failed, and an owner is kept
@@ -529,7 +529,7 @@ static bool is_expected(const struct failure *how, sb_status st) {
     if (failed("close") || failed("fchown"))
         return st == SB_OK || st == how->status;
     const bool is_resumed =
-        how->mode == INTERRUPTED || (how->mode == SHORT && (failed("pread") || failed("write")));
+        how->error == EINTR || (how->error == SHORT && (failed("pread") || failed("write")));
     return st == (is_resumed ? SB_OK : how->status);
 }
 
@@ -541,8 +541,7 @@ static int open_files(void) {
 }
 
 static void blame(const struct row *row, int n, const char *what) {
-    fail_with("%s, step %d (%s) failing: %s", row->name, n,
-              system_fault.name ? system_fault.name : "", what);
+    fail_with("%s, step %d (%s) failing: %s", row->name, n, fault_name, what);
 }
 
 /* The file is the new one where the words say so, and then alone. */
@@ -554,8 +553,9 @@ static bool target_is_replaced(const struct scene *s, const struct row *row, con
     return in_place;
 }
 
-static void check_words(const struct row *row, int n, const sb_error *err) {
-    if (system_fault.mode == ENDS && failed("pread"))
+static void check_words(const struct row *row, const struct failure *how, int n,
+                        const sb_error *err) {
+    if (how->error == ENDS && failed("pread"))
         assert_non_null(strstr(err->message, "changed while it was read"));
     if (failed("fstat"))
         assert_null(strstr(err->message, "changed while"));
@@ -599,7 +599,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         bool replaced = false;
         if (how->step == CALLS_SYSTEM) {
             replaced = target_is_replaced(&s, row, &err, n);
-            check_words(row, n, &err);
+            check_words(row, how, n, &err);
         }
         s.progress = (struct test_progress){.reports = 0};
         wire_free(&s.sink.got);
@@ -622,7 +622,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
 
 static bool concerns(const struct failure *how, const struct row *row) {
     const uint32_t steps = how->step | how->only;
-    const bool loops = how->mode == INTERRUPTED || how->mode == SHORT; /* a mapping has no loop */
+    const bool loops = how->error == EINTR || how->error == SHORT; /* a mapping has no loop */
     return (row->steps & steps) == steps && !(loops && row->call == open_mapped);
 }
 
@@ -647,35 +647,31 @@ TEST(allocations) {
 }
 
 TEST(system_calls) {
-    struct failure how = {.step = CALLS_SYSTEM, .status = SB_ERR_IO, .origin = A_FILE};
-    for (how.mode = FAILS; how.mode <= ENDS; how.mode++)
-        fail_each(&how);
-}
-
-/* No system does so, but waiting for ever would be the worst answer. */
-TEST(writes_that_take_nothing) {
+    static const int errors[] = {EIO, EINTR, SHORT, ENDS};
+    for (int i = 0; i < 4; i++)
+        fail_each(&(struct failure){CALLS_SYSTEM, 0, errors[i], SB_ERR_IO, A_FILE});
     fail_each(&(struct failure){CALLS_SYSTEM, REPLACES, NOTHING, SB_ERR_IO, A_FILE});
 }
 
 TEST(reads_of_a_source) {
-    fail_each(&(struct failure){READS, 0, FAILS, SB_ERR_IO, CALLBACKS});
-    fail_each(&(struct failure){READS, 0, FAILS, SB_ERR_OUT_OF_MEMORY, CALLBACKS});
+    fail_each(&(struct failure){READS, 0, EIO, SB_ERR_IO, CALLBACKS});
+    fail_each(&(struct failure){READS, 0, EIO, SB_ERR_OUT_OF_MEMORY, CALLBACKS});
 }
 
 TEST(writes_to_a_sink) {
-    fail_each(&(struct failure){WRITES, 0, FAILS, SB_ERR_IO, CALLBACKS});
-    fail_each(&(struct failure){WRITES, 0, FAILS, SB_ERR_CANCELLED, CALLBACKS});
+    fail_each(&(struct failure){WRITES, 0, EIO, SB_ERR_IO, CALLBACKS});
+    fail_each(&(struct failure){WRITES, 0, EIO, SB_ERR_CANCELLED, CALLBACKS});
 }
 
 TEST(reports_that_cancel) {
-    fail_each(&(struct failure){REPORTS, 0, FAILS, SB_ERR_CANCELLED, CALLBACKS});
+    fail_each(&(struct failure){REPORTS, 0, EIO, SB_ERR_CANCELLED, CALLBACKS});
 }
 
 TEST(the_error_may_be_null) {
-    static const struct failure hows[] = {{0, 0, FAILS, SB_ERR_OUT_OF_MEMORY, MEMORY},
-                                          {CALLS_SYSTEM, 0, FAILS, SB_ERR_IO, A_FILE},
-                                          {READS, 0, FAILS, SB_ERR_IO, CALLBACKS},
-                                          {WRITES, 0, FAILS, SB_ERR_IO, CALLBACKS}};
+    static const struct failure hows[] = {{0, 0, EIO, SB_ERR_OUT_OF_MEMORY, MEMORY},
+                                          {CALLS_SYSTEM, 0, EIO, SB_ERR_IO, A_FILE},
+                                          {READS, 0, EIO, SB_ERR_IO, CALLBACKS},
+                                          {WRITES, 0, EIO, SB_ERR_IO, CALLBACKS}};
     for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
         for (const struct row *row = rows; row < rows + ROWS; row++) {
             struct scene s;
@@ -702,8 +698,7 @@ TEST(a_save_is_stopped_before_it_writes) {
     scene_close(&s);
 }
 
-/* --- files that are replaced -------------------------------------------------------------------
- */
+/* --- files that are replaced ----------------------------------------------------------------- */
 
 static int files_in(const char *folder) {
     int files = -2; /* the folder itself and the one above */
@@ -737,12 +732,12 @@ TEST(a_link_to_nothing_stays_one) {
         const int files = files_in(s.rig.folder);
         assert_int_equal(unlink(s.target), 0);
         assert_int_equal(symlink("made", s.target), 0);
-        arm_system_call(FAILS, n);
+        fault_set((struct system_fault){NULL, n, n, EIO, 0});
         sb_status st = write_file(&s, &err);
-        fired = disarm_system_call();
+        fired = fault_end() >= n;
         bool in_place = st == SB_OK || strstr(err.message, "is in place") != NULL;
         if (st == SB_OK && fired && !failed("close"))
-            fail_with("call %d (%s) failed unseen", n, system_fault.name);
+            fail_with("call %d (%s) failed unseen", n, fault_name);
         assert_int_equal(access(made, F_OK) == 0, in_place);
         assert_int_equal(files_in(s.rig.folder), files + in_place);
         assert_int_equal(readlink(s.target, link, sizeof link), 4);
@@ -750,31 +745,6 @@ TEST(a_link_to_nothing_stays_one) {
         assert_ok(sb_blob_load_file(s.single, made, SB_PROTO_RESHAPE, NULL, &err));
         scene_close(&s);
     }
-}
-
-/* Another's file of the name that is drawn is neither used nor removed. */
-TEST_ON(scene, a_name_that_is_taken_is_left_alone) {
-    const char *taken = rig_path(&f->rig, ".syncblob-0000000000000000.tmp");
-    file_write(taken, "left", 4);
-    no_luck = true;
-    sb_status st = write_file(f, &err);
-    no_luck = false;
-    assert_int_equal(st, SB_ERR_IO);
-    assert_int_equal(err.device_code, EEXIST);
-    assert_true(file_holds(f->target, "old"));
-    assert_ok(write_file(f, &err));
-    assert_true(file_holds(taken, "left"));
-}
-
-/* A file system that cannot bring a folder to the disk says EINVAL. */
-TEST_ON(scene, a_folder_that_cannot_be_synced_is_no_failure) {
-    refused_fsync = 2; /* the first is the file's */
-    assert_ok(write_file(f, &err));
-    assert_int_equal(refused_fsync, 0);
-    assert_ok(sb_blob_load_file(f->single, f->target, SB_PROTO_RESHAPE, NULL, &err));
-    refused_fsync = 1;
-    assert_status(SB_ERR_IO, write_file(f, &err));
-    assert_int_equal(err.device_code, EINVAL);
 }
 
 static void remove_leftovers(const char *folder) {
@@ -793,7 +763,7 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        arm_system_call(KILLS, n);
+        fault_set((struct system_fault){NULL, n, n, KILLS, 0});
         raise(row->call(s, NULL) == SB_OK ? SIGTERM : SIGABRT);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -832,18 +802,18 @@ static const void *host_bytes(const sb_blob *blob) {
 /* Reads into `blob`, which has room and a sharer, failing at the n-th system call; whether there
    was one. */
 static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct scene *s,
-                        sb_blob *blob, enum system_mode mode, int n) {
+                        sb_blob *blob, int error, int n) {
     sb_blob *sharer = blob_of_count(s->rig.context, sb_blob_dtype(blob), *large);
     const size_t size = (size_t)*large * sb_dtype_size(sb_blob_dtype(blob));
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     const void *bytes = host_bytes(sharer);
-    arm_system_call(mode, n);
+    fault_set((struct system_fault){NULL, n, n, error, 0});
     sb_status st = call(s, &err);
-    bool fired = disarm_system_call();
+    bool fired = fault_end() >= n;
     assert_ptr_equal(host_bytes(blob), bytes);
     assert_ptr_equal(host_bytes(sharer), bytes);
     if (!bytes_are(bytes, size, 0x5a) && st != SB_OK)
-        fail_with("a sharer sees a read that failed at call %d (%s)", n, system_fault.name);
+        fail_with("a sharer sees a read that failed at call %d (%s)", n, fault_name);
     sb_blob_destroy(sharer);
     return fired;
 }
@@ -859,7 +829,7 @@ TEST_ON(scene, a_read_that_fails_leaves_what_sharers_see) {
             assert_ok(sb_blob_reshape(blob, large, 1, NULL, &err));
             assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
             memset(p, 0x5a, (size_t)*large * sb_dtype_size(sb_blob_dtype(blob)));
-            fired = read_shared(reads[i / 2], f, blob, i % 2 ? ENDS : FAILS, n);
+            fired = read_shared(reads[i / 2], f, blob, i % 2 ? ENDS : EIO, n);
         }
     }
 }

@@ -1,200 +1,23 @@
-/* A file that is replaced while a call to the system fails: the old bytes stay or the new ones are
-   whole, the failure is told by its number and its step, and nothing is left beside the file. */
+/* A file that is replaced while a system call fails: the old bytes stay or the new ones are whole,
+   the error has the call's errno and names the step, and nothing is left beside the file. A
+   descriptor whose reads fail. */
 #include "support.h"
 
 #include "files.h"
+#include "system_calls.h"
+
+#include <syncblob/io.h>
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #define LIST "system.posix_acl_access"
-
-/* The linker (--wrap) leads every reference in this program to __wrap_X; what these call is the
-   function itself. */
-enum { SHORT = -1, NOTHING = -2 }; /* for `error`: what write does that is none */
-
-static struct {
-    const char *function; /* NULL: none fails */
-    int nth, error;
-    int calls, last;                     /* of it; the last one that fails */
-    int open;                            /* descriptors: opened, and not closed */
-    bool closed_twice, inherited, shown; /* a descriptor, by another program, to another user */
-} fault;
-
-/* A file system that lacks something, and random failures of any call: errors at random. */
-static struct {
-    bool armed;
-    uint64_t random;
-    int one_in;           /* of so many calls one fails */
-    const char *lacks[4]; /* these fail always, */
-    int with;             /* with this */
-    bool one_mode;        /* every file has the mode 0777 */
-    bool rename_is_lost;  /* a rename that fails was made half of the times */
-    int failed_unlinks;   /* calls that failed */
-    bool lost;            /* a rename that was made was reported as failed */
-} world;
-
-static bool lacks(const char *function) {
-    for (int i = 0; i < 4 && world.lacks[i]; i++)
-        if (strcmp(world.lacks[i], function) == 0)
-            return true;
-    return false;
-}
-
-/* Which the caller has to believe. */
-static bool says_nothing_is_there(const char *function, int error) {
-    return strcmp(function, "fstatat") == 0
-               ? error == ENOENT
-               : strcmp(function, "lgetxattr") == 0 &&
-                     (error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL);
-}
-
-static bool happens(const char *function) {
-    if (lacks(function)) {
-        errno = world.with;
-        return true;
-    }
-    if (world.one_in == 0 || test_random(&world.random) % (uint64_t)world.one_in != 0)
-        return false;
-    errno = 1 + (int)(test_random(&world.random) % 133);
-    if (says_nothing_is_there(function, errno))
-        errno = EIO;
-    return true;
-}
-
-static bool fires(const char *function) {
-    if (world.armed)
-        return happens(function);
-    if (!fault.function || strcmp(fault.function, function) != 0)
-        return false;
-    const int call = ++fault.calls;
-    if (call < fault.nth || call > fault.last)
-        return false;
-    errno = fault.error;
-    return true;
-}
-
-/* The names are the linker's.
-   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
-#define WRAP(type, name, parameters, arguments)                                                    \
-    type __real_##name parameters;                                                                 \
-    type __wrap_##name parameters;                                                                 \
-    type __wrap_##name parameters {                                                                \
-        return fires(#name) ? -1 : __real_##name arguments;                                        \
-    }
-
-WRAP(int, fchmod, (int file, mode_t mode), (file, mode))
-WRAP(int, fchown, (int file, uid_t owner, gid_t group), (file, owner, group))
-WRAP(ssize_t, getrandom, (void *out, size_t size, unsigned flags), (out, size, flags))
-WRAP(ssize_t, readlinkat, (int folder, const char *name, char *text, size_t size),
-     (folder, name, text, size))
-WRAP(ssize_t, pread, (int file, void *to, size_t size, off_t at), (file, to, size, at))
-WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *out, size_t size),
-     (path, name, out, size))
-WRAP(int, fsetxattr, (int file, const char *name, const void *value, size_t size, int flags),
-     (file, name, value, size, flags))
-WRAP(int, fremovexattr, (int file, const char *name), (file, name))
-
-int __real_open(const char *path, int flags, mode_t mode);
-int __wrap_open(const char *path, int flags, mode_t mode);
-int __real_openat(int folder, const char *name, int flags, mode_t mode);
-int __wrap_openat(int folder, const char *name, int flags, mode_t mode);
-int __real_close(int file);
-int __wrap_close(int file);
-int __real_fsync(int file);
-int __wrap_fsync(int file);
-int __real_fstat(int file, struct stat *out);
-int __wrap_fstat(int file, struct stat *out);
-int __real_fstatat(int folder, const char *name, struct stat *out, int flags);
-int __wrap_fstatat(int folder, const char *name, struct stat *out, int flags);
-int __real_renameat(int from, const char *old, int to, const char *new);
-int __wrap_renameat(int from, const char *old, int to, const char *new);
-int __real_unlinkat(int folder, const char *name, int flags);
-int __wrap_unlinkat(int folder, const char *name, int flags);
-ssize_t __real_write(int file, const void *bytes, size_t size);
-ssize_t __wrap_write(int file, const void *bytes, size_t size);
-
-int __wrap_open(const char *path, int flags, mode_t mode) {
-    const int file = fires("open") ? -1 : __real_open(path, flags, mode);
-    fault.open += file >= 0;
-    fault.inherited |= !(flags & O_CLOEXEC);
-    return file;
-}
-
-int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
-    const int file = fires("openat") ? -1 : __real_openat(folder, name, flags, mode);
-    fault.open += file >= 0;
-    fault.inherited |= !(flags & O_CLOEXEC) || !(fcntl(folder, F_GETFD) & FD_CLOEXEC);
-    fault.shown |= (mode & 077) != 0;
-    return file;
-}
-
-/* A descriptor is gone whatever close says, as on Linux. */
-int __wrap_close(int file) {
-    const bool fails = fires("close");
-    const int error = errno;
-    const bool was_open = __real_close(file) == 0;
-    fault.open -= was_open;
-    fault.closed_twice |= !was_open;
-    errno = error;
-    return fails ? -1 : 0;
-}
-
-/* No test here is about the disk. */
-int __wrap_fsync(int file) {
-    return fires("fsync") ? -1 : fcntl(file, F_GETFD) >= 0 ? 0 : -1;
-}
-
-static int with_one_mode(int result, struct stat *out) {
-    if (result == 0 && world.armed && world.one_mode)
-        out->st_mode |= 0777;
-    return result;
-}
-
-int __wrap_fstat(int file, struct stat *out) {
-    return fires("fstat") ? -1 : with_one_mode(__real_fstat(file, out), out);
-}
-
-int __wrap_fstatat(int folder, const char *name, struct stat *out, int flags) {
-    return fires("fstatat") ? -1 : with_one_mode(__real_fstatat(folder, name, out, flags), out);
-}
-
-int __wrap_renameat(int from, const char *old, int to, const char *new) {
-    if (!fires("renameat"))
-        return __real_renameat(from, old, to, new);
-    const int error = errno;
-    if (world.armed && world.rename_is_lost && test_random(&world.random) % 2 == 0)
-        world.lost |= __real_renameat(from, old, to, new) == 0;
-    errno = error;
-    return -1;
-}
-
-int __wrap_unlinkat(int folder, const char *name, int flags) {
-    if (!fires("unlinkat"))
-        return __real_unlinkat(folder, name, flags);
-    world.failed_unlinks += errno != EINTR;
-    return -1;
-}
-
-ssize_t __wrap_write(int file, const void *bytes, size_t size) {
-    if (!fires("write"))
-        return __real_write(file, bytes, size);
-    if (fault.error == SHORT)
-        return __real_write(file, bytes, size > 3 ? 3 : size);
-    if (fault.error != NOTHING)
-        return -1;
-    errno = EINTR; /* of an earlier call */
-    return 0;
-}
-
-/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 /* --- what each failure comes to ---------------------------------------------------------- */
 
@@ -269,15 +92,31 @@ static int entries_of(const char *path) {
 
 static sb_status write_blob(const sb_blob *blob, const char *file, const struct row *row,
                             sb_error *err) {
-    fault.function = row->function;
-    fault.nth = row->nth;
-    fault.last = row->last;
-    fault.error = row->error;
-    fault.calls = 0;
+    fault_set((struct system_fault){row->function, row->nth, row->last, row->error, 0});
     const sb_status st = sb_blob_save_file(blob, file, 0, err);
-    fault.function = NULL;
-    assert_true(fault.calls >= row->last);
+    const int calls = fault_end();
+    if (calls < row->last)
+        fail_with("%s was called %d times, not %d", row->function, calls, row->last);
     return st;
+}
+
+static void check_bytes(const char *file, const struct wire *whole, bool is_new, uint64_t seed) {
+    struct wire there = wire_of_file(file);
+    const bool is_whole =
+        there.size == whole->size && memcmp(there.bytes, whole->bytes, whole->size) == 0;
+    const bool is_old = there.size == 3 && memcmp(there.bytes, "old", 3) == 0;
+    wire_free(&there);
+    if (is_new ? !is_whole : !is_old)
+        fail_with("seed %llu: the status says that the file is %s, and it is %s",
+                  (unsigned long long)seed, is_new ? "new" : "old",
+                  is_whole ? "new"
+                  : is_old ? "old"
+                           : "neither");
+}
+
+static void check_descriptors(void) {
+    assert_int_equal(descriptors.open, 0);
+    assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
 static void check(const struct row *row, const char *folder, const sb_blob *blob,
@@ -285,26 +124,15 @@ static void check(const struct row *row, const char *folder, const sb_blob *blob
     char file[96];
     (void)snprintf(file, sizeof file, "%s/blob", folder);
     file_write(file, "old", 3);
-    fault.open = 0;
-    fault.closed_twice = fault.inherited = fault.shown = false;
+    descriptors = (struct descriptors){.open = 0};
     assert_status(row->status, write_blob(blob, file, row, &err));
     if (row->status != SB_OK) {
         assert_int_equal(err.device_code, row->code);
         assert_non_null(strstr(err.message, row->words));
     }
-    assert_int_equal(fault.open, 0);
-    assert_false(fault.closed_twice);
-    assert_false(fault.inherited);
-    assert_false(fault.shown);
+    check_descriptors();
     assert_int_equal(entries_of(folder), 1);
-    struct wire there = wire_of_file(file);
-    if (row->after == NEW) {
-        assert_int_equal(there.size, whole->size);
-        assert_memory_equal(there.bytes, whole->bytes, whole->size);
-    } else {
-        assert_int_equal(there.size, 3);
-    }
-    wire_free(&there);
+    check_bytes(file, whole, row->after == NEW, 0);
     assert_int_equal(unlink(file), 0);
 }
 
@@ -364,7 +192,7 @@ TEST_ON(scene, a_mode_that_is_right_need_not_be_set) {
         file_write(f->file, "old", 3);
         assert_int_equal(chmod(f->file, 0600), 0);
         assert_ok(write_blob(f->blob, f->file, &row, &err));
-        assert_int_equal(fault.calls, 0);
+        assert_int_equal(fault_end(), 0);
         assert_int_equal(unlink(f->file), 0);
     }
 }
@@ -417,28 +245,14 @@ static const struct {
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
-static void check_bytes(const char *file, const struct wire *whole, bool is_new, uint64_t seed) {
-    struct wire there = wire_of_file(file);
-    const bool is_whole =
-        there.size == whole->size && memcmp(there.bytes, whole->bytes, whole->size) == 0;
-    const bool is_old = there.size == 3 && memcmp(there.bytes, "old", 3) == 0;
-    wire_free(&there);
-    if (is_new ? !is_whole : !is_old)
-        fail_with("seed %llu: the status says that the file is %s, and it is %s",
-                  (unsigned long long)seed, is_new ? "new" : "old",
-                  is_whole ? "new"
-                  : is_old ? "old"
-                           : "neither");
-}
-
-static void remove_leftovers(const char *path, uint64_t seed) {
+static void remove_leftovers(const char *path, int failed_unlinks, uint64_t seed) {
     DIR *folder = opendir(path);
     assert_non_null(folder);
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
         if (strncmp(entry->d_name, ".syncblob-", 10) == 0) {
-            if (world.failed_unlinks-- <= 0)
+            if (failed_unlinks-- <= 0)
                 fail_with("seed %llu: %s is left", (unsigned long long)seed, entry->d_name);
-            assert_int_equal(__real_unlinkat(dirfd(folder), entry->d_name, 0), 0);
+            assert_int_equal(unlinkat(dirfd(folder), entry->d_name, 0), 0);
         }
     (void)closedir(folder);
 }
@@ -453,19 +267,17 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     file_write(s->file, "old", 3);
     const bool listed = seed % 3 == 0 && setxattr(s->file, LIST, list, sizeof list, 0) == 0;
     assert_int_equal(chmod(s->file, mode), 0);
-    memset(&world, 0, sizeof world);
-    memcpy(world.lacks, file_systems[system].lacks, sizeof world.lacks);
-    world.with = file_systems[system].with;
-    world.one_mode = file_systems[system].one_mode;
-    world.one_in = one_in;
-    world.random = seed;
-    fault.open = 0;
-    fault.closed_twice = fault.inherited = fault.shown = false;
-    fault.error = 0;
-    world.armed = true;
+    struct world w = {.with = file_systems[system].with,
+                      .one_mode = file_systems[system].one_mode,
+                      .one_in = one_in,
+                      .random = seed};
+    memcpy(w.lacks, file_systems[system].lacks, sizeof w.lacks);
+    descriptors = (struct descriptors){.open = 0};
+    world = &w;
     const sb_status st = is_model ? sb_model_save_file(s->model, s->file, &err)
                                   : sb_blob_save_file(s->blob, s->file, 0, &err);
-    world.armed = false;
+    const bool keeps_lists = !world_lacks("lgetxattr");
+    world = NULL;
     const bool is_new = st == SB_OK || strstr(err.message, "is in place") != NULL;
     if (st != SB_OK && st != SB_ERR_IO)
         fail_with("seed %llu: %s", (unsigned long long)seed, err.message);
@@ -474,15 +286,14 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     if (one_in == 0 && (st == SB_OK) != works)
         fail_with("%s: %s", file_systems[system].name, err.message);
     check_bytes(s->file, is_model ? &s->whole_model : &s->whole, is_new, seed);
-    remove_leftovers(s->folder, seed);
+    remove_leftovers(s->folder, w.failed_unlinks, seed);
     assert_int_equal(entries_of(s->folder), 1);
-    assert_int_equal(fault.open, 0);
-    assert_false(fault.closed_twice || fault.inherited || fault.shown);
+    check_descriptors();
     assert_int_equal(stat(s->file, &info), 0);
-    if ((info.st_mode & 07777 & ~mode) != 0 && !world.one_mode)
+    if ((info.st_mode & 07777 & ~mode) != 0 && !w.one_mode)
         fail_with("seed %llu: the mode was %o and is %o", (unsigned long long)seed, mode,
                   info.st_mode & 07777);
-    if (is_new && listed && getxattr(s->file, LIST, NULL, 0) < 0 && !lacks("lgetxattr"))
+    if (is_new && listed && getxattr(s->file, LIST, NULL, 0) < 0 && keeps_lists)
         assert_int_equal(info.st_mode & 077 & ~((4 & mode >> 3 & mode) * 011), 0);
     assert_int_equal(unlink(s->file), 0);
 }
@@ -497,23 +308,80 @@ TEST_ON(scene, saves_under_any_failures_at_random) {
     }
 }
 
-/* Over a network the answer to a rename may be lost: then the file is in place, and the call says
-   so, whatever it was told. */
+/* Over a network the answer to a rename may be lost: then the file is in place, and the call
+   succeeds. */
 TEST_ON(scene, a_rename_that_was_made_is_no_failure) {
     for (int error = 1; error < 134; error++) {
+        struct world w = {.lacks = {"renameat"},
+                          .with = error == EINTR ? ENOENT : error,
+                          .rename_is_lost = true,
+                          .random = (uint64_t)error};
         file_write(f->file, "old", 3);
-        memset(&world, 0, sizeof world);
-        world.lacks[0] = "renameat";
-        world.with = error == EINTR ? ENOENT : error;
-        world.rename_is_lost = true;
-        world.random = (uint64_t)error;
-        fault.error = 0;
-        world.armed = true;
+        world = &w;
         const sb_status st = sb_blob_save_file(f->blob, f->file, 0, &err);
-        world.armed = false;
-        assert_int_equal(st, world.lost ? SB_OK : SB_ERR_IO);
-        check_bytes(f->file, &f->whole, world.lost, (uint64_t)error);
+        world = NULL;
+        assert_int_equal(st, w.lost ? SB_OK : SB_ERR_IO);
+        check_bytes(f->file, &f->whole, w.lost, (uint64_t)error);
         assert_int_equal(entries_of(f->folder), 1);
         assert_int_equal(unlink(f->file), 0);
     }
+}
+
+/* --- reads of a descriptor ------------------------------------------------------------------- */
+
+enum { SIZE = 64 };
+
+static FILE *numbers(sb_source *source) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    for (int i = 0; i < SIZE; i++)
+        assert_int_equal(fputc(i, file), i);
+    assert_int_equal(fflush(file), 0);
+    *source = (sb_source)SB_SOURCE_INIT;
+    assert_ok(sb_source_of_descriptor(fileno(file), 0, source, &err));
+    return file;
+}
+
+TEST(what_comes_in_pieces_comes_whole) {
+    static const int errors[] = {SHORT, EINTR};
+    sb_source source;
+    FILE *file = numbers(&source);
+    for (int last = 0; last <= 40; last++)
+        for (int from = 0; from < 5; from++)
+            for (int bytes = 1; bytes <= SIZE - 5; bytes++) {
+                unsigned char to[SIZE + 1];
+                memset(to, 0xee, sizeof to);
+                fault_set((struct system_fault){"pread", 1, last, errors[from % 2], 0});
+                assert_ok(source.read_at(source.user, (uint64_t)from, to, (size_t)bytes, &err));
+                (void)fault_end();
+                for (int i = 0; i < bytes; i++)
+                    assert_int_equal(to[i], from + i);
+                assert_int_equal(to[bytes], 0xee);
+            }
+    assert_int_equal(fclose(file), 0);
+}
+
+TEST(a_read_that_fails_reports_the_bytes_that_did_not_come) {
+    static const struct {
+        struct system_fault fault;
+        const char *words;
+        int code;
+    } broken[] = {
+        {{"pread", 1, 1, EIO, 0}, "20 bytes at offset 2 cannot be read", EIO},
+        {{"pread", 1, 1, EINTR, EIO}, "20 bytes at offset 2 cannot be read", EIO},
+        {{"pread", 1, 1, SHORT, EIO}, "17 bytes at offset 5 cannot be read", EIO},
+        {{"pread", 1, 1, ENDS, 0}, "the file changed while it was read", 0},
+        {{"pread", 1, 2, SHORT, ENDS}, "the file changed while it was read", 0},
+    };
+    sb_source source;
+    FILE *file = numbers(&source);
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        unsigned char to[SIZE];
+        fault_set(broken[i].fault);
+        assert_status(SB_ERR_IO, source.read_at(source.user, 2, to, 20, &err));
+        (void)fault_end();
+        assert_non_null(strstr(err.message, broken[i].words));
+        assert_int_equal(err.device_code, broken[i].code);
+    }
+    assert_int_equal(fclose(file), 0);
 }
