@@ -32,7 +32,7 @@ static int write_bomb(const char *name, size_t size, const char *path) {
     if (!bomb)
         return fail("no bomb has this name");
     struct wire wire = {0};
-    bomb->build(&wire, size);
+    bomb_build(bomb, &wire, size);
     FILE *file = fopen(path, "wb");
     size_t written = file ? fwrite(wire.bytes, 1, wire.size, file) : 0;
     bool whole = written == wire.size && fclose(file) == 0;
@@ -118,7 +118,7 @@ static int read_bombs(const size_t sizes[2], char **names) {
             return fail("no bomb has this name");
         for (int i = 0; i < 2; i++) {
             struct wire wire = {0};
-            bomb->build(&wire, sizes[i]);
+            bomb_build(bomb, &wire, sizes[i]);
             work_on(bomb->format, wire.bytes, wire.size);
             wire_free(&wire);
         }

@@ -35,7 +35,7 @@ struct input {
 
 static void input_open(struct input *input, const struct bomb *bomb, size_t size) {
     *input = (struct input){.bomb = bomb, .path = "/tmp/syncblob-bomb-XXXXXX"};
-    bomb->build(&input->wire, size);
+    bomb_build(bomb, &input->wire, size);
     FILE *file = fdopen(mkstemp(input->path), "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(input->wire.bytes, 1, input->wire.size, file), input->wire.size);
