@@ -1,7 +1,8 @@
 /* Many threads make the same calls at once: first uses make what is missing once, a cap is never
-   exceeded and refuses nothing for another's sake, and one bounded cache keeps no more than was in
-   use. That readers of every kind cause one transfer is in test_stress.c. */
+   exceeded and refuses nothing for another's sake, one bounded cache keeps no more than was in use,
+   and readers of every kind cause one transfer. */
 #include "blobs.h"
+#include "mem_calls.h"
 #include "team.h"
 
 #include "context/context.h"
@@ -31,7 +32,7 @@ static void gather(int members, void (*task)(void *arg, int member), struct crow
     assert_int_equal(atomic_load(&crowd->wrong), 0);
 }
 
-/* --- first uses --------------------------------------------------------------------------------
+/* --- first uses ---------------------------------------------------------------------------------
  */
 
 static void touch_first(void *arg, int member) {
@@ -75,8 +76,47 @@ TEST_ON(rig, concurrent_readers_make_one_memory) {
     }
 }
 
-/* --- a cap -------------------------------------------------------------------------------------
- */
+/* A side that is needed, and streams for its readers. */
+struct race {
+    struct crowd crowd;
+    sb_stream streams[2];
+    int side;
+};
+
+static void read_at_once(void *arg, int member) {
+    static const enum call readers[2][4] = {{CPU_DATA, PREFETCH_CPU, ASYNC_PULL, CPU_DATA},
+                                            {GPU_DATA, PREFETCH_GPU, ASYNC_PUSH, GPU_DATA_ON}};
+    struct race *race = arg;
+    const struct call_arguments arguments = {.stream = race->streams[member / 4 % 2]};
+    void *out = NULL;
+    const enum call call = readers[race->side][member % 4];
+    expect(&race->crowd, mem_call(race->crowd.mem, call, &arguments, &out, NULL) == SB_OK);
+    expect(&race->crowd, call != CPU_DATA || bytes_are(out, BYTES, 4));
+}
+
+TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
+    struct race race = {.streams = {rig_stream(f), rig_stream(f)}};
+    for (int round = 0; round < (test_is_quick() ? 12 : 120); round++) {
+        void *out;
+        race.crowd.mem = mem_filled(f->context, BYTES, 4);
+        race.side = round % 2;
+        if (race.side == SB_SIDE_CPU)
+            assert_ok(sb_mem_mutable_gpu(race.crowd.mem, &out, &err));
+        rig_schedule(f, round % 3, (uint64_t)round);
+        const struct tally before = rig_tally(f);
+        team_run(16, read_at_once, &race);
+        const struct tally since = rig_since(f, &before);
+        assert_int_equal(since.uploads, race.side == SB_SIDE_GPU);
+        assert_int_equal(since.downloads, race.side == SB_SIDE_CPU);
+        assert_int_equal(atomic_load(&race.crowd.wrong), 0);
+        assert_int_equal(sb_mem_head(race.crowd.mem), SB_HEAD_SYNCED);
+        sb_mem_release(race.crowd.mem);
+    }
+    for (int i = 0; i < 2; i++)
+        rig_end_stream(f, race.streams[i]);
+}
+
+/* --- a cap ----------------------------------------------------------------------------------- */
 
 /* Member 0 asks for too much, over and over; the others for little, all of them together far less
    than the cap. */

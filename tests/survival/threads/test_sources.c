@@ -1,11 +1,9 @@
-/* Const calls on one model by several threads: they read through one source at
-   once, and each tells of its own bytes on its own thread. */
+/* Const calls on one model by several threads: they read through one source at once, and each
+   thread's progress counts the bytes of its own calls. */
 #include "team.h"
 
 #include "callbacks.h"
 #include "nets.h"
-
-#include <string.h>
 
 #define MEMBERS 4
 #define BLOBS   8
@@ -32,9 +30,9 @@ static int32_t report(void *user, uint64_t done, uint64_t total) {
     return mine.cancels;
 }
 
-static int setup(void **state) {
-    struct shared *s = calloc(1, sizeof *s);
+static void shared_open(struct shared *s) {
     sb_progress progress = SB_PROGRESS_INIT;
+    *s = (struct shared){.model = NULL};
     wire_number(&s->wire, 1, 5);
     for (int i = 0; i < BLOBS; i++)
         wire_blob_field(&s->wire, 3, counts, 1, (float)i);
@@ -42,18 +40,12 @@ static int setup(void **state) {
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->model, &err));
     progress.report = report;
     assert_ok(sb_model_set_progress(s->model, &progress, &err));
-    *state = s;
-    return 0;
 }
 
-static int teardown(void **state) {
-    struct shared *s = *state;
+static void shared_close(struct shared *s) {
     sb_model_destroy(s->model);
     assert_int_equal(s->source.closes, 1);
     assert_false(s->source.outside);
-    wire_free(&s->wire);
-    free(s);
-    return 0;
 }
 
 static void check_values(const sb_blob *blob, int64_t index) {
@@ -63,58 +55,47 @@ static void check_values(const sb_blob *blob, int64_t index) {
         assert_true(((const float *)p)[i] == (float)index + (float)i);
 }
 
-static void load_all(void *arg, int member) {
-    struct shared *s = arg;
+/* The second member cancels each load, which concerns no other. */
+static void load_or_cancel(struct shared *s, int member) {
     sb_blob *blob;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;
+        sb_blob_info info = SB_BLOB_INFO_INIT;
         mine.done = mine.total = 0;
-        assert_ok(sb_model_load_blob(s->model, SB_NO_LAYER, index, blob, &err));
-        assert_true(mine.total > 0 && mine.done == mine.total);
-        check_values(blob, index);
-    }
-    sb_blob_destroy(blob);
-}
-
-TEST_WITH(setup, teardown, threads_load_through_one_source) {
-    team_run(MEMBERS, load_all, *state);
-}
-
-/* Every second thread gives up each load, which concerns no other. */
-static void load_or_cancel(void *arg, int member) {
-    struct shared *s = arg;
-    sb_blob *blob;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    for (int i = 0; i < 2 * BLOBS; i++) {
-        mine.done = 0;
-        mine.cancels = member % 2 == 1;
+        assert_ok(sb_model_blob_info(s->model, SB_NO_LAYER, index, &info, &err));
+        assert_int_equal(info.count, *counts);
+        mine.cancels = member == 1;
         assert_status(mine.cancels ? SB_ERR_CANCELLED : SB_OK,
-                      sb_model_load_blob(s->model, SB_NO_LAYER, i % BLOBS, blob, &err));
+                      sb_model_load_blob(s->model, SB_NO_LAYER, index, blob, &err));
         assert_int_equal(sb_blob_is_shaped(blob), !mine.cancels);
+        if (!mine.cancels) {
+            assert_true(mine.total > 0 && mine.done == mine.total);
+            check_values(blob, index);
+        }
     }
     sb_blob_destroy(blob);
 }
 
-TEST_WITH(setup, teardown, a_thread_that_cancels_concerns_no_other) {
-    team_run(MEMBERS, load_or_cancel, *state);
-}
-
-static void save_or_load(void *arg, int member) {
-    struct shared *s = arg;
-    struct test_sink got = {.writes = 0};
-    const sb_sink sink = test_sink_of(&got);
-    if (member % 2) {
-        load_all(arg, member);
-        return;
+static void save(struct shared *s) {
+    for (int i = 0; i < 4; i++) {
+        struct test_sink got = {.writes = 0};
+        const sb_sink sink = test_sink_of(&got);
+        mine.done = mine.total = 0;
+        assert_ok(sb_model_save_sink(s->model, &sink, &err));
+        assert_int_equal(got.got.size, s->wire.size);
+        assert_memory_equal(got.got.bytes, s->wire.bytes, got.got.size);
+        wire_free(&got.got);
     }
-    mine.done = mine.total = 0;
-    assert_ok(sb_model_save_sink(s->model, &sink, &err));
-    assert_int_equal(got.got.size, s->wire.size);
-    assert_memory_equal(got.got.bytes, s->wire.bytes, got.got.size);
-    wire_free(&got.got);
 }
 
-TEST_WITH(setup, teardown, threads_save_while_others_load) {
-    team_run(MEMBERS, save_or_load, *state);
+static void use(void *arg, int member) {
+    if (member == 0)
+        save(arg);
+    else
+        load_or_cancel(arg, member);
+}
+
+TEST_ON(shared, threads_load_save_and_cancel_through_one_source) {
+    team_run(MEMBERS, use, f);
 }
