@@ -3,6 +3,7 @@
    nor the device here order anything, so that a memory order that is too weak is a race for
    ThreadSanitizer. Some of the calls exclude each other by contract; the library's own state stays
    whole even so. */
+#include "mem_calls.h"
 #include "team.h"
 #include "tiny.h"
 
@@ -35,27 +36,11 @@ static void stage_close(struct stage *s) {
     sb_context_release(s->context);
 }
 
-static void play(void (*first)(void *arg), void (*second)(void *arg)) {
-    struct stage s;
-    stage_open(&s);
-    hand_over(first, second, &s);
-    stage_close(&s);
-}
-
 /* 64 floats. */
 static sb_blob *new_blob(sb_context *context) {
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
     return blob;
-}
-
-/* The same with a blob. */
-static void play_on_blob(void (*first)(void *arg), void (*second)(void *arg)) {
-    struct stage s;
-    stage_open(&s);
-    s.blob = new_blob(s.context);
-    hand_over(first, second, &s);
-    stage_close(&s);
 }
 
 static bool holds(const void *ptr, unsigned char value) {
@@ -72,10 +57,11 @@ static void count_deleter(void *user, void *ptr) {
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
-/* --- the cache of host buffers ---------------------------------------------------------- */
+/* --- each call, then each other one on another thread ------------------------------------ */
 
-static void use_large_buffer(void *arg) {
-    struct stage *s = arg;
+static int stream_objects[2];
+
+static void use_large_buffer(struct stage *s) {
     sb_mem *mem;
     void *ptr;
     assert_ok(sb_mem_create(s->context, LARGE, &mem, &err));
@@ -83,20 +69,9 @@ static void use_large_buffer(void *arg) {
     sb_mem_release(mem);
 }
 
-static void trim(void *arg) {
-    struct stage *s = arg;
+static void trim(struct stage *s) {
     sb_context_trim(s->context);
 }
-
-TEST(buffers_pass_through_the_cache) {
-    play(use_large_buffer, use_large_buffer);
-    play(use_large_buffer, trim);
-    play(trim, use_large_buffer);
-}
-
-/* --- the streams of a context ----------------------------------------------------------- */
-
-static int stream_objects[2];
 
 static void use_stream(struct stage *s, int stream) {
     sb_mem *mem;
@@ -106,44 +81,106 @@ static void use_stream(struct stage *s, int stream) {
     sb_mem_release(mem);
 }
 
-static void use_stream_0(void *arg) {
-    use_stream(arg, 0);
+static void use_stream_0(struct stage *s) {
+    use_stream(s, 0);
 }
 
-static void use_stream_1(void *arg) {
-    use_stream(arg, 1);
+static void use_stream_1(struct stage *s) {
+    use_stream(s, 1);
 }
 
-static void take_stream_0(void *arg) {
-    struct stage *s = arg;
-    const void *ptr;
-    assert_ok(sb_mem_gpu_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
+static void forget_stream_0(struct stage *s) {
+    ignore(sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], NULL));
 }
 
-static void forget_stream_0(void *arg) {
-    struct stage *s = arg;
-    assert_ok(sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], &err));
-}
-
-static void synchronize_context(void *arg) {
-    struct stage *s = arg;
+static void synchronize_context(struct stage *s) {
     assert_ok(sb_context_synchronize(s->context, &err));
 }
 
-TEST(streams_are_known_to_all_threads) {
-    play(use_stream_0, use_stream_1);
-    play(take_stream_0, synchronize_context);
-    play(take_stream_0, forget_stream_0);
-    play(forget_stream_0, use_stream_0);
+static void look_at_storage(struct stage *s) {
+    (void)sb_mem_storage(s->mem, SB_SIDE_CPU);
+    (void)sb_mem_storage(s->mem, SB_SIDE_GPU);
 }
 
-/* --- a memory --------------------------------------------------------------------------- */
+static void sum(struct stage *s) {
+    double sum;
+    assert_ok(sb_blob_asum(s->blob, SB_DATA, &sum, &err));
+}
+
+static void look_at_memories(struct stage *s) {
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        sb_mem *mem;
+        assert_ok(sb_blob_mutable_mem(s->blob, part, &mem, &err));
+        assert_int_equal(sb_mem_size(mem), BYTES);
+    }
+}
+
+static void (*const others[])(struct stage *s) = {
+    use_large_buffer, trim, use_stream_0,    use_stream_1, forget_stream_0, synchronize_context,
+    look_at_storage,  sum,  look_at_memories};
+
+/* Calls of the memory, of the blob's data, and others, in this order. */
+enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
+
+static bool is_const(int act) {
+    const int call = act < CALLS ? act : act - CALLS;
+    const enum purpose purpose = act < OTHERS ? call_kinds[call].purpose : READ;
+    return purpose == READ || purpose == MOVE || purpose == WAIT;
+}
+
+struct two_acts {
+    struct stage stage;
+    int acts[2];
+};
+
+static void do_act(struct two_acts *two, int which) {
+    struct stage *s = &two->stage;
+    const int act = two->acts[which];
+    const sb_stream stream = (sb_stream)&stream_objects[which];
+    const struct call_arguments a = {stream, s->lent[which], BYTES, 0, count_deleter, s};
+    void *ptr = NULL;
+    if (act >= OTHERS)
+        others[act - OTHERS](s);
+    else if (act >= CALLS)
+        assert_ok(blob_call(s->blob, SB_DATA, (enum call)(act - CALLS), stream, &ptr, &err));
+    else
+        ignore(mem_call(s->mem, (enum call)act, &a, &ptr, NULL)); /* some are refused */
+    if (ptr && is_const(two->acts[0]) && is_const(two->acts[1]))
+        assert_true(holds(ptr, 0)); /* the device's memory is the host's */
+}
+
+static void first_act(void *arg) {
+    do_act(arg, 0);
+}
+
+static void second_act(void *arg) {
+    do_act(arg, 1);
+}
+
+/* Calls that change the memory exclude others by contract where a side is ready. */
+TEST(what_one_call_left_is_whole_for_the_next_one_on_another_thread) {
+    for (int i = 0; i < ACTS; i++)
+        for (int k = 0; k < ACTS; k++)
+            for (int ready = 0; ready <= (is_const(i) && is_const(k)); ready++) {
+                struct two_acts two = {.acts = {i, k}};
+                const void *ptr;
+                stage_open(&two.stage);
+                two.stage.blob = new_blob(two.stage.context);
+                if (ready) { /* both sides */
+                    assert_ok(sb_mem_cpu(two.stage.mem, &ptr, &err));
+                    assert_ok(sb_mem_gpu(two.stage.mem, &ptr, &err));
+                }
+                hand_over(first_act, second_act, &two);
+                stage_close(&two.stage);
+                assert_int_equal(two.stage.deleted,
+                                 (i == SET_CPU || i == SET_GPU) + (k == SET_CPU || k == SET_GPU));
+            }
+}
 
 static void touch_cpu(void *arg) {
     struct stage *s = arg;
     const void *ptr;
     assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
-    assert_true(holds(ptr, 0));
 }
 
 static void touch_gpu(void *arg) {
@@ -152,59 +189,13 @@ static void touch_gpu(void *arg) {
     assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
 }
 
-static void prefetch_gpu(void *arg) {
-    struct stage *s = arg;
-    assert_ok(sb_mem_prefetch_gpu(s->mem, (sb_stream)&stream_objects[1], &err));
+static void take_stream_0(struct stage *s) {
+    const void *ptr;
+    assert_ok(sb_mem_gpu_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
 }
 
-static void overwrite_gpu(void *arg) {
-    struct stage *s = arg;
-    void *ptr;
-    assert_ok(sb_mem_overwrite_gpu(s->mem, &ptr, &err));
-}
-
-static void synchronize(void *arg) {
-    struct stage *s = arg;
-    assert_ok(sb_mem_synchronize(s->mem, &err));
-}
-
-static void look_at_storage(void *arg) {
-    struct stage *s = arg;
-    (void)sb_mem_storage(s->mem, SB_SIDE_CPU);
-    (void)sb_mem_storage(s->mem, SB_SIDE_GPU);
-}
-
-TEST(readers_meet_under_the_memory_s_lock) {
-    play(touch_cpu, prefetch_gpu);
-    play(touch_cpu, look_at_storage);
-    play(prefetch_gpu, synchronize);
-}
-
-static void lend_0(void *arg) {
-    struct stage *s = arg;
+static void lend_to(struct stage *s) {
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, count_deleter, s, &err));
-}
-
-static void lend_1(void *arg) {
-    struct stage *s = arg;
-    assert_ok(sb_mem_set_cpu(s->mem, s->lent[1], BYTES, 0, count_deleter, s, &err));
-}
-
-static void evict_cpu(void *arg) {
-    struct stage *s = arg;
-    ignore(sb_mem_evict_cpu(s->mem, NULL));
-}
-
-static void evict_gpu(void *arg) {
-    struct stage *s = arg;
-    ignore(sb_mem_evict_gpu(s->mem, NULL));
-}
-
-TEST(calls_that_collide_leave_the_memory_whole) {
-    play(touch_gpu, overwrite_gpu);
-    play(overwrite_gpu, prefetch_gpu);
-    play(lend_0, look_at_storage);
-    play(evict_gpu, look_at_storage);
 }
 
 static void give_to_blob(void *arg) {
@@ -247,18 +238,6 @@ TEST(reads_of_one_diff_are_noted_by_both) {
     for (int i = 0; i < 2; i++)
         sb_blob_destroy(u.blobs[i]);
     stage_close(&u.stage);
-}
-
-TEST(loans_that_collide_end_once_each) {
-    struct stage s;
-    stage_open(&s);
-    hand_over(lend_0, lend_1, &s);
-    assert_int_equal(atomic_load(&s.deleted), 1);
-    hand_over(touch_gpu, evict_cpu, &s);
-    assert_int_equal(atomic_load(&s.deleted), 2);
-    assert_int_equal(sb_mem_head(s.mem), SB_HEAD_AT_GPU);
-    stage_close(&s);
-    assert_int_equal(atomic_load(&s.deleted), 2);
 }
 
 /* --- reference counts ------------------------------------------------------------ */
@@ -313,67 +292,6 @@ TEST_ON(stage, the_only_owner_comes_after_all_others) {
     memset(ptr, 0x11, BYTES);
     hand_over(read_and_release, write_when_alone, f);
     assert_true(holds(ptr, 0x22));
-}
-
-/* --- the word of a memory ---------------------------------------------------------- */
-
-/* The device's memory is the host's. */
-static void read_zeros_gpu(void *arg) {
-    struct stage *s = arg;
-    const void *ptr;
-    assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
-    assert_true(holds(ptr, 0));
-}
-
-/* Writers exclude each other by the contract; the memory itself stays whole even so. */
-static void ask_to_write(void *arg) {
-    struct stage *s = arg;
-    void *ptr;
-    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
-    assert_non_null(ptr);
-}
-
-TEST(a_side_that_is_ready_is_whole) {
-    play(touch_cpu, touch_cpu);
-    play(read_zeros_gpu, read_zeros_gpu);
-    play(ask_to_write, ask_to_write);
-}
-
-/* A blob's short ways look at the same word, and const calls make its memories. */
-static void read_blob(void *arg) {
-    struct stage *s = arg;
-    const void *ptr;
-    assert_ok(sb_blob_cpu(s->blob, SB_DATA, &ptr, &err));
-    assert_true(holds(ptr, 0));
-}
-
-static void sum_zeros(void *arg) {
-    struct stage *s = arg;
-    double sum = 1;
-    assert_ok(sb_blob_asum(s->blob, SB_DATA, &sum, &err));
-    assert_true(sum == 0);
-}
-
-static void ask_blob_to_write(void *arg) {
-    struct stage *s = arg;
-    void *ptr;
-    assert_ok(sb_blob_mutable_cpu(s->blob, SB_DATA, &ptr, &err));
-    assert_non_null(ptr);
-}
-
-static void look_at_memories(void *arg) {
-    struct stage *s = arg;
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        sb_mem *mem;
-        assert_ok(sb_blob_mutable_mem(s->blob, part, &mem, &err));
-        assert_int_equal(sb_mem_size(mem), BYTES);
-    }
-}
-
-TEST(what_a_blob_shows_is_whole) {
-    play_on_blob(read_blob, sum_zeros);
-    play_on_blob(ask_blob_to_write, ask_blob_to_write);
-    play_on_blob(look_at_memories, look_at_memories);
 }
 
 /* Two threads find no memory and make one each. The slower one is held up in its allocation until
@@ -451,7 +369,7 @@ static void wait_and_look(void *arg) {
 
 TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     void *ptr;
-    lend_0(f);
+    lend_to(f);
     assert_ok(sb_mem_overwrite_gpu(f->mem, &ptr, &err));
     memset(ptr, 0x11, BYTES);
     hand_over(pull_and_wait, wait_and_look, f);
@@ -491,11 +409,15 @@ TEST(a_spoiled_memory_can_be_lent_to_by_another_thread) {
     stage_close(&s);
 }
 
-/* Giving the device up waits for the streams that other threads named. */
-TEST(a_device_is_given_up_beside_another_thread_s_stream) {
+static void use_stream_beside(void *arg) {
+    use_stream_0(arg);
+}
+
+/* The loss of the device waits for the streams that other threads have named. */
+TEST(a_device_is_lost_beside_another_thread_s_stream) {
     struct stage s;
     stage_open_to_spoil(&s);
-    hand_over(use_stream_0, spoil, &s);
+    hand_over(use_stream_beside, spoil, &s);
     stage_close(&s);
 }
 
