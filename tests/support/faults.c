@@ -28,13 +28,17 @@ struct armed fault_arm(struct rig *rig, enum fault fault, int64_t nth) {
     return armed;
 }
 
+bool fault_fired(const struct armed *armed) {
+    return armed->fault == FAULT_ALLOC
+               ? armed->rig->counting.failures > armed->calls_before
+               : device_calls(armed->rig) - armed->calls_before >= armed->nth;
+}
+
 bool fault_disarm(const struct armed *armed) {
-    if (armed->fault == FAULT_ALLOC) {
-        armed->rig->counting.fail_nth = 0;
-        return armed->rig->counting.failures > armed->calls_before;
-    }
-    ignore(sb_sim_fail(armed->rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, NULL));
-    return device_calls(armed->rig) - armed->calls_before >= armed->nth;
+    armed->rig->counting.fail_nth = 0;
+    if (armed->fault != FAULT_ALLOC)
+        ignore(sb_sim_fail(armed->rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, NULL));
+    return fault_fired(armed);
 }
 
 bool fault_explains(enum fault fault, sb_status status, bool writes_in_place) {

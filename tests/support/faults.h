@@ -21,6 +21,7 @@ struct armed {
 
 const char *fault_name(enum fault fault);
 struct armed fault_arm(struct rig *rig, enum fault fault, int64_t nth);
+bool fault_fired(const struct armed *armed);
 /* Whether it has fired; from here on nothing fails. */
 bool fault_disarm(const struct armed *armed);
 /* A status that a call may return for it. `writes_in_place`: the call overwrites current bytes of
