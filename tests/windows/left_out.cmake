@@ -2,8 +2,6 @@
 set(left_out
   # Files as POSIX has them: owners, modes, pipes, system calls that fail. tests/windows has the rest.
   behaviour/test_file behaviour/test_file_place behaviour/test_io input/test_files faults/test_formats
-  # A descriptor of the C library's is no handle.
-  behaviour/test_flags
   # There is no fork.
   comm/tests/test_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
   # The linker or the loader leads the C library's functions elsewhere.

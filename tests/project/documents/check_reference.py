@@ -128,12 +128,6 @@ def check_returned(function, structs):
         yield f"returns the struct {function.returns}, not through `out`"
 
 
-def check_flags(function, called):
-    """test_flags.c has every function that takes flags."""
-    if ("uint32_t", "flags") in function.parameters and f"ROW({function.name}," not in called:
-        yield "tests/behaviour/test_flags.c does not call it with flags"
-
-
 def check_names(function):
     """Words in brackets are of the vocabulary, and @param names parameters that there are."""
     known = {name for _, name in function.parameters}
@@ -189,7 +183,6 @@ def problems(folders):
                  for comment, name in CALLBACK.findall(text)]
     structs = {name for text in texts.values()
                for name in re.findall(r"^(?:typedef )?\w+ (sb_\w+) \{", text, re.MULTILINE)}
-    called = (ROOT / "tests/behaviour/test_flags.c").read_text()
     fallible = {f.name for f in functions if error_items(f.text)}
     exported = sum(len(re.findall(r"^SB_API ", text, re.MULTILINE)) for text in texts.values())
     if len(functions) != exported:
@@ -201,7 +194,6 @@ def problems(folders):
         found += check_pointers(function)
         found += check_returned(function, structs)
         found += check_names(function)
-        found += check_flags(function, called)
         yield from (f"{function.header}: {function.name}: {what}" for what in found)
     yield from (f"{header}: {name}: has no doc comment" for header, text, name in callbacks
                 if not text)

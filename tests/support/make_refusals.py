@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make_nulls.py INCLUDE...: for each pointer that a header does not mark [nullable], a call with
-NULL in its place, for tests/survival/input/test_null_arguments.c to include.
+"""make_refusals.py INCLUDE...: for each pointer that a header does not mark [nullable], a call with
+NULL in its place; for each parameter `flags` and `part`, a call that takes a variable of that name.
+For tests/survival/input/test_refusals.c to include.
 """
 import pathlib
 import re
@@ -8,6 +9,7 @@ import sys
 
 FUNCTION = re.compile(r"/\*\*((?:[^*]|\*(?!/))*)\*/\s*SB_API\s+SB_MUST_CHECK\s+sb_status\s+(sb_\w+)\s*"
                       r"\(((?:[^;()]|\(\*\w+\)\([^)]*\))*)\);")
+FLAGS = re.compile(r"@param flags ((?:0 or )?(SB_\w+\*?))")
 NULLABLE = re.compile(r"@param (\w+) \[[^\]]*nullable(?! when)[^\]]*\]")
 GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "w->model",
          "sb_comm *": "w->comm", "sb_reducer *": "w->reducer", "sb_blob *": "w->blob",
@@ -15,7 +17,8 @@ GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "
          "sb_stream": "w->stream", "sb_format": "SB_FORMAT_SOLVERSTATE", "sb_dtype": "SB_DTYPE_F32",
          "sb_part": "SB_DATA", "sb_side": "SB_SIDE_CPU", "sb_comm_op": "SB_COMM_SUM",
          "sb_source *": "&w->source", "sb_sink *": "&w->sink", "sb_deleter": "keep",
-         "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
+         "sb_dl_managed_versioned *": "&w->tensor.versioned",
+         "sb_dl_managed *": "&w->tensor.legacy", "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
 # A context of NULL is the built-in one; what a callback is passed may be anything.
 NEVER = {"context", "user", "err"}
 
@@ -36,7 +39,7 @@ def given(kind, name, nullable, inits):
         return "&err"
     if name == "user" or (name in nullable and name != "context"):
         return "NULL"
-    if name in {"layer", "root", "rank"}:
+    if name in {"layer", "index", "root", "rank"}:
         return "SB_NO_LAYER" if name == "layer" else "0"
     if plain in GIVEN:
         return GIVEN[plain]
@@ -45,21 +48,34 @@ def given(kind, name, nullable, inits):
     return "(void *)w->bytes" if "*" in kind else "1"
 
 
+def known_flags(comment, text):
+    """Those that a function takes, by its header."""
+    name = FLAGS.search(comment)[2]
+    return [name] if name[-1] != "*" else sorted(set(re.findall(rf"\b({name[:-1]}\w+) = 1 <<", text)))
+
+
 def main():
     headers = [h.read_text() for folder in sys.argv[1:]
                for h in sorted(pathlib.Path(folder).glob("syncblob/*.h"))]
     names = set(re.findall(r"#define (SB_\w+_INIT)\b", "\n".join(headers)))
     inits = {name.removesuffix("_INIT").lower(): name for name in names}
+    flags = set()
     for text in headers:
         for comment, function, arguments in FUNCTION.findall(text):
             nullable = set(NULLABLE.findall(comment))
             listed = list(parameters(arguments))
+            for kind, name in sorted({("uint32_t", "flags"), ("sb_part", "part")} & set(listed)):
+                values = [n if n == name else given(k, n, nullable, inits) for k, n in listed]
+                known = known_flags(comment, text) if name == "flags" else []
+                flags.update(known)
+                print(f'{name.upper()}({" | ".join(known or "0")}, {function}({", ".join(values)}))')
             for kind, name in listed:
                 if name in nullable | NEVER or not ("*" in kind or kind in {"function", "sb_deleter",
                                                                             "sb_blob_lender"}):
                     continue
                 values = ["NULL" if n == name else given(k, n, nullable, inits) for k, n in listed]
                 print(f'REFUSES("{name}", {function}({", ".join(values)}))')
+    print("".join(f"FLAG({flag})\n" for flag in sorted(flags)))
 
 
 if __name__ == "__main__":

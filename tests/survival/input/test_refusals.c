@@ -1,8 +1,10 @@
-/* Every pointer that a header does not mark [nullable], NULL in turn: the call is refused and
-   changes nothing. tests/support/make_nulls.py makes the calls from the headers. Queries without a
-   status have an answer. */
+/* Calls that are refused before anything has changed: every pointer that a header does not mark
+   [nullable], NULL in turn; flags of other calls and of none, alone or beside the call's own; parts
+   that are neither data nor diff. tests/support/make_refusals.py makes the calls from the headers.
+   Queries without a status have an answer. */
 #include "blobs.h"
 #include "callbacks.h"
+#include "tensors.h"
 
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
@@ -11,6 +13,8 @@
 #include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
+
+#include <string.h>
 
 struct world {
     struct rig rig;
@@ -24,6 +28,7 @@ struct world {
     struct test_sink got;
     sb_source source;
     sb_sink sink;
+    struct tensor tensor;
     void *bytes;
 };
 
@@ -33,11 +38,14 @@ static void world_open(struct world *w) {
     rig_open(&w->rig);
     w->source = test_source_of(&w->from, &none);
     w->sink = test_sink_of(&w->got);
-    w->mem = test_mem(w->rig.context, 16);
-    w->blob = test_vector(w->rig.context, SB_DTYPE_F32, 4);
+    w->mem = test_mem(w->rig.context, 64);
+    w->blob = test_vector(w->rig.context, SB_DTYPE_F32, 16);
     w->stream = rig_stream(&w->rig);
+    tensor_make(&w->tensor);
     w->bytes = calloc(1, 512);
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_SOLVERSTATE, &w->model, &err));
+    assert_ok(
+        sb_model_add_blob(w->model, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F32, 1), 0, &err));
     assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
     assert_ok(sb_reducer_create(w->comm, NULL, 0, NULL, &w->reducer, &err));
 }
@@ -47,7 +55,8 @@ static void world_close(struct world *w) {
     assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
     assert_int_equal(w->rig.counting.buffer_calls, 0);
-    assert_int_equal(w->from.reads + w->got.writes, 0);
+    assert_int_equal(w->from.reads + w->got.writes + w->tensor.deleted, 0);
+    tensor_free(&w->tensor);
     for (int i = 0; i < 512; i++)
         assert_int_equal(((char *)w->bytes)[i], 0);
     free(w->bytes);
@@ -68,15 +77,69 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return sb_error_fill(error, SB_ERR_INTERNAL, 0, "nothing was announced");
 }
 
+#define REFUSES(name, call)
+#define FLAGS(known, call)
+#define PART(none, call)
+#define FLAG(flag)
+
 TEST_ON(world, pointers_that_are_not_nullable) {
     struct world *w = f;
     int refused = 0;
+#undef REFUSES
 #define REFUSES(name, call)                                                                        \
     assert_names_null(name, call);                                                                 \
     refused++;
-#include "null_arguments.inc"
+#include "refusals.inc"
 #undef REFUSES
+#define REFUSES(name, call)
     assert_true(refused > 200);
+}
+
+static bool reports(const char *words) {
+    return strstr(err.message, words) != NULL;
+}
+
+TEST_ON(world, flags_that_are_not_the_call_s_own) {
+    struct world *w = f;
+    uint32_t all = 0;
+#undef FLAGS
+#define FLAGS(known, call)                                                                         \
+    for (uint32_t bit = 1; bit != 0; bit <<= 1)                                                    \
+        for (int beside = 0; beside < 2 && !(bit & (known)); beside++) {                           \
+            const uint32_t flags = beside ? bit | (known) : bit;                                   \
+            assert_status(SB_ERR_INVALID_ARGUMENT, call);                                          \
+            assert_true(reports("flags"));                                                         \
+        }
+#undef FLAG
+#define FLAG(flag)                                                                                 \
+    assert_true((flag) && !((flag) & ((flag)-1)) && !(all & (flag)));                              \
+    all |= (flag);
+    FLAG(SB_CONTEXT_NO_PINNED)
+    FLAG(SB_CONTEXT_NO_HOST_CACHE)
+    sb_context *context;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    FLAGS(SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE,
+          (options.flags = flags, sb_context_create(&options, &context, &err)))
+#include "refusals.inc"
+#undef FLAGS
+#undef FLAG
+#define FLAGS(known, call)
+#define FLAG(flag)
+}
+
+TEST_ON(world, parts_that_are_neither_data_nor_diff) {
+    static const sb_part parts[] = {-1, 2, INT32_MIN, INT32_MAX};
+    struct world *w = f;
+    for (int i = 0; i < 4; i++) {
+        const sb_part part = parts[i];
+#undef PART
+#define PART(none, call)                                                                           \
+    assert_status(SB_ERR_INVALID_ARGUMENT, call);                                                  \
+    assert_true(reports("neither SB_DATA nor SB_DIFF") || reports("no part"));
+#include "refusals.inc"
+        sb_blob_drop(w->blob, part);
+        assert_int_equal(sb_blob_capacity(w->blob, part), 0);
+    }
 }
 
 /* Where only another model has the call, or only a text has the pointer. */
@@ -91,10 +154,10 @@ TEST_ON(world, pointers_of_nets_and_within_structs) {
     assert_names_null("type", sb_model_add_layer(net, "a", 1, NULL, 1, NULL, &err));
     assert_names_null("name", sb_model_set_name(net, NULL, 1, &err));
     assert_int_equal(sb_model_num_layers(net), 0);
+    assert_ok(sb_model_save(net, NULL, 0, NULL, &err)); /* NULL for what is not there */
     sb_model_destroy(net);
     assert_names_null("learned_net", sb_model_set_solver_info(f->model, &solver, &err));
     assert_names_null("context", sb_nccl_comm_create(NULL, id, 0, 1, 0, &comm, &err));
-    assert_ok(sb_model_save(f->model, NULL, 0, NULL, &err)); /* NULL for what is not there */
     assert_names_null("stream", sb_sim_stream_destroy(f->rig.context, NULL, &err));
     assert_ok(sb_sim_free(f->rig.context, NULL, &err));
 }
