@@ -1,13 +1,11 @@
-/* Queued transfers: which calls wait for them and which do not, and what a failed copy leaves. The
-   fuzzer for memories checks the order of copies, kernels and releases. */
-#include "mem_calls.h"
+/* Queued transfers: which calls wait for them and which do not. The fuzzer for memories checks the
+   order of copies, kernels and releases; faults.mem_faults what a failed copy leaves. */
 #include "rig.h"
 
 #include <string.h>
 
 #define BYTES ((size_t)512)
 #define OLD   0x11
-#define NEW   0x22
 
 /* --- kernels ---------------------------------------------------------------- */
 
@@ -132,87 +130,6 @@ TEST(synchronize_waits_for_the_copy) {
         assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
         pending_close(&p);
     }
-}
-
-/* --- a copy that fails late ----------------------------------------------------------- */
-
-struct finding {
-    struct pending p;
-    struct lent host, device;
-};
-
-static sb_status find(struct finding *f, enum call finder, sb_error *err) {
-    struct lent *lent = finder == SET_CPU ? &f->host : &f->device;
-    const struct call_arguments arguments = {NULL, lent->ptr, BYTES, 0, lent_deleter, lent};
-    void *out;
-    return mem_call(f->p.mem, finder, &arguments, &out, err);
-}
-
-/* MUST: has to wait for the copy and so finds the failure. NEED_NOT: reads the source alone. MAY:
-   could be ordered on the device without a look. */
-enum need { MUST, NEED_NOT, MAY };
-
-static enum need need_of(int32_t source, enum call finder) {
-    const struct call_kind *kind = &call_kinds[finder];
-    if (kind->purpose == READ && kind->side == source)
-        return NEED_NOT;
-    bool writes = kind->purpose == OVERWRITE || (kind->purpose == WRITE && source == SB_SIDE_GPU);
-    return kind->purpose == WIPE || (kind->side == SB_SIDE_GPU && writes) ? MAY : MUST;
-}
-
-/* The call that evicts the only current side stays an error. */
-static sb_status second_status(int32_t source, enum call finder) {
-    bool last = finder == (source == SB_SIDE_CPU ? EVICT_CPU : EVICT_GPU);
-    return last ? SB_ERR_INVALID_ARGUMENT : SB_OK;
-}
-
-static void find_failure(int32_t source, enum call finder, int32_t kind) {
-    struct finding f;
-    struct pending *p = &f.p;
-    int32_t home = source == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
-    pending_open(p, source);
-    f.host = lend_host(BYTES, NEW);
-    f.device = lend_device(p->rig.context, BYTES, NEW);
-    rig_schedule(&p->rig, kind, 3);
-    device_fail(p->rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
-                SB_SIM_FAIL_LATER);
-    assert_ok(queue_copy(p, &err));
-    assert_int_equal(sb_mem_head(p->mem), SB_HEAD_SYNCED);
-
-    sb_status first = find(&f, finder, NULL);
-    enum need need = need_of(source, finder);
-    bool found = first == SB_ERR_DEVICE_FAILURE;
-    if (need == MUST ? !found : need == NEED_NOT ? first != SB_OK : !found && first != SB_OK)
-        fail_with("source %d, %s, schedule %d: %s", source, call_kinds[finder].name, kind,
-                  sb_status_name(first));
-    if (found) {
-        assert_int_equal(sb_mem_head(p->mem), home);
-        assert_int_equal(f.host.deleted + f.device.deleted, 0);
-        assert_int_equal(sb_context_device_status(p->rig.context), SB_OK);
-        /* told once, and the source's bytes are intact */
-        assert_ok(sb_mem_synchronize(p->mem, &err));
-        assert_true(source == SB_SIDE_CPU
-                        ? bytes_are(p->host, BYTES, OLD)
-                        : device_bytes_are(p->rig.context, p->device, BYTES, OLD));
-        assert_status(second_status(source, finder), find(&f, finder, &err));
-    }
-    sb_mem_release(p->mem);
-    p->mem = NULL;
-    assert_int_equal(p->lent.deleted, 1);
-    assert_int_equal(f.host.deleted, finder == SET_CPU);
-    assert_int_equal(f.device.deleted, finder == SET_GPU);
-    lent_free(&f.host);
-    lent_free(&f.device);
-    ignore(sb_context_forget_stream(p->rig.context, p->stream, NULL));
-    pending_close(p);
-}
-
-TEST(a_failed_copy_goes_back_to_its_source_and_is_told_once) {
-    for (int32_t source = 0; source < 2; source++)
-        for (enum call finder = 0; finder < CALLS; finder++)
-            for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++)
-                if (!call_kinds[finder].queued)
-                    find_failure(source, finder, kind);
 }
 
 /* Storage that a failed call left behind belongs to the stream that it was allocated on. */

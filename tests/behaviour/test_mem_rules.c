@@ -36,21 +36,6 @@ TEST_ON(rig, creation_allocates_no_buffer) {
     assert_int_equal(f->counting.buffer_calls, buffers);
 }
 
-TEST(sizes_past_the_address_space_are_refused) {
-    sb_mem *mem = NULL;
-    mem = test_mem(NULL, PTRDIFF_MAX);
-    const void *ptr = NULL;
-    sb_status status = sb_mem_cpu(mem, &ptr, NULL);
-    assert_true(status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    assert_null(ptr);
-    test_end(mem);
-    mem = NULL;
-    assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(NULL, (size_t)PTRDIFF_MAX + 1, &mem, &err));
-    assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(NULL, SIZE_MAX, &mem, &err));
-    assert_null(mem);
-}
-
 /* --- borrowed memory --------------------------------------------------------------- */
 
 TEST_ON(rig, borrowed_bytes_are_accounted_apart) {

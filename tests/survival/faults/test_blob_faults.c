@@ -648,23 +648,6 @@ static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stre
     return blob;
 }
 
-TEST_ON(rig, a_failed_push_is_told_before_lent_memory_goes_back) {
-    void *user = NULL;
-    struct lent lent;
-    sb_stream stream = rig_stream(f);
-    device_fail(f->context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    sb_blob *blob = lend_and_push(f, &lent, stream);
-    assert_status(SB_ERR_DEVICE_FAILURE,
-                  sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
-    assert_null(user);
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
-    assert_ok(sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));
-    assert_ptr_equal(user, &lent);
-    test_end(blob);
-    assert_int_equal(lent.deleted, 0);
-    rig_end_stream(f, stream);
-}
-
 /* Nobody can tell whether the device has read them: they are not the lender's before it says so. */
 TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     void *user = NULL;

@@ -148,20 +148,6 @@ TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
     rig_close(&s.rig);
 }
 
-TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
-    struct stuck s;
-    void *out;
-    stuck_open(&s);
-    assert_ok(sb_mem_overwrite_cpu(s.mem, &out, &err));
-    memset(out, USERS, BYTES);
-    fail_no_more(&s.rig);
-    assert_ok(sb_context_synchronize(s.rig.context, &err));
-    assert_true(bytes_are(out, BYTES, USERS));
-    sb_mem_release(s.mem);
-    assert_int_equal(s.lent.deleted, 1);
-    rig_close(&s.rig);
-}
-
 /* A copy to the host of which nobody can tell whether it is over: it has no event, and its stream
    cannot be waited for. */
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
@@ -309,19 +295,6 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
             assert_int_equal(rig_stats(f).quarantined_bytes, 0);
             sb_mem_release(mem);
         }
-}
-
-TEST(a_memory_that_is_released_asks_for_others) {
-    struct stuck s;
-    sb_mem *other;
-    stuck_open(&s);
-    assert_ok(sb_mem_create(s.rig.context, BYTES, &other, &err));
-    sb_mem_release(s.mem);
-    assert_int_equal(s.lent.deleted, 0);
-    fail_no_more(&s.rig);
-    sb_mem_release(other);
-    assert_int_equal(s.lent.deleted, 1);
-    rig_close(&s.rig);
 }
 
 TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {

@@ -393,28 +393,3 @@ TEST_WITH(setup, teardown, a_full_disk) {
     }
     assert_int_equal(WEXITSTATUS(status), DONE);
 }
-
-/* --- names that are taken -------------------------------------------------------------------- */
-
-static void make_leftovers(const struct place *p, int count, bool make) {
-    for (int i = 0; i < count; i++) {
-        char path[160];
-        (void)snprintf(path, sizeof path, "%s/.syncblob-%ld-%d.tmp", p->folder, (long)getpid(), i);
-        if (make)
-            file_write(path, "left", 4);
-        else
-            assert_true(file_holds(path, "left") && unlink(path) == 0);
-    }
-}
-
-/* What killed processes of the same number left behind, as in containers, is neither used nor in
-   the way. */
-TEST_WITH(setup, teardown, leftovers_are_not_touched) {
-    struct place *p = *state;
-    enum { LEFT = 1000 };
-    file_write(p->file, "old", 3);
-    make_leftovers(p, LEFT, true);
-    assert_ok(sb_blob_save_file(p->blob, p->file, 0, &err));
-    assert_ok(read_with(READ_BLOB, p->file, &err));
-    make_leftovers(p, LEFT, false);
-}

@@ -1,8 +1,6 @@
-/* What a model may ask for: limits of the caller, and more layers or blobs than the default. */
+/* What a model may ask for, by the limits of the caller. test_memory.c has the defaults. */
 #include "nets.h"
 #include "rig.h"
-
-#include "memory/mem.h"
 
 #include <string.h>
 
@@ -71,41 +69,6 @@ TEST(test_texts_of_solver_states_are_limited) {
     wire_free(&wire);
 }
 
-/* The smallest max_memory that lets the net be opened, and blob 0 be loaded. */
-TEST(test_the_memory_limit_is_what_the_allocator_sees) {
-    struct wire wire = {0};
-    size_t opens = 0, loads = 0;
-    five_layers(&wire);
-    for (size_t memory = 1; memory < 4000 && loads == 0; memory++) {
-        sb_limits limits = SB_LIMITS_INIT;
-        struct rig rig;
-        sb_model *model = NULL;
-        sb_blob *blob;
-        rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
-        limits.max_memory = memory;
-        size_t before = rig.counting.live_bytes;
-        sb_status st = open_limited(rig.context, &wire, SB_FORMAT_AUTO, &limits, &model, &err);
-        assert_true(rig.counting.peak_bytes <= before + (st == SB_OK ? memory : 4000));
-        if (st == SB_OK) {
-            opens = opens ? opens : memory;
-            assert_true(rig.counting.live_bytes - before <= memory);
-            assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
-            st = sb_model_load_blob(model, 0, 0, blob, &err);
-            assert_true(st == SB_OK || st == SB_ERR_DATA_LIMIT);
-            assert_int_equal(sb_blob_is_shaped(blob), st == SB_OK);
-            loads = st == SB_OK ? memory : 0;
-            sb_blob_destroy(blob);
-        } else {
-            assert_int_equal(st, SB_ERR_DATA_LIMIT);
-        }
-        sb_model_destroy(model);
-        rig_close(&rig);
-    }
-    assert_true(opens > 0);
-    assert_int_equal(loads, opens + sizeof(sb_mem) + 8); /* two floats */
-    wire_free(&wire);
-}
-
 TEST(test_an_empty_model_takes_its_object) {
     const struct wire none = {0};
     struct rig rig;
@@ -137,29 +100,4 @@ TEST(test_the_contexts_limits_are_the_default) {
     sb_model_destroy(model);
     sb_context_release(context);
     wire_free(&wire);
-}
-
-/* --- defaults ---------------------------------------------------------------------------- */
-
-static void repeat(struct wire *wire, const char *bytes, size_t size, size_t times) {
-    for (size_t i = 0; i < times; i++)
-        wire_raw(wire, bytes, size);
-}
-
-TEST(test_a_million_empty_layers_are_refused) {
-    struct rig rig;
-    struct wire wire = {0};
-    sb_model *model;
-    rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
-    repeat(&wire, "\xa2\x06\x00", 3, 1000000);
-    assert_status(SB_ERR_DATA_LIMIT,
-                  open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
-    assert_int_equal(err.offset, 300000);
-    wire_free(&wire);
-    repeat(&wire, "\x1a\x00", 2, 1000001);
-    assert_status(SB_ERR_DATA_LIMIT,
-                  open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
-    assert_int_equal(err.offset, 2000000);
-    wire_free(&wire);
-    rig_close(&rig);
 }

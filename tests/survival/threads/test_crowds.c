@@ -1,6 +1,7 @@
 /* Many threads make the same calls at once: first uses make what is missing once, a cap is never
    exceeded and refuses nothing for another's sake, one bounded cache keeps no more than was in use,
-   and readers of every kind cause one transfer. */
+   readers of every kind cause one transfer, and calls on two memories do not wait for each other.
+ */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -114,6 +115,45 @@ TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
     }
     for (int i = 0; i < 2; i++)
         rig_end_stream(f, race.streams[i]);
+}
+
+/* --- two memories at once ----------------------------------------------------------------------
+ */
+
+/* Two memories; the data of one blob are the diff of the other, twice. All bytes are 0, so that
+   every order of the work gives the same. */
+struct crossed {
+    struct crowd crowd;
+    sb_blob *left[2], *right[2];
+};
+
+static void cross(void *arg, int member) {
+    struct crossed *c = arg;
+    sb_blob *to = member ? c->right[1] : c->left[0];
+    const sb_blob *from = member ? c->left[1] : c->right[0];
+    for (int i = 0; i < 300; i++) {
+        expect(&c->crowd, sb_blob_update(to, NULL) == SB_OK);
+        expect(&c->crowd, sb_blob_copy_from(to, SB_DATA, from, 0, NULL) == SB_OK);
+    }
+}
+
+/* Neither call holds the locks of both memories. */
+TEST_ON(rig, calls_that_cross_end) {
+    struct crossed c = {.crowd = {.wrong = 0}};
+    sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
+    void *out;
+    for (int i = 0; i < 4; i++) {
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, BYTES / sizeof(float));
+        assert_ok(sb_blob_set_mem(blob, SB_DATA, i % 2 ? x : y, &err));
+        assert_ok(sb_blob_set_mem(blob, SB_DIFF, i % 2 ? y : x, &err));
+        (i % 2 ? c.left : c.right)[i / 2] = blob;
+        assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    }
+    team_run(2, cross, &c);
+    assert_int_equal(atomic_load(&c.crowd.wrong), 0);
+    assert_ok(sb_mem_mutable_cpu(x, &out, &err));
+    assert_true(bytes_are(out, BYTES, 0));
 }
 
 /* --- a cap ----------------------------------------------------------------------------------- */

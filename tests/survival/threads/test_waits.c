@@ -198,19 +198,6 @@ TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
             }
 }
 
-/* A plain pointer is ready for any stream, though its memory was allocated on the library's. */
-TEST_ON(rig, plain_device_memory_is_there_for_any_stream) {
-    void *out;
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    sb_stream stream = rig_stream(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
-    struct look look;
-    rig_look(&look, f, stream, out, BYTES);
-    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    assert_true(look.ran && look.reached);
-}
-
 /* A stream that a context knows, since it read a memory there; what is queued there waits. */
 struct known {
     struct rig rig;
@@ -372,103 +359,7 @@ TEST_ON(rig, a_plain_pointer_waits_for_the_last_writer) {
     }
 }
 
-/* What is on its way already needs no wait. */
-TEST_ON(rig, a_second_prefetch_does_not_wait_for_the_first) {
-    void *out;
-    const void *in;
-    sb_stream stream = rig_stream(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    for (int i = 0; i < 2; i++) {
-        struct tally before = rig_tally(f);
-        assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
-        struct tally since = rig_since(f, &before);
-        assert_int_equal(since.downloads, i == 0);
-        assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 0);
-        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
-        if (i)
-            assert_no_work(&since);
-    }
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_true(bytes_are(in, BYTES, 0));
-    rig_end_stream(f, stream);
-}
-
 /* --- failures -------------------------------------------------------------------------------- */
-
-/* The next reader comes after the writer still. */
-TEST_ON(rig, a_copy_that_fails_keeps_the_writer) {
-    struct look data;
-    void *out;
-    const void *in;
-    float first;
-    sb_blob *blob = kept_on_device(f, 4, 1);
-    sb_stream stream = rig_stream(f), other = rig_stream(f);
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
-    data = (struct look){.context = f->context, .ptr = out, .bytes = BYTES};
-    assert_ok(sb_sim_launch(f->context, stream, write_nines, &data, &err));
-    device_fail(f->context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_blob_gpu_on(blob, SB_DATA, other, &in, &err));
-    assert_ok(sb_context_forget_stream(f->context, other, &err));
-    assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
-    assert_true(first == 9);
-    rig_end_stream(f, stream);
-    rig_end_stream(f, other);
-}
-
-/* What is read-only is copied first; without that nothing is scaled. */
-TEST_ON(rig, a_move_that_fails_is_told) {
-    struct lent lent = lend_device(f->context, BYTES, 0x11);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(
-        sb_blob_set_gpu(blob, SB_DATA, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
-    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_GPU), SB_STORAGE_BORROWED_READ_ONLY);
-    assert_true(lent_holds(&lent, 0x11));
-    test_end(blob);
-}
-
-/* On whatever stream that is. */
-TEST_ON(rig, memory_that_a_failed_call_allocated_is_there_for_the_next) {
-    struct look look;
-    void *out;
-    sb_stream stream = rig_stream(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    device_fail(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_overwrite_gpu(mem, &out, &err));
-    assert_ok(sb_mem_overwrite_gpu_on(mem, stream, &out, &err));
-    rig_look(&look, f, stream, out, BYTES);
-    assert_ok(sb_context_forget_stream(f->context, stream, &err));
-    assert_true(look.ran && look.reached);
-    rig_end_stream(f, stream);
-}
-
-/* A first touch that was queued and fails is found by whoever copies from it. */
-TEST_ON(rig, a_failed_zero_fill_is_found_by_the_copy_from_it) {
-    for (int queued = 0; queued < 2; queued++) {
-        const void *in;
-        rig_reopen_on(f, "sim:0", 0);
-        rig_schedule(f, SB_SIM_LAZY, 0);
-        sb_stream stream = rig_stream(f);
-        sb_mem *mem = test_mem(f->context, BYTES);
-        device_fail(f->context, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
-        assert_ok(sb_mem_prefetch_gpu(mem, stream, &err));
-        if (queued)
-            assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_cpu(mem, stream, &err));
-        else
-            assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-        assert_ok(sb_mem_cpu(mem, &in, &err));
-        assert_true(bytes_are(in, BYTES, 0));
-        ignore(sb_context_forget_stream(f->context, stream, NULL));
-        assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    }
-}
 
 /* Arithmetic writes in place, so that its failure costs the device; that of a copy, once nobody can
    take it for one, does not, nor that of a sum. */
@@ -491,48 +382,4 @@ TEST_ON(rig, a_failure_that_is_not_of_arithmetic_leaves_the_device) {
         assert_int_equal(sb_context_device_status(f->context), SB_OK);
         rig_end_stream(f, stream);
     }
-}
-
-/* The copy to the host was queued before the wait for it, or the event that stands for it, failed;
-   it has ended all the same, since the caller may take the memory back now. */
-static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, bool *fired) {
-    struct rig rig;
-    sb_mem *mem;
-    const void *in;
-    void *out;
-    rig_open(&rig);
-    sb_stream stream = rig_stream(&rig);
-    struct lent lent = lend_host(BYTES, 0x11);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    device_fail(rig.context, op, nth, SB_SIM_FAIL_NOW);
-    sb_status status =
-        queued ? sb_mem_async_cpu_pull(mem, stream, NULL) : sb_mem_cpu(mem, &in, NULL);
-    device_fail(rig.context, op, 0, SB_SIM_FAIL_NOW);
-    *fired = status == SB_ERR_DEVICE_FAILURE;
-    assert_true(*fired || status == SB_OK);
-    if (*fired)
-        assert_ok(sb_mem_evict_cpu(mem, &err));
-    memset(lent.ptr, 0xEE, BYTES);
-    assert_ok(sb_context_synchronize(rig.context, &err));
-    sb_mem_release(mem);
-    rig_end_stream(&rig, stream);
-    bool over = !*fired || (lent.deleted == 1 && bytes_are(lent.ptr, BYTES, 0xEE));
-    rig_close(&rig);
-    return over;
-}
-
-TEST(a_copy_that_nobody_can_wait_for_has_ended) {
-    static const int32_t ops[] = {SB_SIM_STREAM_SYNCHRONIZE, SB_SIM_EVENT_RECORD};
-    int failures = 0;
-    for (int i = 0; i < 2; i++) {
-        bool fired = true;
-        for (int64_t nth = 1; fired; nth++) {
-            assert_true(copy_is_over_after_failing(ops[i], nth, i == 1, &fired));
-            failures += fired;
-        }
-    }
-    assert_true(failures >= 2);
 }
