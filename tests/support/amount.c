@@ -21,15 +21,13 @@ bool test_is_full(void) {
 
 /* --- memory --------------------------------------------------------------------- */
 
-#define PATH 4096
-
 typedef unsigned long long number;
 
 /* The number behind `word` in a file of words and numbers, or its first, without a word. */
-static bool read_number(const char *folder, const char *name, const char *word, number *found) {
-    char path[2 * PATH + 64], line[128], end;
+static bool read_number(const char *root, const char *name, const char *word, number *found) {
+    char path[256], line[128], end;
     bool is_found = false;
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)snprintf(path, sizeof path, "%s%s", root, name);
     FILE *file = fopen(path, "r");
     while (file && !is_found && fgets(line, sizeof line, file)) {
         const size_t skipped = strlen(word);
@@ -41,71 +39,30 @@ static bool read_number(const char *folder, const char *name, const char *word, 
     return is_found;
 }
 
-/* The names of a control group's files. */
-struct group_files {
+/* The control group that a container sees as the outermost, in both versions. */
+static const struct {
     const char *limit, *used, *stat, *cache;
+} groups[] = {
+    {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
+     "inactive_file "},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+     "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file "},
 };
 
-/* What one group still gives: files that it has read take memory until somebody needs it. */
-static number room_of_group(const char *folder, const struct group_files *files) {
-    number limit, used, cache = 0;
-    if (!read_number(folder, files->limit, "", &limit) ||
-        !read_number(folder, files->used, "", &used))
-        return UINT64_MAX;
-    (void)read_number(folder, files->stat, files->cache, &cache);
-    used -= cache < used ? cache : used;
-    return used < limit ? limit - used : 0;
-}
-
-/* The least of a group and of those around it. A container may see itself as the outermost. */
-static number room_of_groups(const char *mount, const char *group,
-                             const struct group_files *files) {
-    char folder[2 * PATH];
-    number least = UINT64_MAX;
-    (void)snprintf(folder, sizeof folder, "%s%s", mount, group);
-    for (char *end = folder + strlen(folder); end && end >= folder + strlen(mount);
-         end = strrchr(folder, '/')) {
-        *end = 0;
-        const number room = room_of_group(folder, files);
-        least = room < least ? room : least;
-    }
-    return least;
-}
-
-/* Both versions of control groups name those of a process: "0::/GROUP", "4:memory:/GROUP". */
-static number room_of_process(const char *root) {
-    static const struct group_files first = {"memory.limit_in_bytes", "memory.usage_in_bytes",
-                                             "memory.stat", "total_inactive_file "},
-                                    second = {"memory.max", "memory.current", "memory.stat",
-                                              "inactive_file "};
-    char path[PATH], mount[PATH], line[PATH];
-    number least = UINT64_MAX;
-    (void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *memory = strstr(line, ":memory:");
-        const bool is_second = strncmp(line, "0::", 3) == 0;
-        if (!memory && !is_second)
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        (void)snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, is_second ? "" : "/memory");
-        const number room =
-            room_of_groups(mount, is_second ? line + 3 : memory + strlen(":memory:"),
-                           is_second ? &second : &first);
-        least = room < least ? room : least;
-    }
-    if (file)
-        (void)fclose(file);
-    return least;
-}
-
 size_t test_free_memory(const char *root) {
-    char folder[PATH];
-    number kib;
-    number least = room_of_process(root);
-    (void)snprintf(folder, sizeof folder, "%s/proc", root);
-    if (read_number(folder, "meminfo", "MemAvailable:", &kib) && kib << 10 < least)
+    number least = SIZE_MAX, kib, limit, used;
+    if (read_number(root, "/proc/meminfo", "MemAvailable:", &kib))
         least = kib << 10;
+    for (int i = 0; i < 2; i++) {
+        number cache = 0; /* files that were read take memory until it is needed */
+        if (!read_number(root, groups[i].limit, "", &limit) ||
+            !read_number(root, groups[i].used, "", &used))
+            continue;
+        (void)read_number(root, groups[i].stat, groups[i].cache, &cache);
+        used -= cache < used ? cache : used;
+        const number room = used < limit ? limit - used : 0;
+        least = room < least ? room : least;
+    }
     return (size_t)least;
 }
 

@@ -134,8 +134,8 @@ bool test_is_full(void);
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
 
-/* The bytes that the kernel and this process' control groups still give; SIZE_MAX where nothing
-   says. `root` stands before /proc and /sys. */
+/* The bytes that the kernel and the outermost control group still give; SIZE_MAX without figures.
+   `root` stands before /proc and /sys. */
 size_t test_free_memory(const char *root);
 
 /* Numbers that are the same everywhere: splitmix64. */
