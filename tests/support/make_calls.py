@@ -14,8 +14,19 @@ ARGUMENTS = {"sb_mem *": "mem", "sb_model *": "w->model", "sb_context *": "w->co
              "sb_dtype": "SB_DTYPE_F32", "double": "0.5", "const void **": "&r.read",
              "void **": "&r.written", "const int64_t **": "&r.shape", "int64_t *": "&r.number",
              "uint32_t *": "&r.bits", "int32_t *": "&r.yes", "size_t *": "&r.size",
-             "double *": "&r.sum", "sb_error *": "&r.err"}
-PLACES = {"int32_t axis", "int32_t begin", "int64_t layer", "int64_t index"}
+             "double *": "&r.sum", "sb_error *": "&r.err", "sb_comm *": "w->comm",
+             "sb_reducer *": "w->reducer", "sb_text *": "&r.text", "sb_stats *": "&r.stats",
+             "sb_stream *": "&r.stream", "sb_layer_info *": "&r.layer_info",
+             "sb_blob_info *": "&r.blob_info", "sb_solver_info *": "&r.solver_info",
+             "sb_mem **": "&r.mem", "const sb_mem **": "(const sb_mem **)&r.mem",
+             "const int64_t *": "few"}
+NAMED = {"const int64_t *indices": "ones", "int32_t axis": "0", "int32_t start": "0", "int32_t end": "1", "int32_t index": "0",
+         "int64_t layer": "0", "int64_t index": "0", "int32_t num_axes": "2",
+         "int32_t num_indices": "2", "uint32_t flags": "0", "const char *path": "w->path",
+         "const void *bytes": "message", "size_t size": "sizeof message",
+         "const char *name": '"a"', "size_t name_size": "1", "const char *type": '"t"',
+         "size_t type_size": "1", "void *buffer": "r.bytes", "size_t capacity": "sizeof r.bytes",
+         "char *buffer": "r.bytes", "const sb_limits *limits": "NULL", "void *out": "r.bytes"}
 
 
 def types(text):
@@ -32,10 +43,8 @@ def arguments(text):
         plain = kind if kind in ARGUMENTS else kind.removeprefix("const ")
         if plain == "sb_blob *" and blobs:
             yield blobs.pop(0)
-        elif plain in ARGUMENTS:
-            yield ARGUMENTS[plain]
         else:
-            yield "0" if f"{kind} {name}" in PLACES else None
+            yield NAMED.get(f"{kind} {name}".replace("* ", "*"), ARGUMENTS.get(plain))
 
 
 def call(returns, name, text):
