@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """make_refusals.py INCLUDE...: for each pointer that a header does not mark [nullable], a call with
-NULL in its place; for each parameter `flags` and `part`, a call that takes a variable of that name.
-For tests/survival/input/test_refusals.c to include.
+NULL in its place; for each parameter `flags` and `part`, a call that takes a variable of that name;
+for each number of 64 bits, a call that takes `number`. For tests/survival/input/test_refusals.c to
+include.
 """
 import pathlib
 import re
@@ -21,6 +22,10 @@ GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "
          "sb_dl_managed *": "&w->tensor.legacy", "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
 # A context of NULL is the built-in one; what a callback is passed may be anything.
 NEVER = {"context", "user", "err"}
+# A large number is right, or the caller's promise of an array.
+ANY_NUMBER = {"sb_blob_reshape", "sb_blob_create_shaped", "sb_comm_all_reduce",
+              "sb_comm_all_reduce_blobs", "sb_comm_broadcast_blobs", "sb_reducer_create",
+              "sb_sim_comm_fail", "sb_sim_fail", "sb_sim_fail_also"}
 
 
 def parameters(text):
@@ -75,6 +80,11 @@ def main():
                     continue
                 values = ["NULL" if n == name else given(k, n, nullable, inits) for k, n in listed]
                 print(f'REFUSES("{name}", {function}({", ".join(values)}))')
+            for kind, name in listed:
+                number = {"int64_t": "number", "const int64_t *": "numbers"}.get(kind)
+                if number and function not in ANY_NUMBER:
+                    values = [number if n == name else given(k, n, (), inits) for k, n in listed]
+                    print(f'NUMBER({function}({", ".join(values)}))')
     print("".join(f"FLAG({flag})\n" for flag in sorted(flags)))
 
 

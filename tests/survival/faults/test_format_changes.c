@@ -146,52 +146,6 @@ TEST(bytes_that_become_others_are_survived) {
     }
 }
 
-TEST(bytes_of_which_some_change_are_survived) {
-    static const size_t every[] = {1, 7, 1000};
-    static const int32_t formats[] = {SB_FORMAT_AUTO, SB_FORMAT_CAFFEMODEL, SB_FORMAT_SOLVERSTATE,
-                                      SB_FORMAT_BLOB, SB_FORMAT_BLOB_VECTOR};
-    const int64_t dims[] = {5000};
-    for (size_t e = 0; e < sizeof every / sizeof *every; e++)
-        for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
-            struct wire bytes = {0}, changed = {0};
-            if (formats[k] == SB_FORMAT_BLOB)
-                wire_blob(&bytes, dims, 1, 1);
-            else
-                for (int i = 0; i < 2; i++)
-                    wire_blob_field(&bytes, formats[k] == SB_FORMAT_BLOB_VECTOR ? 1 : 3, dims, 1,
-                                    1);
-            if (formats[k] == SB_FORMAT_CAFFEMODEL)
-                bytes = image(3);
-            wire_raw(&changed, bytes.bytes, bytes.size);
-            for (size_t i = every[e] / 2; i < changed.size; i += every[e])
-                changed.bytes[i] ^= (unsigned char)(0x11 * (1 + i % 14));
-            for (int n = 1; use_while_changing(formats[k], &bytes, &changed, n); n++)
-                ;
-        }
-}
-
-/* The same of a blob, which has the old values or whole new ones. */
-TEST(a_blob_that_changes_is_survived) {
-    const int64_t dims[] = {5000};
-    struct wire bytes = {0}, changed = {0};
-    wire_blob(&bytes, dims, 1, 1);
-    wire_raw(&changed, bytes.bytes, bytes.size);
-    for (size_t i = 3; i < changed.size; i += 7)
-        changed.bytes[i] ^= (unsigned char)(0x11 * (1 + i % 14));
-    bool fired = true;
-    for (int n = 1; fired; n++) {
-        struct test_source s = {.other = &changed, .fault = {.left = n}};
-        const sb_source source = test_source_of(&s, &bytes);
-        sb_blob *blob;
-        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
-        sb_status st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
-        fired = s.fault.left <= 1;
-        assert_true(is_fair(st));
-        assert_int_equal(sb_blob_count(blob), st == SB_OK ? 5000 : 2);
-        sb_blob_destroy(blob);
-    }
-}
-
 /* --- what a second look finds other than the first ----------------------------------------------
  */
 
@@ -256,47 +210,6 @@ TEST(a_layer_that_changes_between_two_looks_is_refused) {
     assert_true(refusals(&nets[2], &nets[0]) > 0);
     assert_true(refusals(&nets[4], &nets[3]) > 0);
     assert_true(refusals(&nets[4], &nets[5]) > 0);
-}
-
-/* One value, then what no reader's window holds beside it, then the shape. */
-static struct wire value_before(const unsigned char bytes[24]) {
-    static const unsigned char filling[40000];
-    const int64_t one[] = {1};
-    struct wire blob = {0}, shape = {0};
-    wire_raw(&blob, bytes, 24);
-    wire_bytes(&blob, 2000, filling, sizeof filling);
-    wire_numbers(&shape, 1, one, 1);
-    wire_message(&blob, 7, &shape);
-    wire_free(&shape);
-    return blob;
-}
-
-/* The walk over the fields counts the values, and the copy finds none, or more and then one. */
-TEST(values_that_change_after_they_were_counted_are_refused) {
-    static const unsigned char values[3][24] = {
-        {0x2a, 4, 0, 0, 0, 0, 0xfa, 1, 15},                              /* one */
-        {0xfa, 1, 21},                                                   /* none */
-        {0x2a, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0x2d, 0, 0, 0, 0, 0xfa, 1, 6}, /* two and one */
-    };
-    struct wire blobs[3];
-    for (int i = 0; i < 3; i++)
-        blobs[i] = value_before(values[i]);
-    for (int i = 0; i < 3; i++) {
-        int refused = 0;
-        bool fired = true;
-        for (int n = 2; fired; n++) {
-            struct test_source s = {.other = &blobs[i], .fault = {.left = n}};
-            const sb_source source = test_source_of(&s, &blobs[0]);
-            sb_error err = {.code = SB_OK};
-            sb_blob *blob;
-            assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-            sb_status st = sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
-            fired = s.fault.left <= 1;
-            refused += st == SB_ERR_IO && strstr(err.message, "changed");
-            sb_blob_destroy(blob);
-        }
-        assert_int_equal(refused > 0, i > 0);
-    }
 }
 
 /* A solver state, the n-th read of which and later ones find another, saved with a new blob:

@@ -162,22 +162,6 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-TEST_ON(rig, device_storage_outlives_a_copy_that_may_still_read_it) {
-    struct lent host;
-    sb_stream stream = rig_stream(f);
-    sb_mem *mem = at_device(f, &host);
-    struct lent first = lend_device(f->context, BYTES, CURRENT);
-    struct lent second = lend_device(f->context, BYTES, LENT);
-    first.taken = true;
-    assert_ok(sb_mem_set_gpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
-    pull_and_lose_track(f, mem, stream);
-    assert_ok(sb_mem_set_gpu(mem, second.ptr, BYTES, 0, lent_deleter, &second, &err));
-    assert_int_equal(first.deleted, 1);
-    assert_true(lent_holds(&host, CURRENT)); /* copied before that loan came back */
-    sb_mem_release(mem);
-    rig_end_stream(f, stream);
-}
-
 /* Read-only storage is not written: the copy went to new storage, which the memory did not get. */
 TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
@@ -227,36 +211,6 @@ TEST_ON(rig, a_fill_that_is_given_up_leaves_what_was_there) {
     sb_mem_release(new_one);
 }
 
-/* The bytes of a copy to the device are written elsewhere while it may read them, and in their
-   place once it is known to be over. */
-TEST_ON(rig, storage_that_a_copy_may_still_read_is_not_written) {
-    for (int answers = 0; answers < 2; answers++) {
-        sb_mem *mem;
-        void *out;
-        rig_reopen_on(f, "sim:0", 0);
-        struct lent lent = lend_host(BYTES, LENT);
-        sb_stream stream = rig_stream(f);
-        assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
-        assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-        rig_schedule(f, SB_SIM_LAZY, 0);
-        assert_ok(sb_mem_async_gpu_push(mem, stream, &err));
-        fail_run(f, SB_SIM_ANY, 1, 16);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-        if (answers)
-            fail_no_more(f);
-        for (int i = 0; i < 2; i++) {
-            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-            assert_int_equal(out == lent.ptr, answers);
-        }
-        fail_no_more(f);
-        sb_mem_release(mem);
-        sb_context_trim(f->context);
-        assert_int_equal(lent.deleted, 1);
-        rig_end_stream(f, stream);
-    }
-}
-
 /* It is not written by an update, either, which has nothing to add to. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
     void *out;
@@ -297,54 +251,6 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
         }
 }
 
-TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {
-    struct rig rig;
-    struct look look;
-    sb_mem *mem;
-    const void *in;
-    rig_open(&rig);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    sb_stream stream = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-    rig_look(&look, &rig, stream, in, BYTES);
-    fail_run(&rig, SB_SIM_ANY, 1, 16);
-    sb_mem_release(mem);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
-    assert_int_equal(rig_stats(&rig).device_bytes, BYTES);
-    fail_no_more(&rig);
-    assert_ok(sb_context_synchronize(rig.context, &err));
-    assert_true(look.ran && look.reached);
-    assert_int_equal(rig_stats(&rig).device_bytes, 0);
-    rig_end_stream(&rig, stream);
-    sb_context_release(rig.context); /* nobody else has it now */
-    counting_allocator_assert_clean(&rig.counting);
-}
-
-/* The memory goes on the library's own stream, which waits for the others: however that wait ends,
-   nothing behind it comes before them. */
-TEST_ON(rig, device_memory_outlives_the_work_that_a_failing_wait_was_for) {
-    static const int32_t schedules[] = {SB_SIM_LAZY, SB_SIM_RANDOM};
-    for (uint64_t i = 0; i < 40; i++) {
-        struct look look;
-        sb_mem *mem;
-        const void *in;
-        rig_reopen_on(f, "sim:0", 0);
-        assert_ok(sb_sim_set_schedule(f->context, schedules[i % 2], i, &err));
-        sb_stream stream = rig_stream(f);
-        assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
-        assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-        rig_look(&look, f, stream, in, BYTES);
-        device_fail(f->context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
-        sb_mem_release(mem);
-        ignore(sb_context_synchronize(f->context, NULL)); /* tells the failure of the wait */
-        assert_ok(sb_context_synchronize(f->context, &err));
-        assert_true(look.ran && look.reached);
-        assert_int_equal(rig_stats(f).device_bytes, 0);
-        rig_end_stream(f, stream);
-    }
-}
-
 TEST_ON(rig, a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     struct look look;
     sb_mem *mem;
@@ -366,27 +272,6 @@ TEST_ON(rig, a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     rig_end_stream(f, stream);
 }
 
-/* It cannot be waited for any more once it is destroyed. */
-TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
-    struct look look;
-    const void *in;
-    sb_stream stream = rig_stream(f);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
-    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    rig_look(&look, f, stream, in, BYTES);
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(f->context, stream, &err));
-    assert_true(look.ran && look.reached);
-    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
-    test_end(mem);
-    test_end(blob);
-    assert_int_equal(rig_stats(f).quarantined_bytes, 0);
-}
-
 /* A context that ends first goes when its device answers, and its last loan with it. */
 TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
     struct stuck s;
@@ -406,18 +291,6 @@ TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
     assert_int_equal(rig_stats(&other).leaked_bytes, leaked);
     counting_allocator_assert_clean(&s.rig.counting);
     rig_close(&other);
-}
-
-/* Where all is over by then, its last owner's release gives everything back. */
-TEST(a_context_that_ends_asks_once_more) {
-    struct stuck s;
-    stuck_open(&s);
-    sb_mem_release(s.mem);
-    fail_no_more(&s.rig);
-    assert_int_equal(s.lent.deleted, 0);
-    sb_context_release(s.rig.context);
-    assert_int_equal(s.lent.deleted, 1);
-    counting_allocator_assert_clean(&s.rig.counting);
 }
 
 /* A wait that fails may not have waited, so that the second decides; none is asked for without

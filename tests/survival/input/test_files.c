@@ -1,7 +1,6 @@
-/* Files that are no ordinary files, may not be touched, lie about their size or
-   change while they are read, and disks that are full: a status, the old file
-   as it was, and nothing left beside it. For every call that reads or writes a
-   file. */
+/* Files that are not ordinary files, that may not be touched, whose size is wrong or that change
+   while they are read: a status, the old file as it was, and nothing left beside it. For every call
+   that reads or writes a file. */
 #include "support.h"
 
 #include "files.h"
@@ -10,16 +9,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,21 +145,6 @@ TEST_WITH(setup, teardown, pipes) {
     check_writers(p, p->file, EINVAL);
     assert_int_equal(lstat(p->file, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
-}
-
-TEST_WITH(setup, teardown, sockets) {
-    struct place *p = *state;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat info;
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_true(fd >= 0);
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", p->file);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    check_readers(p->file, SB_ERR_IO, ENXIO);
-    check_writers(p, p->file, EINVAL);
-    assert_int_equal(lstat(p->file, &info), 0);
-    assert_true(S_ISSOCK(info.st_mode));
-    (void)close(fd);
 }
 
 TEST_WITH(setup, teardown, devices) {
@@ -327,69 +306,4 @@ TEST_WITH(setup, teardown, files_that_shrink_or_grow_while_they_are_read) {
         0, 5, 4096, FILE_BYTES / 2, FILE_BYTES + 10, (off_t)2 * FILE_BYTES};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         read_while_it_changes(p, sizes[i]);
-}
-
-/* --- full disks ------------------------------------------------------------------------------- */
-
-/* Each size that a disk may be full at: before the first byte, on a buffer's edge, at the last. */
-TEST_WITH(setup, teardown, a_limit_on_the_size_of_files) {
-    struct place *p = *state;
-    static const rlim_t sizes[] = {0, 1, 16383, 16384, 16385, 100000, FILE_BYTES - 1, FILE_BYTES};
-    struct rlimit unlimited;
-    file_write(p->file, "old", 3);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
-    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int writer = 0; writer < WRITERS; writer++) {
-            sb_error err = {.code = SB_OK};
-            struct rlimit tight = {sizes[i], unlimited.rlim_max};
-            assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-            sb_status st = write_with(p, writer, p->file, &err);
-            assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
-            assert_int_equal(st, SB_ERR_IO);
-            assert_int_equal(err.device_code, EFBIG);
-            assert_true(file_holds(p->file, "old"));
-        }
-    signal(SIGXFSZ, handler);
-}
-
-static bool fills_the_disk(const struct place *p) {
-    sb_error err = {.code = SB_OK};
-    char path[128];
-    (void)snprintf(path, sizeof path, "%s/file", p->folder);
-    if (!file_holds(path, "old"))
-        return false;
-    for (int writer = 0; writer < WRITERS; writer++)
-        if (write_with(p, writer, path, &err) != SB_ERR_IO || err.device_code != ENOSPC ||
-            !file_holds(path, "old"))
-            return false;
-    return true;
-}
-
-enum { DONE, WRONG, NO_MOUNT };
-
-/* In a child with mounts of its own. */
-static int on_a_small_disk(const struct place *p) {
-    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("none", p->folder, "tmpfs", 0, "size=64k") != 0)
-        return NO_MOUNT;
-    int fd = open(p->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    bool ready = fd >= 0 && write(fd, "old", 3) == 3 && close(fd) == 0;
-    return ready && fills_the_disk(p) ? DONE : WRONG;
-}
-
-TEST_WITH(setup, teardown, a_full_disk) {
-    struct place *p = *state;
-    int status = -1;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(on_a_small_disk(p));
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == NO_MOUNT) {
-        print_message("skipped: a small disk can be mounted by root alone\n");
-        test_skip();
-    }
-    assert_int_equal(WEXITSTATUS(status), DONE);
 }

@@ -1,7 +1,7 @@
 /* Calls that are refused before anything has changed: every pointer that a header does not mark
    [nullable], NULL in turn; flags of other calls and of none, alone or beside the call's own; parts
-   that are neither data nor diff. tests/support/make_refusals.py makes the calls from the headers.
-   Queries without a status have an answer. */
+   that are neither data nor diff; numbers at their extremes. tests/support/make_refusals.py makes
+   the calls from the headers. Queries without a status have an answer. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "tensors.h"
@@ -81,6 +81,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
 #define FLAGS(known, call)
 #define PART(none, call)
 #define FLAG(flag)
+#define NUMBER(call)
 
 TEST_ON(world, pointers_that_are_not_nullable) {
     struct world *w = f;
@@ -137,9 +138,60 @@ TEST_ON(world, parts_that_are_neither_data_nor_diff) {
     assert_status(SB_ERR_INVALID_ARGUMENT, call);                                                  \
     assert_true(reports("neither SB_DATA nor SB_DIFF") || reports("no part"));
 #include "refusals.inc"
+#undef PART
+#define PART(none, call)
         sb_blob_drop(w->blob, part);
         assert_int_equal(sb_blob_capacity(w->blob, part), 0);
     }
+}
+
+/* The sanitizers' builds find what overflows on the way. */
+TEST_ON(world, numbers_at_their_extremes) {
+    static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
+                                       INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
+    struct world *w = f;
+    sb_blob *blob;
+    sb_model *model;
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_status st;
+    for (int i = 0; i < 8; i++) {
+        const int64_t number = extremes[i], numbers[] = {number, number, number};
+#undef NUMBER
+#define NUMBER(call)                                                                               \
+    support_poison_error(&err);                                                                    \
+    st = call;                                                                                     \
+    assert_true(st != SB_OK && st != SB_ERR_INTERNAL);                                             \
+    support_check_status(st, st, &err, #call, __FILE__, __LINE__);
+#include "refusals.inc"
+        NUMBER(sb_blob_reshape(w->blob, numbers, 3, NULL, &err))
+        NUMBER(sb_blob_reshape_legacy(w->blob, number, number, number, number, NULL, &err))
+        NUMBER(sb_blob_create_shaped(NULL, SB_DTYPE_F32, numbers, 3, &blob, &err))
+        NUMBER(sb_blob_create_legacy(NULL, SB_DTYPE_F32, number, 1, number, number, &blob, &err))
+        limits.max_layers = limits.max_blobs = limits.max_axes = number;
+        NUMBER(
+            sb_model_open_bytes(NULL, SB_FORMAT_BLOB, NULL, 0, &limits, NULL, NULL, &model, &err))
+    }
+    assert_int_equal(sb_blob_count(w->blob), 16);
+    assert_int_equal(num_blobs(w->model, SB_NO_LAYER), 1);
+}
+
+TEST_ON(world, more_bytes_than_there_can_be) {
+    static const size_t sizes[] = {(size_t)PTRDIFF_MAX + 1, SIZE_MAX - 3, SIZE_MAX};
+    sb_mem *mem;
+    for (int i = 0; i < 3; i++) {
+        assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(f->rig.context, sizes[i], &mem, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_mem_set_cpu(f->mem, f->bytes, sizes[i], 0, NULL, NULL, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_blob_set_cpu(f->blob, SB_DATA, f->bytes, sizes[i], 0, NULL, NULL, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_blob_set_gpu(f->blob, SB_DATA, f->bytes, sizes[i], 0, NULL, NULL, &err));
+    }
+    mem = test_mem(NULL, PTRDIFF_MAX);
+    const void *ptr = NULL;
+    const sb_status st = sb_mem_cpu(mem, &ptr, NULL);
+    assert_true(st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED);
+    assert_null(ptr);
 }
 
 /* Where only another model has the call, or only a text has the pointer. */

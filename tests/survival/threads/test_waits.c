@@ -9,8 +9,6 @@
 
 /* --- a plain call returns when its device work is over ---------------------------------------- */
 
-enum work { SCALE, UPDATE, COPY, CLEAR, SHRINK, WORKS };
-
 static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff) {
     const void *in;
     float *x;
@@ -25,53 +23,6 @@ static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
     return blob;
-}
-
-static void do_work(enum work work, sb_blob *blob, const sb_blob *other) {
-    switch (work) {
-    case SCALE:
-        assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
-        break;
-    case UPDATE:
-        assert_ok(sb_blob_update(blob, &err));
-        break;
-    case COPY:
-        assert_ok(sb_blob_copy_from(blob, SB_DATA, other, 0, &err));
-        break;
-    case CLEAR:
-        assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-        break;
-    default:
-        assert_ok(sb_blob_reshape(blob, (int64_t[]){COUNT}, 1, NULL, &err));
-        assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
-        break;
-    }
-}
-
-TEST_ON(rig, device_work_is_over_where_a_pointer_is_given) {
-    static const float expected[WORKS] = {[SCALE] = 12, [UPDATE] = 3, [COPY] = 7, [SHRINK] = 4};
-    for (enum work work = 0; work < WORKS; work++) {
-        float values[COUNT];
-        const void *in;
-        rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = on_device(f, work == SHRINK ? 2 * COUNT : COUNT, 4, 1);
-        sb_blob *other = on_device(f, COUNT, 7, 0);
-        rig_schedule(f, SB_SIM_LAZY, 0);
-        do_work(work, blob, other);
-        struct tally before = rig_tally(f);
-        assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        struct tally since = rig_since(f, &before);
-        if (work != SCALE && work != UPDATE) /* those are queued: whoever needs the bytes waits */
-            assert_no_work(&since);
-        before = rig_tally(f);
-        assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        since = rig_since(f, &before);
-        assert_no_work(&since); /* it was waited for */
-        assert_ok(sb_sim_peek(f->context, values, in, sizeof values, &err));
-        for (int64_t i = 0; i < COUNT; i++)
-            if (values[i] != expected[work])
-                fail_with("work %d: element %d is %g", work, (int)i, (double)values[i]);
-    }
 }
 
 /* Work that is queued on the stream of arithmetic, or on another one after it, sees what it wrote;
@@ -270,27 +221,6 @@ TEST(forgetting_a_stream_waits_for_it) {
     close_known(&k);
 }
 
-/* However often they are named, and by whom; a wait for another stream is none for them. */
-TEST_ON(rig, the_default_streams_take_no_room) {
-    const void *in;
-    void *out;
-    sb_stream own, named = rig_stream(f);
-    assert_ok(sb_context_stream(f->context, &own, &err));
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    const uint64_t bytes = rig_stats(f).host_bytes;
-    for (int i = 0; i < 20; i++)
-        assert_ok(sb_mem_gpu_on(mem, i % 2 ? own : NULL, &in, &err));
-    assert_int_equal(rig_stats(f).host_bytes, bytes);
-    assert_ok(sb_mem_mutable_gpu_on(mem, named, &out, &err));
-    struct tally before = rig_tally(f);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    struct tally since = rig_since(f, &before);
-    assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
-    assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 1);
-    rig_end_stream(f, named);
-}
-
 enum past { PULLED, WRITTEN, WRITTEN_AND_PULLED, SCALED, SCALED_AND_READ, PASTS };
 
 /* Work on the device that is over when it returns, and known to be. */
@@ -326,35 +256,6 @@ TEST_ON(rig, what_was_waited_for_once_is_not_waited_for_again) {
             assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
         struct tally since = rig_since(f, &before);
         assert_no_work(&since);
-        rig_end_stream(f, stream);
-    }
-}
-
-/* Neither what goes on beside it nor where it was written makes a plain pointer come early. */
-TEST_ON(rig, a_plain_pointer_waits_for_the_last_writer) {
-    enum { EVICTED, PREFETCHED, LEGACY, WAYS };
-    for (int way = 0; way < WAYS; way++) {
-        float first;
-        void *out;
-        const void *in;
-        rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = on_device(f, COUNT, 3, 1);
-        sb_stream stream = rig_stream(f);
-        rig_schedule(f, SB_SIM_LAZY, 0);
-        if (way == LEGACY) {
-            struct look data = {.context = f->context, .bytes = BYTES};
-            assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, NULL, &out, &err));
-            data.ptr = out;
-            assert_ok(sb_sim_launch(f->context, NULL, write_nines, &data, &err));
-            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        } else {
-            assert_ok(sb_blob_scale(blob, SB_DATA, 3, &err));
-            assert_ok(way == EVICTED ? sb_mem_evict_cpu(data_of(blob), &err)
-                                     : sb_mem_prefetch_cpu(data_of(blob), stream, &err));
-            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        }
-        assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
-        assert_true(first == 9);
         rig_end_stream(f, stream);
     }
 }
