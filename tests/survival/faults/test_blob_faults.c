@@ -1,6 +1,6 @@
-/* Every function of a blob and of its tensors, with the n-th allocation or the n-th operation of
-   the device failing, for all n: shapes, handles, heads, bytes and outputs stay, a tensor that was
-   to be imported is not ended, the same call succeeds afterwards, nothing leaks. */
+/* Every function of a blob, of its tensors and of a context, with the n-th allocation or the n-th
+   operation of the device failing, for all n: shapes, handles, heads, bytes and outputs stay, a
+   tensor that was to be imported is not ended, the same call succeeds afterwards, nothing leaks. */
 #include "blobs.h"
 #include "faults.h"
 #include "mem_calls.h"
@@ -51,6 +51,7 @@ struct world {
         sb_blob *blob;
         sb_dl_managed_versioned *tensor;
         sb_dl_managed *legacy;
+        sb_stream stream;
         double sum;
         uint32_t reallocated;
     } out;
@@ -115,6 +116,17 @@ CALL(create_from_dlpack,
 CALL(create_from_legacy_dlpack,
      sb_blob_create_from_legacy_dlpack(w->rig.context, &w->tensor.legacy, &w->out.blob, err))
 
+CALL(create, sb_blob_create(w->rig.context, SB_DTYPE_F32, &w->out.blob, err))
+CALL(create_shaped,
+     sb_blob_create_shaped(w->rig.context, SB_DTYPE_F64, (int64_t[]){2, 3}, 2, &w->out.blob, err))
+CALL(create_legacy,
+     sb_blob_create_legacy(w->rig.context, SB_DTYPE_I32, 2, 3, 4, 5, &w->out.blob, err))
+CALL(synchronize, sb_context_synchronize(w->rig.context, err))
+CALL(forget_stream, sb_context_forget_stream(w->rig.context, w->stream, err))
+CALL(stream, sb_context_stream(w->rig.context, &w->out.stream, err))
+CALL(prepare, sb_context_prepare_arithmetic(w->rig.context, err))
+CALL(stats, sb_context_stats(w->rig.context, &(sb_stats)SB_STATS_INIT, err))
+
 static sb_status drop_diff(struct world *w, sb_error *err) {
     (void)err;
     sb_blob_drop(w->blobs[TARGET], SB_DIFF);
@@ -154,10 +166,8 @@ enum {
     SHRUNK = 16,       /* the target has fewer elements than room */
     CROSSES = 32,      /* calls another context, too */
     TAKES_TENSOR = 64, /* of another program */
+    WRITES = 128,      /* current bytes of the device, in place: a failure may cost it */
 };
-
-/* Which current bytes on the device the call overwrites. */
-enum writes { NOTHING, IN_PLACE, COPY, CLEAR_FROM_ELSEWHERE, CLEAR_ELSEWHERE };
 
 static const struct row {
     const char *name;
@@ -165,45 +175,52 @@ static const struct row {
     int parts; /* 2: of data and of diff */
     int variants;
     uint32_t flags;
-    enum writes writes;
     void (*end)(struct world *w);
 } rows[] = {
-    {"a pointer", pointer, 2, POINTER_CALLS, 0, NOTHING, NULL},
-    {"mem", mem, 2, 1, 0, NOTHING, NULL},
-    {"mutable_mem", mutable_mem, 2, 1, 0, NOTHING, NULL},
-    {"reshape", reshape, 1, 1, 0, NOTHING, NULL},
-    {"reshape_legacy", reshape_legacy, 1, 1, 0, NOTHING, NULL},
-    {"reshape_like", reshape_like, 1, 1, LARGE_SOURCE, NOTHING, NULL},
-    {"shrink_to_fit", shrink, 1, 1, SHRUNK, NOTHING, NULL},
-    {"gpu_shape", gpu_shape, 1, 1, 0, NOTHING, NULL},
-    {"at", at, 2, 1, 0, NOTHING, NULL},
-    {"data_at_legacy", data_at_legacy, 1, 1, 0, NOTHING, NULL},
-    {"diff_at_legacy", diff_at_legacy, 1, 1, 0, NOTHING, NULL},
-    {"share", share, 2, 1, 0, NOTHING, NULL},
-    {"set_mem", set_mem, 2, 1, 0, NOTHING, NULL},
-    {"drop", drop_diff, 1, 1, 0, NOTHING, NULL},
-    {"clear", clear, 2, 1, 0, IN_PLACE, NULL},
-    {"asum", asum, 2, 1, 0, NOTHING, NULL},
-    {"sumsq", sumsq, 2, 1, 0, NOTHING, NULL},
-    {"scale", scale, 2, 1, QUEUED, IN_PLACE, NULL},
-    {"scale_on", scale_on, 2, 1, QUEUED | ON_STREAM, IN_PLACE, NULL},
-    {"update", update, 1, 1, QUEUED | WITH_DIFF, IN_PLACE, NULL},
-    {"update_on", update_on, 1, 1, QUEUED | ON_STREAM | WITH_DIFF, IN_PLACE, NULL},
-    {"set_cpu", set_cpu, 1, 1, 0, NOTHING, NULL},
-    {"set_gpu", set_gpu, 1, 1, 0, NOTHING, NULL},
-    {"copy_from", copy, 2, 1, 0, COPY, NULL},
-    {"copy_from, reshaping", copy_reshape, 1, 1, LARGE_SOURCE, NOTHING, NULL},
-    {"copy_from another context", copy_from_elsewhere, 1, 1, CROSSES, CLEAR_FROM_ELSEWHERE, NULL},
-    {"copy_from to another context", copy_to_elsewhere, 1, 1, CROSSES, CLEAR_ELSEWHERE, NULL},
-    {"fill", fill, 1, 1, 0, NOTHING, NULL},
-    {"to_dlpack", to_dlpack, 2, 2, 0, NOTHING, end_tensor},
-    {"to_mutable_dlpack", to_mutable_dlpack, 2, 2, 0, NOTHING, end_tensor},
-    {"to_legacy_dlpack", to_legacy_dlpack, 2, 2, 0, NOTHING, end_legacy},
-    {"from_dlpack", from_dlpack, 1, 2, TAKES_TENSOR, NOTHING, NULL},
-    {"from_legacy_dlpack", from_legacy_dlpack, 1, 2, TAKES_TENSOR, NOTHING, NULL},
-    {"create_from_dlpack", create_from_dlpack, 1, 2, TAKES_TENSOR, NOTHING, end_blob},
-    {"create_from_legacy_dlpack", create_from_legacy_dlpack, 1, 2, TAKES_TENSOR, NOTHING, end_blob},
-    {"from_dlpack of a blob's tensor", pass_on, 1, 2, 0, NOTHING, NULL},
+    {"a pointer", pointer, 2, POINTER_CALLS, 0, NULL},
+    {"mem", mem, 2, 1, 0, NULL},
+    {"mutable_mem", mutable_mem, 2, 1, 0, NULL},
+    {"reshape", reshape, 1, 1, 0, NULL},
+    {"reshape_legacy", reshape_legacy, 1, 1, 0, NULL},
+    {"reshape_like", reshape_like, 1, 1, LARGE_SOURCE, NULL},
+    {"shrink_to_fit", shrink, 1, 1, SHRUNK, NULL},
+    {"gpu_shape", gpu_shape, 1, 1, 0, NULL},
+    {"at", at, 2, 1, 0, NULL},
+    {"data_at_legacy", data_at_legacy, 1, 1, 0, NULL},
+    {"diff_at_legacy", diff_at_legacy, 1, 1, 0, NULL},
+    {"share", share, 2, 1, 0, NULL},
+    {"set_mem", set_mem, 2, 1, 0, NULL},
+    {"drop", drop_diff, 1, 1, 0, NULL},
+    {"clear", clear, 2, 1, WRITES, NULL},
+    {"asum", asum, 2, 1, 0, NULL},
+    {"sumsq", sumsq, 2, 1, 0, NULL},
+    {"scale", scale, 2, 1, QUEUED | WRITES, NULL},
+    {"scale_on", scale_on, 2, 1, QUEUED | ON_STREAM | WRITES, NULL},
+    {"update", update, 1, 1, QUEUED | WITH_DIFF | WRITES, NULL},
+    {"update_on", update_on, 1, 1, QUEUED | ON_STREAM | WITH_DIFF | WRITES, NULL},
+    {"set_cpu", set_cpu, 1, 1, 0, NULL},
+    {"set_gpu", set_gpu, 1, 1, 0, NULL},
+    {"copy_from", copy, 2, 1, WRITES, NULL},
+    {"copy_from, reshaping", copy_reshape, 1, 1, LARGE_SOURCE, NULL},
+    {"copy_from another context", copy_from_elsewhere, 1, 1, CROSSES | WRITES, NULL},
+    {"copy_from to another context", copy_to_elsewhere, 1, 1, CROSSES | WRITES, NULL},
+    {"fill", fill, 1, 1, 0, NULL},
+    {"to_dlpack", to_dlpack, 2, 2, 0, end_tensor},
+    {"to_mutable_dlpack", to_mutable_dlpack, 2, 2, 0, end_tensor},
+    {"to_legacy_dlpack", to_legacy_dlpack, 2, 2, 0, end_legacy},
+    {"from_dlpack", from_dlpack, 1, 2, TAKES_TENSOR, NULL},
+    {"from_legacy_dlpack", from_legacy_dlpack, 1, 2, TAKES_TENSOR, NULL},
+    {"create_from_dlpack", create_from_dlpack, 1, 2, TAKES_TENSOR, end_blob},
+    {"create_from_legacy_dlpack", create_from_legacy_dlpack, 1, 2, TAKES_TENSOR, end_blob},
+    {"from_dlpack of a blob's tensor", pass_on, 1, 2, 0, NULL},
+    {"create", create, 1, 1, 0, end_blob},
+    {"create_shaped", create_shaped, 1, 1, 0, end_blob},
+    {"create_legacy", create_legacy, 1, 1, 0, end_blob},
+    {"synchronize", synchronize, 1, 1, 0, NULL},
+    {"forget_stream", forget_stream, 1, 1, 0, NULL},
+    {"stream", stream, 1, 1, 0, NULL},
+    {"prepare_arithmetic", prepare, 1, 1, 0, NULL},
+    {"stats", stats, 1, 1, 0, NULL},
 };
 
 static bool is(const struct op *op, uint32_t flag) {
@@ -364,30 +381,6 @@ static void blame(const struct trial *t, const char *what) {
         (int)t->nth, t->in_other ? " elsewhere" : "", what);
 }
 
-static bool on_device(int32_t head) {
-    return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
-}
-
-/* The memory whose current bytes on the device the call overwrites; NULL if none. */
-static sb_mem *spoilt_by(const struct trial *t, const struct world *w) {
-    const int32_t to = t->given.heads[t->op.part], from = t->given.heads[!t->op.part];
-    const bool clears = from == SB_HEAD_UNINITIALIZED;
-    sb_mem *target = memory_of(w, TARGET, t->op.part);
-    switch (t->op.row->writes) {
-    case IN_PLACE:
-        return on_device(to) ? target : NULL;
-    case COPY: /* the source's part has the other part's head */
-        return on_device(to) && (on_device(from) || clears) ? target : NULL;
-    case CLEAR_FROM_ELSEWHERE:
-        return on_device(to) && clears ? target : NULL;
-    case CLEAR_ELSEWHERE:
-        return on_device(from) && to == SB_HEAD_UNINITIALIZED ? memory_of(w, ELSEWHERE, SB_DATA)
-                                                              : NULL;
-    default:
-        return NULL;
-    }
-}
-
 static bool same_seen(const struct seen *a, const struct seen *b) {
     for (int i = 0; i < BLOBS; i++) {
         const struct seen_mem *x = a->blobs[i].memory, *y = b->blobs[i].memory;
@@ -402,46 +395,26 @@ static bool same_seen(const struct seen *a, const struct seen *b) {
     return true;
 }
 
-static bool host_is_current(int32_t head) {
-    return head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
-}
-
-static void check_lost_mem(const struct trial *t, const sb_mem *mem, const struct seen_mem *before,
-                           bool may_be_spoilt) {
-    int32_t head = sb_mem_head(mem);
-    int32_t spoilt = host_is_current(before->head) ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
-    bool went_down = may_be_spoilt && is(&t->op, QUEUED) && head == SB_HEAD_AT_GPU;
-    bool made_current = /* an operand, for work that then failed */
-        (before->head == SB_HEAD_AT_CPU && head == SB_HEAD_SYNCED) ||
-        (before->head == SB_HEAD_UNINITIALIZED && head == SB_HEAD_AT_GPU);
-    demand(t, head == before->head || went_down ||
-                  (may_be_spoilt ? head == spoilt : is(&t->op, WITH_DIFF) && made_current));
-    demand(t, sb_mem_size(mem) == before->size);
-    demand(t, sb_mem_is_unique(mem) == before->is_unique);
-    if (host_is_current(head)) {
-        const void *ptr = NULL;
-        demand(t, sb_mem_cpu(mem, &ptr, NULL) == SB_OK);
-        demand(t, memcmp(ptr, before->values, before->size) == 0);
-    }
-}
-
-/* After a failed call that took the device with it. */
-static void check_lost(const struct trial *t, const struct world *w, const struct seen *before,
-                       const sb_mem *spoilt) {
+/* After a failed call that cost the device: shapes and owners are as before, and a side that the
+   head promises on the host holds the bytes. */
+static void check_lost(const struct trial *t, const struct world *w, const struct seen *before) {
     struct seen now, expected = *before;
     see_shapes(&now, w);
     for (int i = 0; i < BLOBS; i++)
         memset(expected.blobs[i].memory, 0, sizeof expected.blobs[i].memory);
     demand(t, same_seen(&expected, &now));
-    for (int i = 0; i < BLOBS; i++)
-        for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-            const sb_mem *mem = memory_of(w, i, part);
-            check_lost_mem(t, mem, &before->blobs[i].memory[part], mem == spoilt);
+    for (int i = 0; i < 2 * BLOBS; i++) {
+        const struct seen_mem *was = &before->blobs[i / 2].memory[i % 2];
+        const sb_mem *mem = memory_of(w, i / 2, i % 2);
+        const int32_t head = sb_mem_head(mem);
+        const void *in = NULL;
+        demand(t, sb_mem_size(mem) == was->size && sb_mem_is_unique(mem) == was->is_unique);
+        demand(t, head == was->head || is(&t->op, WRITES));
+        if (head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED) {
+            demand(t, was->head == SB_HEAD_AT_CPU || was->head == SB_HEAD_SYNCED);
+            demand(t, sb_mem_cpu(mem, &in, NULL) == SB_OK);
+            demand(t, memcmp(in, was->values, was->size) == 0);
         }
-    if (spoilt && t->fault != FAULT_STICKY) { /* it began, or it would be a mere failure */
-        int32_t head = sb_mem_head(spoilt);
-        demand(t, head == SB_HEAD_LOST || head == SB_HEAD_AT_CPU ||
-                      (is(&t->op, QUEUED) && head == SB_HEAD_AT_GPU));
     }
 }
 
@@ -449,15 +422,14 @@ static void check_lost(const struct trial *t, const struct world *w, const struc
 static bool check_failed(const struct trial *t, struct world *w, sb_status status,
                          const sb_error *err, const struct seen *before, const struct seen *after) {
     struct seen now;
-    sb_mem *spoilt = t->given.touched ? spoilt_by(t, w) : NULL;
     support_check_status(status, status, err, t->op.row->name, __FILE__, __LINE__);
-    if (!fault_explains(t->fault, status, spoilt != NULL))
+    if (!fault_explains(t->fault, status, is(&t->op, WRITES)))
         blame(t, sb_status_name(status));
     demand(t, bytes_are(w->out.bytes, sizeof w->out, 0xEE));
     demand(t, w->host.deleted + w->device.deleted + w->tensor.deleted == 0);
     if (status == SB_ERR_DEVICE_LOST) {
         if (t->given.touched)
-            check_lost(t, w, before, spoilt);
+            check_lost(t, w, before);
         return false;
     }
     if (t->given.touched) {
@@ -582,61 +554,6 @@ TEST(a_device_that_dies) {
     try_all(FAULT_STICKY, SB_SIM_LAZY, 0);
 }
 
-/* --- a copy that was queued before, and fails in its turn ------------------------------------- */
-
-struct met {
-    int told, tried;
-};
-
-/* The target's data and diff are in flight to the device, the source's data too; the n-th of the
-   three copies fails. The call that meets it returns it and has changed nothing. */
-static void run_behind_failing_push(const struct op *op, int64_t nth, struct met *met) {
-    const struct given given = {
-        .heads = {SB_HEAD_AT_CPU, SB_HEAD_AT_CPU}, .touched = true, .schedule = SB_SIM_LAZY};
-    struct world w;
-    struct seen after, now;
-    assert_true(reference(&given, op, &after));
-    world_open(&w, &given, op);
-    sb_mem *const pushed[] = {memory_of(&w, TARGET, SB_DATA), memory_of(&w, TARGET, SB_DIFF),
-                              memory_of(&w, SOURCE, SB_DATA)};
-    sb_stream stream = rig_stream(&w.rig);
-    device_fail(w.rig.context, SB_SIM_UPLOAD, nth, SB_SIM_FAIL_LATER);
-    for (int i = 0; i < 3; i++)
-        assert_ok(sb_mem_async_gpu_push(pushed[i], stream, &err));
-    support_poison_error(&err);
-    sb_status status = op->row->run(&w, &err);
-    support_check_status(status, status, &err, op->row->name, __FILE__, __LINE__);
-    if (status != SB_OK) {
-        assert_int_equal(status, SB_ERR_DEVICE_FAILURE);
-        assert_true(bytes_are(w.out.bytes, sizeof w.out, 0xEE));
-        assert_ok(op->row->run(&w, &err)); /* it was told once */
-    }
-    assert_ok(sb_context_device_status(w.rig.context));
-    for (int i = 0; i < 4 * BLOBS; i++) /* the others, whom nobody has told yet */
-        ignore(sb_mem_synchronize(memory_of(&w, i / 4, i % 2), NULL));
-    see(&now, &w, !has_unspecified_bytes(op));
-    for (int i = 0; i < 2 * BLOBS; i++)
-        assert_memory_equal(now.blobs[i / 2].memory[i % 2].values,
-                            after.blobs[i / 2].memory[i % 2].values, BYTES);
-    met->told += status != SB_OK;
-    met->tried++;
-    test_end_after(w.other.owned_before);
-    ignore(sb_context_forget_stream(w.rig.context, stream, NULL));
-    world_close(&w, op, true);
-}
-
-static void run_behind_failing_pushes(const struct op *op, void *met) {
-    for (int64_t nth = 1; nth <= 3; nth++)
-        run_behind_failing_push(op, nth, met);
-}
-
-TEST(a_failed_push_is_told_by_the_call_that_meets_it) {
-    struct met met = {0, 0};
-    for_each_op(run_behind_failing_pushes, &met);
-    print_message("  %d of %d calls met it\n", met.told, met.tried);
-    assert_true(met.told > 20);
-}
-
 /* --- lent memory that goes back -------------------------------------------------------------- */
 
 /* A push of lent bytes, which fails in its turn. */
@@ -667,32 +584,32 @@ TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     assert_int_equal(lent.deleted, 1);
 }
 
-/* --- making a blob ------------------------------------------------------------------------- */
+/* --- contexts -------------------------------------------------------------------------------- */
 
-static sb_status make(int way, sb_context *context, sb_blob **out, sb_error *err) {
-    switch (way) {
-    case 0:
-        return sb_blob_create(context, SB_DTYPE_F32, out, err);
-    case 1:
-        return sb_blob_create_shaped(context, SB_DTYPE_F64, (int64_t[]){2, 3}, 2, out, err);
-    default:
-        return sb_blob_create_legacy(context, SB_DTYPE_I32, 2, 3, 4, 5, out, err);
-    }
+/* The failure belongs to the memory, whose head goes back, and not to the call that waited first.
+ */
+TEST_ON(rig, a_failed_push_is_still_reported_after_the_stream_is_forgotten) {
+    const void *in;
+    sb_stream stream = rig_stream(f);
+    sb_mem *mem = test_mem(f->context, 64);
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    device_fail(f->context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    assert_ok(sb_mem_async_gpu_push(mem, stream, &err));
+    ignore(sb_context_forget_stream(f->context, stream, NULL));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
 }
 
-TEST_ON(rig, creation_under_failing_allocations) {
-    for (int way = 0; way < 3; way++) {
-        bool fired = true;
-        for (int64_t n = 1; fired; n++) {
-            sb_blob *blob = NULL;
-            struct armed armed = fault_arm(f, FAULT_ALLOC, n);
-            support_poison_error(&err);
-            sb_status status = make(way, f->context, &blob, &err);
-            fired = fault_disarm(&armed);
-            support_check_status(fired ? SB_ERR_OUT_OF_MEMORY : SB_OK, status, &err, "creation",
-                                 __FILE__, __LINE__);
-            assert_int_equal(blob == NULL, fired);
-            sb_blob_destroy(blob);
-        }
-    }
+TEST_ON(rig, a_lost_context_still_serves_the_host) {
+    float *x;
+    const void *in;
+    double sum = -1;
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 3);
+    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_int_not_equal(sb_context_synchronize(f->context, NULL), SB_OK);
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
+    x[0] = x[1] = x[2] = 2;
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_gpu(blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_true(sum == 6);
 }
