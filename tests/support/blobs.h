@@ -4,7 +4,7 @@
 
 #include "rig.h"
 
-/* Puts the memory's head where `head` says (UNINITIALIZED to SYNCED) with `bytes` of its size from
+/* Puts the memory's head at `head` (UNINITIALIZED to SYNCED) with `bytes` of its size from
    `values`. UNINITIALIZED: leaves it alone. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 /* A memory whose host bytes are all `fill`. */

@@ -13,7 +13,7 @@
 struct test_fault {
     _Atomic int left; /* 0: none fails */
     sb_status status;
-    bool silent; /* says nothing in the error */
+    bool silent; /* leaves the error alone */
 };
 
 struct test_source {

@@ -31,7 +31,7 @@ struct world {
     int depth;         /* of callbacks: the test's */
     bool keeps;        /* the test makes no call that ends an object */
     int lent, deleted; /* pieces of storage */
-    sb_status bug;     /* a status that says that the library is wrong, or SB_OK */
+    sb_status bug;     /* a status of an error in the library, or SB_OK */
     uint64_t random;
 };
 

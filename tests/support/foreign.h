@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* The bytes in [from, to) tell; `shorter` are the words for a beginning that holds less of it. */
+/* The bytes in [from, to) are the sign; `shorter` are the words for a beginning that holds less of
+ * it. */
 struct foreign {
     const char *words, *shorter; /* NULL: none */
     size_t from, to;

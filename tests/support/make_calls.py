@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make_calls.py EVERY_CALL INCLUDE...: a call of each exported function that every_call.c does not
 name and whose arguments the world has, for every_call.c to include. What it cannot make is missing
-in the list, as tests/survival/callbacks says.
+in the list, as tests/survival/callbacks reports.
 """
 import pathlib
 import re

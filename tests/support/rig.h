@@ -53,7 +53,7 @@ struct lent {
     struct test_loan *loan; /* what the test owns of it */
     size_t bytes;
     int deleted;
-    bool taken; /* set it, and the deleter fills them with TAKEN: whoever writes them later shows */
+    bool taken; /* the deleter fills them with TAKEN, so that later writes show */
 };
 
 #define TAKEN 0xEE

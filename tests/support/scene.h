@@ -31,7 +31,7 @@ bool is_read_only(int32_t kind);
 /* A head needs storage behind it; a read-only side cannot have been copied to. */
 bool is_reachable(const struct start *start);
 
-/* A context on sim:0 (host memory pinned if `start` says so) and a memory in that state: current
+/* A context on sim:0 (host memory pinned if it is in `start`) and a memory in that state: current
    sides hold CURRENT, others STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
 /* Every loan must have ended, once, with the release. */

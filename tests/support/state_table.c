@@ -65,7 +65,7 @@ bool table_is_borrowed(int32_t kind) {
     return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* Whoever gets a pointer for writing, and every copy, needs storage that may be written. */
+/* A pointer for writing and a copy need storage that may be written. */
 static bool needs_writable(enum purpose purpose, enum work work) {
     return work == ZERO || work == COPY || work == ALLOC || purpose == WRITE ||
            purpose == OVERWRITE;

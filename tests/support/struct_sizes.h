@@ -1,4 +1,4 @@
-/* A struct that says its own size, in every size up to some bytes beyond today's. It ends where
+/* A struct that holds its size, in every size up to some bytes beyond today's. It ends where
    memory does and, for sanitizers, where its block does: a call that looks beyond it ends the
    program. A call refuses a size below that of version 0.1, a size that ends within a member, and
    an unknown part that is not zero. It fills an unknown part with zeros.

@@ -86,11 +86,11 @@ extern _Thread_local sb_error err;
         support_poison_error(&err);                                                                \
         sb_status status_ = (expr);                                                                \
         support_check_status((expected), status_, &err, #expr, __FILE__, __LINE__);                \
-        if (status_ != (expected)) /* tells the compiler that the check does not return */         \
+        if (status_ != (expected)) /* for the compiler: the check does not return */               \
             abort();                                                                               \
     } while (0)
 #define assert_ok(expr) assert_status(SB_OK, expr)
-/* The call lacks an argument, and its message says which. */
+/* The call lacks an argument, which its message names. */
 #define assert_names_null(name, expr)                                                              \
     do {                                                                                           \
         assert_status(SB_ERR_INVALID_ARGUMENT, expr);                                              \

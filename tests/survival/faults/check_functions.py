@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fault test calls every function that returns a status, or functions.txt says why no step of it
+"""A fault test calls every function that returns a status, or functions.txt has the reason why no step of it
 can fail."""
 import pathlib
 import re
@@ -31,7 +31,7 @@ def called():
 def problems():
     functions, rows, words = fallible(), explained(), called()
     names = [name for name, _ in rows]
-    yield from (f"no fault test calls {name}, and functions.txt does not say why"
+    yield from (f"no fault test calls {name}, and functions.txt has no reason"
                 for name in functions if name not in words and name not in names)
     yield from (f"functions.txt has {name}, which returns no status" for name in names
                 if name not in functions)

@@ -565,7 +565,7 @@ static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stre
     return blob;
 }
 
-/* Nobody can tell whether the device has read them: they are not the lender's before it says so. */
+/* The device may still read them: they go back when it has answered. */
 TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     void *user = NULL;
     struct lent lent;

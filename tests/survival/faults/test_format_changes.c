@@ -159,7 +159,7 @@ static struct wire net_of_layers(const unsigned char layers[6]) {
     return net;
 }
 
-/* Each is as long as the model says. */
+/* Each name has the length that the model reports. */
 static void check_names(const sb_model *model) {
     for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
         sb_layer_info layer = SB_LAYER_INFO_INIT;
@@ -213,7 +213,7 @@ TEST(a_layer_that_changes_between_two_looks_is_refused) {
 }
 
 /* A solver state, the n-th read of which and later ones find another, saved with a new blob:
-   whether the save has as many bytes as it says, or is refused. */
+   whether the save has as many bytes as it reports, or is refused. */
 static bool is_saved_whole(const struct wire *before, const struct wire *after, int n,
                            int *refused) {
     struct test_source s = {.other = after, .fault = {.left = n}};

@@ -409,12 +409,12 @@ static const struct row {
 } rows[] = {
     {"open", open_model, CALLS_SYSTEM | READS | REPORTS, 2, put_state, SB_FORMAT_AUTO},
     {"open, a blob", open_model, CALLS_SYSTEM | READS | REPORTS, 1, put_blob, SB_FORMAT_BLOB},
-    {"open, said", open_model, READS | REPORTS, 2, put_state, SB_FORMAT_SOLVERSTATE},
+    {"open, format given", open_model, READS | REPORTS, 2, put_state, SB_FORMAT_SOLVERSTATE},
     {"open, a net", open_model, READS | REPORTS, 2, put_net, SB_FORMAT_AUTO},
     {"open, layers", open_model, READS | REPORTS, 2, put_layers, SB_FORMAT_CAFFEMODEL},
     {"open, odd", open_model, READS | REPORTS, 1, put_odd, SB_FORMAT_CAFFEMODEL},
     {"open, a vector", open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_AUTO},
-    {"open, said a vector", open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_BLOB_VECTOR},
+    {"open, vector given", open_model, READS | REPORTS, 1, put_vector, SB_FORMAT_BLOB_VECTOR},
     {"open mapped", open_mapped, CALLS_SYSTEM, 2, put_state, 0},
     {"open descriptor", open_descriptor, CALLS_SYSTEM, 2, put_state, 0},
     {"open spans", open_spans, 0, 3, put_state, 0},
@@ -544,7 +544,7 @@ static void blame(const struct row *row, int n, const char *what) {
     fail_with("%s, step %d (%s) failing: %s", row->name, n, fault_name, what);
 }
 
-/* The file is the new one where the words say so, and then alone. */
+/* The file is the new one if and only if the message reports it. */
 static bool target_is_replaced(const struct scene *s, const struct row *row, const sb_error *err,
                                int n) {
     const bool in_place = !file_holds(s->target, "old");

@@ -148,7 +148,7 @@ TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
     rig_close(&s.rig);
 }
 
-/* A copy to the host of which nobody can tell whether it is over: it has no event, and its stream
+/* A copy to the host that may still be in flight: it has no event, and its stream
    cannot be waited for. */
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
     rig_schedule(rig, SB_SIM_LAZY, 0);
@@ -189,28 +189,6 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
-/* Only what is new is cleared, so that nobody sees another's bytes in it. */
-TEST_ON(rig, a_fill_that_is_given_up_leaves_what_was_there) {
-    struct sb__write write;
-    sb_mem *new_one;
-    const void *in;
-    void *out;
-    sb_mem *mem = mem_filled(f->context, BYTES, CURRENT);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_FILL, &err));
-    sb__write_cancel(&write);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_true(bytes_are(in, BYTES, CURRENT));
-    sb_mem_release(mem);
-    assert_ok(sb_mem_create(f->context, BYTES, &new_one, &err));
-    assert_ok(sb__write_begin(&write, new_one, SB_SIDE_CPU, SB__WRITE_FILL, &err));
-    sb__write_cancel(&write);
-    assert_ok(sb_mem_overwrite_cpu(new_one, &out, &err));
-    assert_true(bytes_are(out, BYTES, 0));
-    sb_mem_release(new_one);
-}
-
 /* It is not written by an update, either, which has nothing to add to. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
     void *out;
@@ -249,27 +227,6 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
             assert_int_equal(rig_stats(f).quarantined_bytes, 0);
             sb_mem_release(mem);
         }
-}
-
-TEST_ON(rig, a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
-    struct look look;
-    sb_mem *mem;
-    sb_dl_managed_versioned *tensor;
-    const void *in;
-    sb_stream stream = rig_stream(f);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_ok(sb_blob_gpu_on(blob, SB_DATA, stream, &in, &err));
-    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
-    assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
-    assert_ok(sb_mem_evict_gpu(mem, &err));
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    rig_look(&look, f, stream, in, BYTES);
-    tensor->deleter(tensor);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_true(look.ran && look.reached);
-    test_end(blob);
-    rig_end_stream(f, stream);
 }
 
 /* A context that ends first goes when its device answers, and its last loan with it. */
@@ -364,27 +321,6 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     assert_int_equal(owner.lent.deleted, 1);
     assert_true(lent_holds(&owner.lent, TAKEN));
     counting_allocator_assert_clean(&rig.counting);
-}
-
-/* Waiting for the legacy default stream is not waiting for the library's own. */
-TEST_ON(rig, a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
-    struct lent lent = lend_device(f->context, BYTES, LENT);
-    lent.taken = true;
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    const int waits[] = {1, 3, 4}; /* for the zeros; in the loss of the device, the own stream */
-    for (int i = 0; i < 3; i++)
-        assert_ok(sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, waits[i], SB_SIM_FAIL_NOW,
-                                   &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_clear(mem, &err));
-    test_end(mem);
-    ignore(sb_context_synchronize(f->context, &err));
-    sb_context_trim(f->context);
-    assert_int_equal(lent.deleted, 1);
-    sb_stream own = f->context->stream;
-    assert_ok(f->context->backend.stream_synchronize(f->context->device, own, &err));
-    assert_true(lent_holds(&lent, TAKEN));
 }
 
 /* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
@@ -606,8 +542,8 @@ TEST_ON(crowd, two_may_ask_at_once) {
     sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
-/* Nobody can tell: the table lacks the slot, the slot fails, no event can be recorded. Then a wait
-   decides. */
+/* There is no answer: the table lacks the slot, the slot fails, no event can be recorded. Then a
+   wait decides. */
 TEST(a_question_without_an_answer_gives_nothing_back) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);

@@ -27,7 +27,7 @@ static const struct row {
     const char *function;
     int nth, last, error;
     sb_status status;
-    int code; /* as it is told */
+    int code; /* device_code of the error */
     const char *words;
     enum what_is_there after;
 } rows[] = {
@@ -107,8 +107,8 @@ static void check_bytes(const char *file, const struct wire *whole, bool is_new,
     const bool is_old = there.size == 3 && memcmp(there.bytes, "old", 3) == 0;
     wire_free(&there);
     if (is_new ? !is_whole : !is_old)
-        fail_with("seed %llu: the status says that the file is %s, and it is %s",
-                  (unsigned long long)seed, is_new ? "new" : "old",
+        fail_with("seed %llu: by the status the file is %s, and it is %s", (unsigned long long)seed,
+                  is_new ? "new" : "old",
                   is_whole ? "new"
                   : is_old ? "old"
                            : "neither");
@@ -183,19 +183,6 @@ TEST_ON(scene, a_file_is_the_old_one_or_the_new_one_whatever_fails) {
 }
 
 /* --- permissions ------------------------------------------------------------------------ */
-
-/* A file system may have one mode for all files, and refuse to change it. */
-TEST_ON(scene, a_mode_that_is_right_need_not_be_set) {
-    static const int errors[] = {EPERM, ENOSYS, ENOTSUP, EROFS};
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        const struct row row = {.function = "fchmod", .nth = 1, .last = 0, .error = errors[i]};
-        file_write(f->file, "old", 3);
-        assert_int_equal(chmod(f->file, 0600), 0);
-        assert_ok(write_blob(f->blob, f->file, &row, &err));
-        assert_int_equal(fault_end(), 0);
-        assert_int_equal(unlink(f->file), 0);
-    }
-}
 
 /* A list: version 2, then for the owner, the user 1002, the group, the mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,

@@ -1,21 +1,16 @@
-/* Files that are not ordinary files, that may not be touched, whose size is wrong or that change
-   while they are read: a status, the old file as it was, and nothing left beside it. For every call
-   that reads or writes a file. */
+/* Files that are not ordinary files, that may not be touched or whose size is wrong: a status, the
+   old file as it was, and nothing left beside it. For every call that reads or writes a file. */
 #include "support.h"
 
 #include "files.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NOBODY 65534
@@ -251,59 +246,4 @@ TEST_WITH(setup, teardown, sparse_payloads_are_counted_before_they_are_read) {
     assert_int_equal(counting.buffer_calls, 0);
     sb_blob_destroy(blob);
     sb_context_release(context);
-}
-
-struct shaker {
-    const struct place *place;
-    atomic_bool stop;
-    off_t whole, other; /* sizes */
-};
-
-static void *shake(void *arg) {
-    struct shaker *s = arg;
-    const char *path = s->place->file;
-    while (!atomic_load(&s->stop)) {
-        (void)truncate(path, s->other);
-        (void)write_with(s->place, SAVE_MODEL, path, NULL); /* whole again, another file */
-        sched_yield();
-        int fd = open(path, O_WRONLY | O_CLOEXEC); /* grows and shrinks under its readers */
-        if (fd >= 0) {
-            (void)ftruncate(fd, s->other);
-            (void)ftruncate(fd, s->whole);
-            (void)close(fd);
-        }
-    }
-    return NULL;
-}
-
-static double seconds(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* A read is whole, or a status. */
-static void read_while_it_changes(struct place *p, off_t other) {
-    struct shaker shaker = {.place = p, .whole = FILE_BYTES + 20, .other = other};
-    pthread_t thread;
-    double end = seconds() + 0.3;
-    assert_ok(sb_model_save_file(p->model, p->file, &err));
-    assert_int_equal(pthread_create(&thread, NULL, shake, &shaker), 0);
-    bool only_statuses = true;
-    for (int rounds = 0; seconds() < end || rounds < 5; rounds++) {
-        sb_status st = load_first(p->file, 0, p->blob, &err); /* keeps the values if it works */
-        only_statuses &=
-            st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
-    }
-    atomic_store(&shaker.stop, true);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(only_statuses);
-}
-
-TEST_WITH(setup, teardown, files_that_shrink_or_grow_while_they_are_read) {
-    struct place *p = *state;
-    static const off_t sizes[] = {
-        0, 5, 4096, FILE_BYTES / 2, FILE_BYTES + 10, (off_t)2 * FILE_BYTES};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        read_while_it_changes(p, sizes[i]);
 }

@@ -10,9 +10,6 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-/* The handles beside a payload: of data and of diff. */
-#define HANDLES 768
-
 struct observed {
     struct rig rig;
     size_t before; /* live bytes when the watch began */
@@ -112,36 +109,6 @@ TEST(by_default_an_index_is_at_most_the_input_and_8_mib) {
             check_default(&input, true);
             input_close(&input);
         }
-}
-
-/* The same bytes straight into a blob. */
-TEST(by_default_a_blob_takes_its_payload) {
-    for (size_t i = 0; i < num_bombs; i++) {
-        struct input input;
-        if (bombs[i].format != SB_FORMAT_BLOB)
-            continue;
-        input_open(&input, &bombs[i], 500000);
-        for (int in_file = 0; in_file < 2; in_file++)
-            for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-                struct observed o;
-                sb_blob *blob;
-                rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
-                assert_ok(sb_blob_create(o.rig.context, dtype, &blob, &err));
-                watch(&o);
-                sb_status st =
-                    in_file ? sb_blob_load_file(blob, input.path, SB_PROTO_RESHAPE, NULL, &err)
-                            : sb_blob_from_proto(blob, input.wire.bytes, input.wire.size,
-                                                 SB_PROTO_RESHAPE, NULL, &err);
-                assert_true(st == SB_OK || is_the_datas_fault(st));
-                size_t payload = (size_t)sb_blob_count(blob) * sb_dtype_size(dtype);
-                if (peak(&o) > payload + HANDLES)
-                    fail_with("%s: %zu bytes for a payload of %zu", bombs[i].name, peak(&o),
-                              payload);
-                sb_blob_destroy(blob);
-                rig_close(&o.rig);
-            }
-        input_close(&input);
-    }
 }
 
 TEST(a_net_of_a_million_empty_layers_is_refused) {
@@ -255,29 +222,4 @@ TEST(the_limit_is_what_a_read_takes) {
                 assert_int_equal(taken_by_read(name, counts[i], diff, taken), taken);
                 assert_int_equal(taken_by_read(name, counts[i], diff, taken - 1), 0);
             }
-}
-
-/* A context's cap is another thing: it counts all that lives, and is no fault of the bytes. */
-TEST(the_cap_of_a_context_is_never_passed) {
-    static const size_t caps[] = {6000, 10000, 100000, 1000000};
-    for (size_t i = 0; i < num_bombs; i++) {
-        struct input input;
-        input_open(&input, &bombs[i], 30000);
-        for (size_t c = 0; c < sizeof caps / sizeof *caps; c++) {
-            struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-            sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-            sb_context *context;
-            sb_model *model = NULL;
-            options.allocator = counting_allocator_table(&counting);
-            options.max_host_bytes = caps[c];
-            assert_ok(sb_context_create(&options, &context, &err));
-            sb_status st = open_input(&input, false, context, NULL, &model, &err);
-            assert_true(st == SB_OK || st == SB_ERR_CAP_REACHED || is_the_datas_fault(st));
-            assert_true(counting.peak_bytes <= caps[c]);
-            sb_model_destroy(model);
-            sb_context_release(context);
-            counting_allocator_assert_clean(&counting);
-        }
-        input_close(&input);
-    }
 }

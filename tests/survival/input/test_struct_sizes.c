@@ -1,4 +1,4 @@
-/* Every struct of the core that says its own size, in every size up to some bytes beyond today's.
+/* Every struct of the core that holds its size, in every size up to some bytes beyond today's.
  */
 #include "struct_sizes.h"
 

@@ -31,6 +31,8 @@ struct scale {
     struct tiny tiny;
     sb_backend table;
     sb_context *context;
+    sb_mem *mem;
+    sb_blob *blob, *source; /* of BYTES, with data and diff on the host */
     int64_t allocator_calls, spread;
 };
 
@@ -68,6 +70,21 @@ static void scale_open(struct scale *s) {
     options.parallel_for = count_spread;
     options.parallel_for_user = s;
     assert_ok(sb_context_create(&options, &s->context, &err));
+    assert_ok(sb_mem_create(s->context, BYTES, &s->mem, &err));
+    for (int i = 0; i < 2; i++) {
+        sb_blob **blob = i ? &s->source : &s->blob;
+        void *out;
+        assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, blob, &err));
+        assert_ok(sb_blob_mutable_cpu(*blob, SB_DATA, &out, &err));
+        assert_ok(sb_blob_mutable_cpu(*blob, SB_DIFF, &out, &err));
+    }
+}
+
+static void scale_close(struct scale *s) {
+    sb_mem_release(s->mem);
+    sb_blob_destroy(s->blob);
+    sb_blob_destroy(s->source);
+    sb_context_release(s->context);
 }
 
 static int64_t calls_so_far(struct scale *s) {
@@ -85,47 +102,33 @@ static int64_t calls_so_far(struct scale *s) {
 
 /* --- the claims ------------------------------------------------------------------------------- */
 
-TEST(slow_paths_are_counted) {
-    struct scale s;
-    sb_mem *mem;
+TEST_ON(scale, slow_paths_are_counted) {
     const void *in;
     void *out;
-    scale_open(&s);
-    int64_t calls = calls_so_far(&s);
-    assert_ok(sb_mem_create(s.context, BYTES, &mem, &err));
-    assert_true(calls_so_far(&s) > calls);
-    calls = tiny_calls(&s.tiny);
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    assert_true(tiny_calls(&s.tiny) > calls);
+    int64_t calls = tiny_calls(&f->tiny);
+    assert_ok(sb_mem_cpu(f->mem, &in, &err));
+    assert_ok(sb_mem_gpu(f->mem, &in, &err));
+    assert_true(tiny_calls(&f->tiny) > calls && f->allocator_calls > 0);
     calls = locks;
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_true(IS_SANITIZED || locks > calls);
-    sb_mem_release(mem);
-    sb_context_release(s.context);
 }
 
-TEST(asking_for_a_ready_side_is_fast) {
-    struct scale s;
-    sb_mem *mem;
+TEST_ON(scale, asking_for_a_ready_side_is_fast) {
     const void *in;
     void *out;
-    scale_open(&s);
-    assert_ok(sb_mem_create(s.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err)); /* HEAD_AT_CPU */
-    assert_fast(&s, sb_mem_cpu(mem, &in, &err));
-    assert_fast(&s, sb_mem_mutable_cpu(mem, &out, &err));
-    assert_ok(sb_mem_gpu(mem, &in, &err)); /* SYNCED */
-    assert_fast(&s, sb_mem_cpu(mem, &in, &err));
-    assert_fast(&s, sb_mem_gpu(mem, &in, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err)); /* HEAD_AT_GPU */
-    assert_fast(&s, sb_mem_gpu(mem, &in, &err));
-    assert_fast(&s, sb_mem_mutable_gpu(mem, &out, &err));
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_ok(sb_mem_async_gpu_push(mem, NULL, &err)); /* the host needs no wait for that */
-    assert_fast(&s, sb_mem_cpu(mem, &in, &err));
-    sb_mem_release(mem);
-    sb_context_release(s.context);
+    assert_ok(sb_mem_overwrite_cpu(f->mem, &out, &err)); /* HEAD_AT_CPU */
+    assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
+    assert_fast(f, sb_mem_mutable_cpu(f->mem, &out, &err));
+    assert_ok(sb_mem_gpu(f->mem, &in, &err)); /* SYNCED */
+    assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
+    assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
+    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err)); /* HEAD_AT_GPU */
+    assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
+    assert_fast(f, sb_mem_mutable_gpu(f->mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu(f->mem, &out, &err));
+    assert_ok(sb_mem_async_gpu_push(f->mem, NULL, &err)); /* the host needs no wait for that */
+    assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
 }
 
 static sb_status look_around(sb_mem *mem) {
@@ -136,51 +139,27 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-TEST(blobs_are_as_fast_as_their_memories) {
-    struct scale s;
-    sb_blob *blob;
+/* Small calls on blobs that the host has: the work, and nothing before or after it. */
+TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;
+    sb_filler filler = SB_FILLER_INIT;
     const void *in;
     void *out;
     float value;
-    const int64_t index[1] = {5};
-    scale_open(&s);
-    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    memset(out, 0, BYTES);
-    assert_fast(&s, sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
-    assert_fast(&s, sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_fast(&s, sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
-    assert_fast(&s, sb_blob_at(blob, SB_DATA, index, 1, &value, &err));
-    assert_fast(&s, look_around(mem));
-    assert_fast(&s, sb_context_stats(s.context, &stats, &err));
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-    assert_fast(&s, sb_blob_gpu(blob, SB_DATA, &in, &err));
-    sb_blob_destroy(blob);
-    sb_context_release(s.context);
-}
-
-/* Small calls on blobs that the host has: the work, and nothing before or after it. */
-TEST(calls_on_the_host_are_the_work_alone) {
-    struct scale s;
-    sb_blob *blob, *source;
-    sb_filler filler = SB_FILLER_INIT;
-    void *out;
     double sum;
-    scale_open(&s);
-    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
-    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &source, &err));
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
-    assert_ok(sb_blob_mutable_cpu(source, SB_DATA, &out, &err));
-    assert_fast(&s, sb_blob_update(blob, &err));
-    assert_fast(&s, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_fast(&s, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
-    assert_fast(&s, sb_blob_fill(blob, &filler, 1, &err));
-    assert_fast(&s, sb_blob_asum(blob, SB_DATA, &sum, &err));
-    assert_fast(&s, sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
-    sb_blob_destroy(source);
-    sb_blob_destroy(blob);
-    sb_context_release(s.context);
+    assert_fast(f, sb_blob_mutable_mem(f->blob, SB_DATA, &mem, &err));
+    assert_fast(f, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
+    assert_fast(f, sb_blob_mutable_cpu(f->blob, SB_DATA, &out, &err));
+    assert_fast(f, sb_blob_at(f->blob, SB_DATA, (int64_t[]){5}, 1, &value, &err));
+    assert_fast(f, look_around(mem));
+    assert_fast(f, sb_context_stats(f->context, &stats, &err));
+    assert_fast(f, sb_blob_update(f->blob, &err));
+    assert_fast(f, sb_blob_scale(f->blob, SB_DATA, 2, &err));
+    assert_fast(f, sb_blob_copy_from(f->blob, SB_DATA, f->source, 0, &err));
+    assert_fast(f, sb_blob_fill(f->blob, &filler, 1, &err));
+    assert_fast(f, sb_blob_asum(f->blob, SB_DATA, &sum, &err));
+    assert_fast(f, sb_blob_sumsq(f->blob, SB_DIFF, &sum, &err));
+    assert_ok(sb_blob_gpu(f->blob, SB_DATA, &in, &err));
+    assert_fast(f, sb_blob_gpu(f->blob, SB_DATA, &in, &err));
 }

@@ -642,7 +642,7 @@ static void rest(struct round *round) {
     rig_close(&round->rig);
 }
 
-/* A copy is queued into what was lent, and nobody can tell when it is over. */
+/* A copy is queued into a loan, and no wait for it succeeds. */
 static void give_up_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];

@@ -129,6 +129,12 @@ static void estate_release(struct estate *e) {
     sb_context_release(e->context);
 }
 
+static void estate_close(struct estate *e) {
+    estate_release(e);
+    assert_true(e->host.deleted == 1 && e->device.deleted == 1);
+    lent_free(&e->host);
+}
+
 static bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     const void *ptr;
     return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
@@ -176,46 +182,14 @@ TEST(no_process_hashes_names_as_another_does) {
     assert_int_equal(munmap(hashes, bytes), 0);
 }
 
-TEST(a_child_reads_what_is_current_and_releases_everything) {
-    struct estate e;
-    estate_open(&e);
-    in_child(read_and_release, &e);
+TEST_ON(estate, a_child_reads_what_is_current_and_releases_everything) {
+    in_child(read_and_release, f);
     /* Nothing of that is seen here: the transfers are still pending, and end well. */
-    assert_int_equal(e.host.deleted + e.device.deleted, 0);
-    assert_ok(sb_mem_synchronize(e.pushed, &err));
-    assert_true(host_holds(e.pulled, BYTES, 3));
-    assert_true(host_holds(e.at_device, BYTES, 4));
-    assert_ok(sb_context_forget_stream(e.context, e.stream, &err));
-    estate_release(&e);
-    assert_int_equal(e.host.deleted, 1);
-    assert_int_equal(e.device.deleted, 1);
-    lent_free(&e.host);
-}
-
-/* Children of children, and the way out through exit handlers. */
-static void fork_again(void *arg) {
-    struct estate *e = arg;
-    int how = -1;
-    read_what_is_current(e);
-    pid_t child = fork();
-    child_wants(child >= 0);
-    if (child == 0) {
-        (void)alarm(LIMIT);
-        read_and_release(e);
-        if (IS_ASAN) /* what is the parent's device's is a leak to them */
-            _exit(0);
-        exit(0);
-    }
-    child_wants(waitpid(child, &how, 0) == child && how == 0);
-    read_and_release(e);
-}
-
-TEST(a_child_s_child_may_do_the_same) {
-    struct estate e;
-    estate_open(&e);
-    in_child(fork_again, &e);
-    estate_release(&e);
-    lent_free(&e.host);
+    assert_int_equal(f->host.deleted + f->device.deleted, 0);
+    assert_ok(sb_mem_synchronize(f->pushed, &err));
+    assert_true(host_holds(f->pulled, BYTES, 3));
+    assert_true(host_holds(f->at_device, BYTES, 4));
+    assert_ok(sb_context_forget_stream(f->context, f->stream, &err));
 }
 
 /* --- the parent's device in the child -------------------------------------------------------- */
@@ -319,13 +293,9 @@ static void use_the_device(void *arg) {
     estate_release(arg);
 }
 
-TEST(a_child_gets_forked_from_every_use_of_the_device) {
-    struct estate e;
-    estate_open(&e);
-    in_child(use_the_device, &e);
-    assert_int_equal(sb_context_device_status(e.context), SB_OK);
-    estate_release(&e);
-    lent_free(&e.host);
+TEST_ON(estate, a_child_gets_forked_from_every_use_of_the_device) {
+    in_child(use_the_device, f);
+    assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
 
 struct locked_estate {
@@ -439,12 +409,8 @@ static void open_another(void *arg) {
     estate_release(e);
 }
 
-TEST(a_child_may_open_a_context_of_its_own) {
-    struct estate e;
-    estate_open(&e);
-    in_child(open_another, &e);
-    estate_release(&e);
-    lent_free(&e.host);
+TEST_ON(estate, a_child_may_open_a_context_of_its_own) {
+    in_child(open_another, f);
 }
 
 /* --- locks that other threads hold ----------------------------------------------------------- */
@@ -496,19 +462,15 @@ static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void
     (void)pthread_barrier_destroy(&h.may_end);
 }
 
-TEST(a_child_hangs_on_no_lock_of_what_it_did_not_share) {
-    struct estate e;
-    estate_open(&e);
-    sb_mem *other = mem_filled(e.context, BYTES, 8);
-    struct sb__sim *sim = e.context->device;
-    fork_while_held(&e.context->cache.lock, live_on, &e);
-    fork_while_held(&e.context->streams.lock, live_on, &e);
-    fork_while_held(&e.context->quarantine.lock, live_on, &e);
-    fork_while_held(&sim->lock, live_on, &e);
-    fork_while_held(&other->lock, live_on, &e);
+TEST_ON(estate, a_child_hangs_on_no_lock_of_what_it_did_not_share) {
+    sb_mem *other = mem_filled(f->context, BYTES, 8);
+    struct sb__sim *sim = f->context->device;
+    fork_while_held(&f->context->cache.lock, live_on, f);
+    fork_while_held(&f->context->streams.lock, live_on, f);
+    fork_while_held(&f->context->quarantine.lock, live_on, f);
+    fork_while_held(&sim->lock, live_on, f);
+    fork_while_held(&other->lock, live_on, f);
     sb_mem_release(other);
-    estate_release(&e);
-    lent_free(&e.host);
 }
 
 /* Host bytes are current: reading, and asking about them, needs no lock. */
@@ -549,7 +511,7 @@ TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
     }
 }
 
-/* What needs the lock says so: its owner is not in this process. */
+/* Calls that need the lock return FORKED: its owner is not in this process. */
 static void change_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     void *out;
@@ -575,17 +537,13 @@ static void wait_beside_the_lock(void *arg) {
     child_wants(strstr(err.message, "another thread") != NULL);
 }
 
-TEST(a_child_is_told_that_the_memory_s_lock_stayed_behind) {
-    struct estate e;
+TEST_ON(estate, a_child_is_told_that_the_memory_s_lock_stayed_behind) {
     const void *in;
-    estate_open(&e);
-    sb_mem *mem = mem_filled(e.context, BYTES, 8);
+    sb_mem *mem = mem_filled(f->context, BYTES, 8);
     assert_ok(sb_mem_gpu(mem, &in, &err));
     fork_while_held(&mem->lock, change_beside_the_lock, mem);
-    fork_while_held(&e.pulled->lock, wait_beside_the_lock, e.pulled);
+    fork_while_held(&f->pulled->lock, wait_beside_the_lock, f->pulled);
     sb_mem_release(mem);
-    estate_release(&e);
-    lent_free(&e.host);
 }
 
 /* The child's own threads wait for each other as ever, in a context of the parent's. */

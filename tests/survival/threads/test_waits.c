@@ -90,7 +90,7 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
     assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for it alone */
 }
 
-/* An update that is queued reads the diff before whoever writes it next, on any stream, by a plain
+/* An update that is queued reads the diff before the next writer, on any stream, by a plain
    pointer, or after a write at the host. */
 TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
@@ -147,78 +147,6 @@ TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
                 assert_true(host[0] == 3 && host[COUNT - 1] == 3);
                 rig_end_stream(f, stream);
             }
-}
-
-/* A stream that a context knows, since it read a memory there; what is queued there waits. */
-struct known {
-    struct rig rig;
-    sb_stream named;
-    sb_mem *mem;
-    const void *in;
-};
-
-static void open_known(struct known *k) {
-    rig_open(&k->rig);
-    k->named = rig_stream(&k->rig);
-    assert_ok(sb_mem_create(k->rig.context, BYTES, &k->mem, &err));
-    assert_ok(sb_mem_gpu_on(k->mem, k->named, &k->in, &err));
-    rig_schedule(&k->rig, SB_SIM_LAZY, 0);
-}
-
-static void close_known(struct known *k) {
-    sb_mem_release(k->mem);
-    rig_end_stream(&k->rig, k->named);
-    rig_close(&k->rig);
-}
-
-TEST(synchronising_a_context_waits_for_every_stream_it_knows) {
-    struct known k;
-    sb_stream own;
-    open_known(&k);
-    assert_ok(sb_context_stream(k.rig.context, &own, &err));
-    const sb_stream streams[] = {NULL, own, k.named};
-    for (int i = 0; i < 3; i++) {
-        struct look look;
-        rig_look(&look, &k.rig, streams[i], k.in, BYTES);
-        assert_false(look.ran);
-        struct tally before = rig_tally(&k.rig);
-        assert_ok(sb_context_synchronize(k.rig.context, &err));
-        struct tally since = rig_since(&k.rig, &before);
-        assert_true(look.ran && look.reached);
-        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 1); /* of the library's own */
-        assert_int_equal(since.calls[SB_SIM_EVENT_WAIT],
-                         i == 0 ? 3 : 2); /* that of the zeros once */
-    }
-    close_known(&k);
-}
-
-/* What cannot be waited for keeps nobody from waiting for the others. */
-TEST(synchronising_goes_on_behind_a_failed_wait) {
-    struct known k;
-    struct look look;
-    open_known(&k);
-    rig_look(&look, &k.rig, k.named, k.in, BYTES);
-    device_fail(k.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW); /* for the legacy stream */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_synchronize(k.rig.context, &err));
-    assert_true(look.ran && look.reached);
-    close_known(&k);
-}
-
-/* Also for a default stream, whose slot stays; a stream whose wait failed is known still. */
-TEST(forgetting_a_stream_waits_for_it) {
-    struct known k;
-    struct look looks[2];
-    open_known(&k);
-    rig_look(&looks[0], &k.rig, NULL, k.in, BYTES);
-    assert_ok(sb_context_forget_stream(k.rig.context, NULL, &err));
-    assert_true(looks[0].ran && looks[0].reached);
-    rig_look(&looks[1], &k.rig, k.named, k.in, BYTES);
-    device_fail(k.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_forget_stream(k.rig.context, k.named, &err));
-    assert_false(looks[1].ran);
-    assert_ok(sb_context_forget_stream(k.rig.context, k.named, &err));
-    assert_true(looks[1].ran && looks[1].reached);
-    close_known(&k);
 }
 
 enum past { PULLED, WRITTEN, WRITTEN_AND_PULLED, SCALED, SCALED_AND_READ, PASTS };
