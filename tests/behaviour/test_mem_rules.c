@@ -1,4 +1,5 @@
-/* Memories beside the state table: creation, messages, figures of loans, pinned memory, caps. */
+/* Memories beside the state table: creation, messages, figures of loans, pinned memory, caps,
+   streams. */
 #include "scene.h"
 
 #define BYTES ((size_t)256)
@@ -162,4 +163,65 @@ TEST_ON(rig, caps_refuse_and_change_nothing) {
     sb_mem_release(mem);
     lent_free(&lent);
     assert_true(rig_stats(f).host_peak <= (size_t)1 << 20);
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+/* Storage that a failed call left behind belongs to the stream that it was allocated on. */
+TEST_ON(rig, spare_storage_is_zeroed_after_its_allocation) {
+    const void *out;
+    sb_stream first = rig_stream(f), second = rig_stream(f);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    device_fail(f->context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, first, &out, &err));
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
+    device_fail(f->context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_on(mem, second, &out, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    assert_ok(sb_mem_gpu_on(mem, second, &out, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_true(device_bytes_are(f->context, out, BYTES, 0));
+    test_end(mem);
+    rig_end_stream(f, first);
+    rig_end_stream(f, second);
+}
+
+/* More than there are bits in a memory's set of streams. */
+TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
+    enum { MANY = 100 };
+    const void *in = NULL;
+    sb_stream streams[MANY];
+    struct look looks[MANY];
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    sb_mem *other = test_mem(f->context, BYTES);
+    for (int i = 0; i < MANY; i++) {
+        streams[i] = rig_stream(f);
+        assert_ok(sb_mem_gpu_on(i % 2 ? mem : other, streams[i], &in, &err));
+        rig_look(&looks[i], f, streams[i], in, BYTES);
+    }
+    test_end(mem);
+    test_end(other);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    for (int i = 0; i < MANY; i++)
+        if (!looks[i].ran || !looks[i].reached)
+            fail_with("the memory went before the work on stream %d", i);
+    for (int i = 0; i < MANY; i++)
+        rig_end_stream(f, streams[i]);
+}
+
+/* Forgotten ones leave room: their slots are taken again. */
+TEST_ON(rig, forgotten_streams_cost_nothing) {
+    const void *in;
+    uint64_t first = 0;
+    sb_mem *mem = test_mem(f->context, BYTES);
+    for (int i = 0; i < 100; i++) {
+        sb_stream stream = rig_stream(f);
+        assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+        rig_end_stream(f, stream);
+        if (i == 0)
+            first = rig_stats(f).host_bytes;
+    }
+    assert_int_equal(rig_stats(f).host_bytes, first);
 }
