@@ -1,8 +1,8 @@
 /* Files that are not ordinary files, that may not be touched or whose size is wrong: a status, the
    old file as it was, and nothing left beside it. For every call that reads or writes a file. */
-#include "support.h"
-
+#include "blobs.h"
 #include "files.h"
+#include "nets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 
 #define NOBODY 65534
 enum { COUNT = 50000 }; /* floats of the blob, much more than a window or a buffer */
-enum { FILE_BYTES = COUNT * (int)sizeof(float) };
 
 struct place {
     char folder[64], file[96], other[96];
@@ -23,35 +22,26 @@ struct place {
     sb_model *model; /* a solver state with that blob */
 };
 
-static int setup(void **state) {
-    struct place *p = calloc(1, sizeof *p);
-    const int64_t shape[] = {COUNT};
+static void place_open(struct place *p) {
     float *x;
-    strcpy(p->folder, "/tmp/syncblob-files-XXXXXX");
+    *p = (struct place){.folder = "/tmp/syncblob-files-XXXXXX"};
     assert_non_null(mkdtemp(p->folder));
     assert_int_equal(chmod(p->folder, 0755), 0);
     (void)snprintf(p->file, sizeof p->file, "%s/file", p->folder);
     (void)snprintf(p->other, sizeof p->other, "%s/other", p->folder);
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 1, &p->blob, &err));
+    p->blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_overwrite_cpu_f32(p->blob, SB_DATA, &x, &err));
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)i;
-    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &p->model, &err));
+    p->model = test_model(NULL, SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_add_blob(p->model, SB_NO_LAYER, p->blob, 0, &err));
-    *state = p;
-    return 0;
 }
 
 /* Nothing is left but what the test made. */
-static int teardown(void **state) {
-    struct place *p = *state;
+static void place_close(struct place *p) {
     (void)unlink(p->file);
     (void)unlink(p->other);
-    sb_blob_destroy(p->blob);
-    sb_model_destroy(p->model);
-    int left = rmdir(p->folder);
-    free(p);
-    return left;
+    assert_int_equal(rmdir(p->folder), 0);
 }
 
 /* --- the calls ------------------------------------------------------------------- */
@@ -125,54 +115,49 @@ static void check_writers(const struct place *p, const char *path, int error) {
 
 /* --- what is no ordinary file ---------------------------------------------------------- */
 
-TEST_WITH(setup, teardown, directories) {
-    struct place *p = *state;
-    check_readers(p->folder, SB_ERR_IO, EISDIR);
-    check_writers(p, p->folder, EISDIR);
+TEST_ON(place, directories) {
+    check_readers(f->folder, SB_ERR_IO, EISDIR);
+    check_writers(f, f->folder, EISDIR);
     check_readers("/", SB_ERR_IO, EISDIR);
 }
 
-TEST_WITH(setup, teardown, pipes) {
-    struct place *p = *state;
+TEST_ON(place, pipes) {
     struct stat info;
-    assert_int_equal(mkfifo(p->file, 0600), 0);
-    check_readers(p->file, SB_ERR_IO, EINVAL); /* without waiting for anybody */
-    check_writers(p, p->file, EINVAL);
-    assert_int_equal(lstat(p->file, &info), 0);
+    assert_int_equal(mkfifo(f->file, 0600), 0);
+    check_readers(f->file, SB_ERR_IO, EINVAL); /* without waiting for anybody */
+    check_writers(f, f->file, EINVAL);
+    assert_int_equal(lstat(f->file, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
 }
 
-TEST_WITH(setup, teardown, devices) {
-    struct place *p = *state;
+TEST_ON(place, devices) {
     static const char *const paths[] = {"/dev/null", "/dev/zero", "/dev/full"};
     for (size_t i = 0; i < 3; i++) {
         struct stat before, after;
         assert_int_equal(stat(paths[i], &before), 0);
         check_readers(paths[i], SB_ERR_IO, EINVAL);
-        check_writers(p, paths[i], EINVAL);
+        check_writers(f, paths[i], EINVAL);
         assert_int_equal(stat(paths[i], &after), 0);
         assert_true(S_ISCHR(after.st_mode) && before.st_rdev == after.st_rdev);
     }
 }
 
 /* What the kernel makes as it is read has a size of 0, and is not empty. */
-TEST_WITH(setup, teardown, files_of_proc) {
-    struct place *p = *state;
+TEST_ON(place, files_of_proc) {
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_status(SB_ERR_IO, read_with(OPEN_MODEL, "/proc/self/status", &err));
     assert_non_null(strstr(err.message, "has a size of 0, but bytes"));
-    file_write(p->file, "", 0);
-    assert_ok(read_with(OPEN_MODEL, p->file, &err));
-    assert_ok(read_with(OPEN_MAPPED, p->file, &err));
+    file_write(f->file, "", 0);
+    assert_ok(read_with(OPEN_MODEL, f->file, &err));
+    assert_ok(read_with(OPEN_MAPPED, f->file, &err));
 }
 
-TEST_WITH(setup, teardown, links) {
-    struct place *p = *state;
-    assert_int_equal(symlink("other", p->file), 0); /* to nothing */
-    check_readers(p->file, SB_ERR_IO, ENOENT);
-    assert_int_equal(symlink("file", p->other), 0); /* and round */
-    check_readers(p->file, SB_ERR_IO, ELOOP);
-    check_writers(p, p->file, ELOOP);
+TEST_ON(place, links) {
+    assert_int_equal(symlink("other", f->file), 0); /* to nothing */
+    check_readers(f->file, SB_ERR_IO, ENOENT);
+    assert_int_equal(symlink("file", f->other), 0); /* and round */
+    check_readers(f->file, SB_ERR_IO, ELOOP);
+    check_writers(f, f->file, ELOOP);
 }
 
 /* --- what may not be touched --------------------------------------------------------------- */
@@ -201,48 +186,45 @@ static bool all_are_denied(const struct place *p) {
     return true;
 }
 
-TEST_WITH(setup, teardown, no_permission) {
-    struct place *p = *state;
-    file_write(p->file, "old", 3);
-    assert_int_equal(chmod(p->file, 0), 0);
-    assert_int_equal(chmod(p->folder, 0555), 0); /* nobody may write into it */
-    bool denied = in_child(p, all_are_denied);
-    assert_int_equal(chmod(p->folder, 0), 0); /* nor look for a file in it */
-    bool hidden = in_child(p, all_are_denied);
-    assert_int_equal(chmod(p->folder, 0755), 0);
-    assert_int_equal(chmod(p->file, 0600), 0);
+TEST_ON(place, no_permission) {
+    file_write(f->file, "old", 3);
+    assert_int_equal(chmod(f->file, 0), 0);
+    assert_int_equal(chmod(f->folder, 0555), 0); /* nobody may write into it */
+    bool denied = in_child(f, all_are_denied);
+    assert_int_equal(chmod(f->folder, 0), 0); /* nor look for a file in it */
+    bool hidden = in_child(f, all_are_denied);
+    assert_int_equal(chmod(f->folder, 0755), 0);
+    assert_int_equal(chmod(f->file, 0600), 0);
     assert_true(denied && hidden);
-    assert_true(file_holds(p->file, "old"));
+    assert_true(file_holds(f->file, "old"));
 }
 
 /* --- sizes that lie -------------------------------------------------------------------------- */
 
-TEST_WITH(setup, teardown, sparse_files) {
-    struct place *p = *state;
-    file_write(p->file, "", 0);
-    assert_int_equal(truncate(p->file, 1 << 30), 0);
-    check_readers(p->file, SB_ERR_MALFORMED, 0); /* the first byte already */
-    assert_int_equal(truncate(p->file, (off_t)1 << 31), 0);
-    check_readers(p->file, SB_ERR_DATA_LIMIT, 0);
-    assert_int_equal(truncate(p->file, (off_t)1 << 42), 0);
-    check_readers(p->file, SB_ERR_DATA_LIMIT, 0);
+TEST_ON(place, sparse_files) {
+    file_write(f->file, "", 0);
+    assert_int_equal(truncate(f->file, 1 << 30), 0);
+    check_readers(f->file, SB_ERR_MALFORMED, 0); /* the first byte already */
+    assert_int_equal(truncate(f->file, (off_t)1 << 31), 0);
+    check_readers(f->file, SB_ERR_DATA_LIMIT, 0);
+    assert_int_equal(truncate(f->file, (off_t)1 << 42), 0);
+    check_readers(f->file, SB_ERR_DATA_LIMIT, 0);
 }
 
 /* A message that claims a gigabyte, and the hole behind it. */
-TEST_WITH(setup, teardown, sparse_payloads_are_counted_before_they_are_read) {
-    struct place *p = *state;
+TEST_ON(place, sparse_payloads_are_counted_before_they_are_read) {
     static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes */
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     sb_blob *blob;
-    file_write(p->file, claim, sizeof claim - 1);
-    assert_int_equal(truncate(p->file, (off_t)sizeof claim - 1 + (1 << 30)), 0);
+    file_write(f->file, claim, sizeof claim - 1);
+    assert_int_equal(truncate(f->file, (off_t)sizeof claim - 1 + (1 << 30)), 0);
     options.allocator = counting_allocator_table(&counting);
     assert_ok(sb_context_create(&options, &context, &err));
     assert_ok(sb_blob_create(context, SB_DTYPE_F32, &blob, &err));
     assert_status(SB_ERR_LENGTH_MISMATCH,
-                  sb_blob_load_file(blob, p->file, SB_PROTO_RESHAPE, NULL, &err));
+                  sb_blob_load_file(blob, f->file, SB_PROTO_RESHAPE, NULL, &err));
     assert_int_equal(counting.buffer_calls, 0);
     sb_blob_destroy(blob);
     sb_context_release(context);

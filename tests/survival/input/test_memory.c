@@ -1,7 +1,8 @@
-/* What reading takes: never more than the caller allows, and by default no more
-   than the payload, the size of the input and 8 MiB. Counted by the allocator,
-   for every bomb, from memory and from a file. */
+/* Limits of the caller, each exact. What reading takes: never more than the caller allows, and by
+   default no more than the payload, the size of the input and 8 MiB. Counted by the allocator, for
+   every bomb, from memory and from a file. */
 #include "bombs.h"
+#include "nets.h"
 #include "rig.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
+
 struct observed {
     struct rig rig;
     size_t before; /* live bytes when the watch began */
@@ -222,4 +224,81 @@ TEST(the_limit_is_what_a_read_takes) {
                 assert_int_equal(taken_by_read(name, counts[i], diff, taken), taken);
                 assert_int_equal(taken_by_read(name, counts[i], diff, taken - 1), 0);
             }
+}
+
+/* --- each limit ------------------------------------------------------------------------------ */
+
+/* Five layers of two blobs each; names of 10 bytes. */
+static void five_layers(struct wire *net) {
+    static const int64_t two[] = {2};
+    struct wire layer = {0};
+    wire_text(&layer, 1, "0123456789");
+    wire_text(&layer, 2, "0123456789");
+    for (int i = 0; i < 2; i++)
+        wire_blob_field(&layer, 7, two, 1, 0);
+    wire_text(net, 1, "0123456789");
+    for (int i = 0; i < 5; i++)
+        wire_message(net, 100, &layer);
+}
+
+static sb_status open_limited(sb_context *context, const struct wire *wire, int32_t format,
+                              const sb_limits *limits, sb_model **out, sb_error *err) {
+    return sb_model_open_bytes(context, format, wire->bytes, wire->size, limits, NULL, NULL, out,
+                               err);
+}
+
+TEST(each_limit_is_exact) {
+    static const struct {
+        sb_limits limits;
+        sb_status status;
+    } rows[] = {
+        {{sizeof(sb_limits), 0, 0, 0, 0, 0}, SB_OK},
+        {{sizeof(sb_limits), 0, 5, 0, 0, 0}, SB_OK},
+        {{sizeof(sb_limits), 0, 4, 0, 0, 0}, SB_ERR_DATA_LIMIT},
+        {{sizeof(sb_limits), 0, 0, 10, 0, 0}, SB_OK},
+        {{sizeof(sb_limits), 0, 0, 9, 0, 0}, SB_ERR_DATA_LIMIT},
+        {{sizeof(sb_limits), 0, 0, 0, 10, 0}, SB_OK},
+        {{sizeof(sb_limits), 0, 0, 0, 9, 0}, SB_ERR_DATA_LIMIT},
+        {{sizeof(sb_limits), 0, 0, 0, 0, 1}, SB_OK},
+        {{sizeof(sb_limits), 100, 0, 0, 0, 0}, SB_ERR_DATA_LIMIT},
+    };
+    struct wire wire = {0};
+    five_layers(&wire);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_model *model = NULL;
+        sb_context *context;
+        options.limits = &rows[i].limits; /* the default of the context */
+        assert_ok(sb_context_create(&options, &context, &err));
+        for (int by_default = 0; by_default < 2; by_default++) {
+            assert_status(rows[i].status,
+                          open_limited(by_default ? context : NULL, &wire, SB_FORMAT_AUTO,
+                                       by_default ? NULL : &rows[i].limits, &model, &err));
+            sb_model_destroy(model);
+        }
+        sb_context_release(context);
+    }
+}
+
+TEST(texts_of_solver_states_are_limited) {
+    sb_limits limits = SB_LIMITS_INIT;
+    struct wire wire = {0};
+    sb_model *model;
+    limits.max_name_bytes = 3;
+    wire_text(&wire, 2, "four");
+    assert_status(SB_ERR_DATA_LIMIT,
+                  open_limited(NULL, &wire, SB_FORMAT_SOLVERSTATE, &limits, &model, &err));
+    assert_non_null(strstr(err.message, "learned_net: 4 bytes exceed the limit of 3"));
+}
+
+TEST_ON(rig, an_empty_model_takes_its_object) {
+    const struct wire none = {0};
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_model *model = NULL;
+    rig_reopen_on(f, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    const size_t before = f->counting.live_bytes;
+    while (!model && limits.max_memory++ < 4000)
+        ignore(open_limited(f->context, &none, SB_FORMAT_CAFFEMODEL, &limits, &model, &err));
+    assert_int_equal(f->counting.live_bytes - before, limits.max_memory);
+    sb_model_destroy(model);
 }

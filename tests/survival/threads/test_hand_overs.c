@@ -57,6 +57,32 @@ static void count_deleter(void *user, void *ptr) {
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
+/* --- first uses, which come first in this program ----------------------------------------- */
+
+static void use_builtin(void *arg) {
+    sb_mem *mem;
+    const void *ptr;
+    (void)arg;
+    assert_ok(sb_mem_create(NULL, 100, &mem, &err));
+    assert_ok(sb_mem_cpu(mem, &ptr, &err));
+    sb_mem_release(mem);
+}
+
+TEST(threads_share_the_first_use_of_the_built_in_context) {
+    hand_over(use_builtin, use_builtin, NULL);
+}
+
+static void open_and_close(void *arg) {
+    struct stage *s = arg;
+    sb_context_release(tiny_context(&s->table));
+}
+
+TEST(threads_share_the_first_opening_of_a_device) {
+    struct stage s = {.mem = NULL};
+    s.table = tiny_table(&s.tiny);
+    hand_over(open_and_close, open_and_close, &s);
+}
+
 /* --- each call, then each other one on another thread ------------------------------------ */
 
 static int stream_objects[2];
