@@ -424,10 +424,11 @@ static void evict(struct worker *w, struct object *o, float value) {
 }
 
 static sb_blob *new_blob(struct round *round) {
-    float *x;
+    float *x = NULL;
     sb_blob *blob = blob_of_count(round->rig.context, SB_DTYPE_F32, COUNT);
     expect(round, sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, NULL) == SB_OK);
-    set_all(x, 1);
+    if (x)
+        set_all(x, 1);
     if (!round->fails) { /* a memory that was never written refuses pushes and pulls */
         expect(round, sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL) == SB_OK);
         set_all(x, 0);
