@@ -180,6 +180,18 @@ TEST(integers_and_halves_have_no_arithmetic) {
             }
 }
 
+/* On the host, then on the device. */
+TEST_ON(rig, data_that_are_their_own_diff_update_to_zero) {
+    static const float values[4] = {9, 8, 7, 6}, zeros[4] = {0};
+    for (int32_t head = SB_HEAD_AT_CPU; head <= SB_HEAD_AT_GPU; head++) {
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
+        assert_ok(sb_blob_set_mem(blob, SB_DIFF, data_of(blob), &err));
+        mem_place(data_of(blob), head, values, sizeof values);
+        assert_ok(sb_blob_update(blob, &err));
+        assert_true(mem_holds(data_of(blob), zeros, sizeof zeros));
+    }
+}
+
 TEST(arguments_are_checked_before_the_type) {
     double sum;
     sb_blob *ints = test_vector(NULL, SB_DTYPE_I32, 0);
