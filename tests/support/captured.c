@@ -4,7 +4,7 @@
 #include "sim/table.h"
 
 sb_stream captured_stream;
-int64_t captured_asks, captured_waits;
+int64_t captured_waits;
 
 static sb_status refuse(sb_error *err) {
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "the stream is being captured");
@@ -15,13 +15,11 @@ static int is_captured(sb_stream stream) {
 }
 
 static sb_status record(void *device, sb_stream stream, void **out, sb_error *err) {
-    captured_asks++;
     return is_captured(stream) ? refuse(err)
                                : sb__sim_backend.event_record(device, stream, out, err);
 }
 
 static sb_status synchronize(void *device, sb_stream stream, sb_error *err) {
-    captured_asks++;
     captured_waits++;
     return is_captured(stream) ? refuse(err)
                                : sb__sim_backend.stream_synchronize(device, stream, err);

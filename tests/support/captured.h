@@ -9,7 +9,6 @@
 sb_backend captured_table(void);
 
 extern sb_stream captured_stream; /* NULL: none is captured */
-extern int64_t captured_asks;     /* calls of event_record and stream_synchronize */
 extern int64_t captured_waits;    /* calls of event_wait and stream_synchronize */
 
 #endif

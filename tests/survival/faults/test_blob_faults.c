@@ -534,24 +534,11 @@ static void try_all(enum fault fault, int32_t schedule, uint32_t flags) {
     for_each_op(try_op, &(struct manner){fault, schedule, flags});
 }
 
-TEST(failing_allocations) {
-    try_all(FAULT_ALLOC, SB_SIM_EAGER, 0);
-    try_all(FAULT_ALLOC, SB_SIM_EAGER, SB_CONTEXT_NO_PINNED);
-}
-
-TEST(operations_that_fail_at_once) {
-    try_all(FAULT_NOW, SB_SIM_EAGER, 0);
-    try_all(FAULT_NOW, SB_SIM_LAZY, 0);
-}
-
-TEST(operations_that_fail_later) {
-    try_all(FAULT_LATER, SB_SIM_EAGER, 0);
-    try_all(FAULT_LATER, SB_SIM_LAZY, 0);
-}
-
-TEST(a_device_that_dies) {
-    try_all(FAULT_STICKY, SB_SIM_EAGER, 0);
-    try_all(FAULT_STICKY, SB_SIM_LAZY, 0);
+TEST(each_step_of_each_call_may_fail) {
+    static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY};
+    for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++)
+        for (int i = 0; i < 2; i++)
+            try_all(fault, schedules[i], fault == FAULT_ALLOC && i ? SB_CONTEXT_NO_PINNED : 0);
 }
 
 /* --- lent memory that goes back -------------------------------------------------------------- */

@@ -73,11 +73,6 @@ static bool holds_in_child(bool (*check)(struct rig *, const struct lent *), str
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool knows_of_no_leak(struct rig *rig, const struct lent *lent) {
-    (void)lent;
-    return rig_stats(rig).leaked_bytes == 0;
-}
-
 /* Not when it is trimmed, nor when a memory ends. */
 static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
     sb_mem *mem = NULL;
@@ -229,27 +224,6 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
         }
 }
 
-/* A context that ends first goes when its device answers, and its last loan with it. */
-TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
-    struct stuck s;
-    struct rig other;
-    rig_open_on(&other, NULL, 0);
-    uint64_t leaked = rig_stats(&other).leaked_bytes;
-    stuck_open(&s);
-    sb_mem_release(s.mem);
-    sb_context_release(s.rig.context);
-    assert_int_equal(s.lent.deleted, 0);
-    assert_int_equal(rig_stats(&other).leaked_bytes, leaked + BYTES);
-    assert_true(holds_in_child(knows_of_no_leak, &other, &s.lent));
-    for (int i = 0; i < 8; i++) /* until the faults are used up */
-        sb_context_trim(other.context);
-    assert_int_equal(s.lent.deleted, 1);
-    assert_true(lent_holds(&s.lent, TAKEN));
-    assert_int_equal(rig_stats(&other).leaked_bytes, leaked);
-    counting_allocator_assert_clean(&s.rig.counting);
-    rig_close(&other);
-}
-
 /* A wait that fails may not have waited, so that the second decides; none is asked for without
    need. The library's own stream is asked first, then the legacy one, of which no event is had. */
 TEST_ON(rig, a_stream_is_asked_twice_whether_it_is_over) {
@@ -392,36 +366,6 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
         if (users >> i & 1)
             assert_ok(sb_mem_gpu_on(mem, crowd->streams[i], &in, &err));
     return mem;
-}
-
-static int64_t asks_of_release(sb_mem *mem) {
-    const int64_t before = captured_asks;
-    sb_mem_release(mem);
-    return captured_asks - before;
-}
-
-/* However much is in quarantine, and for whichever streams. */
-TEST_ON(crowd, a_release_asks_each_stream_once) {
-    enum { MEMBERS = 32 }; /* one for each set of streams */
-    sb_mem *members[2][MEMBERS];
-    int64_t most[2] = {0, 0};
-    int kept = 0;
-    for (int round = 0; round < 2; round++)
-        for (unsigned users = 0; users < MEMBERS; users++)
-            members[round][users] = member(f, users);
-    captured_stream = f->streams[CAPTURED];
-    for (int round = 0; round < 2; round++)
-        for (unsigned users = 0; users < MEMBERS; users++) {
-            const int64_t asks = asks_of_release(members[round][users]);
-            if (asks > most[round])
-                most[round] = asks;
-            kept += (int)(users >> CAPTURED & 1);
-            assert_int_equal(f->lent.deleted, round * MEMBERS + (int)users + 1 - kept);
-        }
-    assert_int_equal(most[1], most[0]);
-    captured_stream = NULL;
-    sb_context_trim(f->rig.context);
-    assert_int_equal(f->lent.deleted, 2 * MEMBERS);
 }
 
 /* Its other streams are waited for. */
