@@ -1,13 +1,11 @@
-/* Waits that only a device which runs its work late can miss: each call here
-   would return too early, or lose a failure, without one of them. */
+/* Waits of arithmetic that only a device which runs its work late can miss: without one of them a
+   call would return too early, or lose a failure. */
 #include "blobs.h"
 
 #include <string.h>
 
 #define BYTES ((size_t)512)
 #define COUNT ((int64_t)128) /* floats in BYTES */
-
-/* --- a plain call returns when its device work is over ---------------------------------------- */
 
 static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff) {
     const void *in;
@@ -147,45 +145,6 @@ TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
                 assert_true(host[0] == 3 && host[COUNT - 1] == 3);
                 rig_end_stream(f, stream);
             }
-}
-
-enum past { PULLED, WRITTEN, WRITTEN_AND_PULLED, SCALED, SCALED_AND_READ, PASTS };
-
-/* Work on the device that is over when it returns, and known to be. */
-static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
-    const void *in;
-    void *out;
-    if (past == PULLED)
-        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    if (past == WRITTEN || past == WRITTEN_AND_PULLED)
-        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &out, &err));
-    if (past == PULLED || past == WRITTEN_AND_PULLED)
-        assert_ok(sb_mem_prefetch_cpu(data_of(blob), stream, &err));
-    if (past == SCALED || past == SCALED_AND_READ)
-        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
-    if (past == SCALED)
-        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    else
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-}
-
-TEST_ON(rig, what_was_waited_for_once_is_not_waited_for_again) {
-    for (enum past past = 0; past < PASTS; past++) {
-        const void *in;
-        void *out;
-        rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = on_device(f, COUNT, 4, 1);
-        sb_stream stream = rig_stream(f);
-        come_to_pass(past, blob, stream);
-        struct tally before = rig_tally(f);
-        if (past == PULLED || past == SCALED)
-            assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-        else
-            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        struct tally since = rig_since(f, &before);
-        assert_no_work(&since);
-        rig_end_stream(f, stream);
-    }
 }
 
 /* --- failures -------------------------------------------------------------------------------- */
