@@ -187,6 +187,7 @@ TEST_ON(world, more_bytes_than_there_can_be) {
         assert_status(SB_ERR_INVALID_ARGUMENT,
                       sb_blob_set_gpu(f->blob, SB_DATA, f->bytes, sizes[i], 0, NULL, NULL, &err));
     }
+    assert_ok(sb_blob_set_cpu(f->blob, SB_DATA, f->bytes, PTRDIFF_MAX, 0, NULL, NULL, &err));
     mem = test_mem(NULL, PTRDIFF_MAX);
     const void *ptr = NULL;
     const sb_status st = sb_mem_cpu(mem, &ptr, NULL);
