@@ -297,6 +297,27 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
+/* It cannot be waited for any more once it is destroyed. */
+TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
+    struct look look;
+    const void *in;
+    sb_stream stream = rig_stream(f);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    rig_look(&look, f, stream, in, BYTES);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(f->context, stream, &err));
+    assert_true(look.ran && look.reached);
+    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
+    test_end(mem);
+    test_end(blob);
+    assert_int_equal(rig_stats(f).quarantined_bytes, 0);
+}
+
 /* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
 TEST_ON(rig, a_cap_counts_what_is_in_quarantine) {
     const size_t mib = 1 << 20;
