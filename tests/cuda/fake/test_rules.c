@@ -138,6 +138,17 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     end_capture(f, captured);
 }
 
+/* A graph would keep pointers that may change. */
+TEST_ON(stage, a_captured_stream_is_refused) {
+    const void *in;
+    CUstream captured = stage_stream(f, CU_STREAM_NON_BLOCKING);
+    sb_mem *mem = device_mem(f->context, BYTES);
+    begin_capture(f, captured);
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
+    end_capture(f, captured);
+    assert_ok(sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
+}
+
 /* Each kernel runs once before the first use, for all contexts. */
 TEST_ON(stage, contexts_of_a_device_share_a_handle) {
     int64_t handles = 0;
