@@ -74,23 +74,27 @@ static bool has_layer(const sb_model *model, int64_t layer) {
     return layer == SB_NO_LAYER || (layer >= 0 && layer < sb_model_num_layers(model));
 }
 
-static sb_status fail_layer(const sb_model *model, int64_t layer, sb_error *err) {
-    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
-                    (long long)sb_model_num_layers(model));
+sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err) {
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no layer %lld: the model has %lld",
+                    (long long)layer, (long long)sb_model_num_layers(model));
 }
 
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err) {
     if (!has_layer(model, layer))
-        return fail_layer(model, layer, err);
-    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
-                    (long long)index, (long long)sb__num_blobs(model, layer), (long long)layer);
+        return sb__fail_layer(model, layer, err);
+    const long long blobs = (long long)sb__num_blobs(model, layer);
+    if (layer == SB_NO_LAYER)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no blob %lld: outside of layers are %lld",
+                        (long long)index, blobs);
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no blob %lld: layer %lld has %lld",
+                    (long long)index, (long long)layer, blobs);
 }
 
 sb_status sb_model_num_blobs(const sb_model *model, int64_t layer, int64_t *out, sb_error *err) {
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
     if (!has_layer(model, layer))
-        return fail_layer(model, layer, err);
+        return sb__fail_layer(model, layer, err);
     *out = sb__num_blobs(model, layer);
     return SB_OK;
 }

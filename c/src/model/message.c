@@ -88,8 +88,7 @@ static sb_status check(const sb_model *model, int64_t layer, sb_error *err) {
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a file that is one blob has no other message");
     if (layer == SB_NO_LAYER || (layer >= 0 && layer < sb_model_num_layers(model)))
         return SB_OK;
-    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
-                    (long long)sb_model_num_layers(model));
+    return sb__fail_layer(model, layer, err);
 }
 
 static sb_status put_whole(const sb_model *model, int64_t layer, struct sb__sink *sink,

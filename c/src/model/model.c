@@ -285,8 +285,7 @@ sb_status sb_model_layer_info(const sb_model *model, int64_t layer, sb_layer_inf
     if (st != SB_OK)
         return st;
     if (layer < 0 || layer >= sb_model_num_layers(model))
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
-                        (long long)sb_model_num_layers(model));
+        return sb__fail_layer(model, layer, err);
     describe_layer(model, layer, &info);
     info.num_blobs = sb__num_blobs(model, layer);
     sb__give_struct(out, out->struct_size, &info, sizeof info);
