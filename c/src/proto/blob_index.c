@@ -94,9 +94,8 @@ static sb_status gather_dims(struct sb__reader *reader, const struct sb__path *p
 static struct sb__payload *payload_of(struct claims *claims, uint32_t number) {
     static const signed char slots[] = {-1, -1, -1, -1, -1, 0, 1, -1, 2, 3},
                              c3d_slots[] = {-1, -1, -1, -1, -1, -1, 0, 1, -1, -1};
-    const signed char slot = number >= sizeof slots ? -1
-                             : claims->is_c3d       ? c3d_slots[number]
-                                                    : slots[number];
+    const signed char *const of_kind = claims->is_c3d ? c3d_slots : slots;
+    const int slot = number < sizeof slots ? of_kind[number] : -1;
     return slot < 0 ? NULL : &claims->payloads[slot];
 }
 
@@ -262,6 +261,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
                          sb_error *err) {
     struct claims claims;
     struct sb__path names = *path;
+    out->is_c3d = false;
     memset(&claims, 0, sizeof claims);
     struct sb__field field = {.end = begin};
     sb_status st;
