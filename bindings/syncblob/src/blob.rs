@@ -128,7 +128,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).empty()
     }
 
-    /// A blob of zeros. Nothing is allocated for them yet.
+    /// A blob of zeros. Nothing is allocated for them yet. [`update`](Blob::update) refuses them until
+    /// [`data_mut`](Blob::data_mut) or another call writes.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a negative

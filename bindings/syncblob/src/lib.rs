@@ -25,11 +25,14 @@
 //!
 //! # fn main() -> syncblob::Result<()> {
 //! let context = Context::builder().device("sim:0").build()?;
-//! let blob = Blob::<f32>::in_context(&context).from_slice([4], &[1.0, 2.0, 3.0, 4.0])?;
+//! let mut blob = Blob::<f32>::in_context(&context).from_slice([4], &[1.0, 2.0, 3.0, 4.0])?;
 //! let on_device = blob.gpu_ptr(Part::Data)?; // copied to the device, once
 //! assert!(!on_device.is_null());
 //! assert_eq!(blob.head(Part::Data)?, Head::Synced);
-//! assert_eq!(context.stats()?.uploads, 1);
+//! blob.scale(Part::Data, 2.0)?; // on the device
+//! assert_eq!(blob.data()?[3], 8.0); // copied back
+//! let stats = context.stats()?;
+//! assert_eq!((stats.uploads, stats.downloads), (1, 1));
 //! # Ok(())
 //! # }
 //! ```

@@ -9,7 +9,7 @@ use crate::ffi::{check, get};
 use crate::{Element, Result, Stream};
 
 both! {
-    /// Whole-blob operations, done where the head is. Of [`BlobAny`](crate::BlobAny)s, two that
+    /// Whole-blob operations, done where the head is, on the device if it is synced. Of [`BlobAny`](crate::BlobAny)s, two that
     /// hold other types are a [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
     impl Element {
         /// Sets data or diff to zeros.
@@ -130,7 +130,7 @@ impl<T: Element> Blob<T> {
 }
 
 both! {
-    /// Arithmetic, done where the head is; sums are `f64` for every type. A
+    /// Arithmetic, done where the head is, on the device if it is synced; sums are `f64` for every type. A
     /// [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64` is
     /// [`Unsupported`](crate::ErrorKind::Unsupported).
     impl Float {

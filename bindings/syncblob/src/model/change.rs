@@ -33,7 +33,7 @@ impl AnyBlob for BlobAny {}
 
 /// Changing.
 impl Model {
-    /// Replaces a blob by a copy of `blob` as it is now.
+    /// Replaces a blob by a copy of `blob` as it is now, which may have another shape and type.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); [`Unsupported`](crate::ErrorKind::Unsupported) for
