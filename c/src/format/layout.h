@@ -67,8 +67,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
     return NULL;
 }
 
-/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0 gave
-   some numbers to layers of its own. */
+/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0
+   has other layers at some numbers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
 #endif

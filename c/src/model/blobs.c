@@ -70,8 +70,8 @@ static sb_status locate_indexed(const sb_model *model, int64_t index, struct sb_
     return SB_OK;
 }
 
-static bool has_layer(const sb_model *model, int64_t layer) {
-    return layer == SB_NO_LAYER || (layer >= 0 && layer < sb_model_num_layers(model));
+bool sb__has_layer(const sb_model *model, int64_t layer) {
+    return layer >= 0 && layer < sb_model_num_layers(model);
 }
 
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err) {
@@ -80,7 +80,7 @@ sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err) {
 }
 
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err) {
-    if (!has_layer(model, layer))
+    if (layer != SB_NO_LAYER && !sb__has_layer(model, layer))
         return sb__fail_layer(model, layer, err);
     const long long blobs = (long long)sb__num_blobs(model, layer);
     if (layer == SB_NO_LAYER)
@@ -93,7 +93,7 @@ sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_
 sb_status sb_model_num_blobs(const sb_model *model, int64_t layer, int64_t *out, sb_error *err) {
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
-    if (!has_layer(model, layer))
+    if (layer != SB_NO_LAYER && !sb__has_layer(model, layer))
         return sb__fail_layer(model, layer, err);
     *out = sb__num_blobs(model, layer);
     return SB_OK;

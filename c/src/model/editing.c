@@ -78,7 +78,7 @@ static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) 
     if (net != (layer != SB_NO_LAYER))
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has blobs %s",
                         sb__format_name(model->format), net ? "in layers only" : "in no layer");
-    if (net && (layer < 0 || layer >= sb_model_num_layers(model)))
+    if (net && !sb__has_layer(model, layer))
         return sb__fail_layer(model, layer, err);
     if (model->format == SB_FORMAT_BLOB && sb__num_blobs(model, SB_NO_LAYER) > 0)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a blob file has one blob, and it is there");

@@ -284,7 +284,7 @@ sb_status sb_model_layer_info(const sb_model *model, int64_t layer, sb_layer_inf
     sb_status st = sb__check_struct(out->struct_size, FIRST_LAYER_INFO_SIZE, "sb_layer_info", err);
     if (st != SB_OK)
         return st;
-    if (layer < 0 || layer >= sb_model_num_layers(model))
+    if (!sb__has_layer(model, layer))
         return sb__fail_layer(model, layer, err);
     describe_layer(model, layer, &info);
     info.num_blobs = sb__num_blobs(model, layer);

@@ -37,6 +37,8 @@ struct sb_model {
 
 /* Blobs of a layer or of SB_NO_LAYER; 0 for a layer that is not there. */
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
+/* False for SB_NO_LAYER. */
+bool sb__has_layer(const sb_model *model, int64_t layer);
 /* INDEX_OUT_OF_RANGE for a layer, for a blob or its layer that is absent. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);

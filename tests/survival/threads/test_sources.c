@@ -1,5 +1,5 @@
 /* Const calls on one model by several threads: they read through one source at once, and each
-   thread's progress counts the bytes of its own calls. */
+   thread's progress counts the bytes that the thread reads. */
 #include "team.h"
 
 #include "callbacks.h"
