@@ -210,11 +210,8 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
             true => Ok(wrong("an option for weights, but OUT is an .onnx: it has a whole net")),
             false => run_net(arguments, inputs, output),
         },
-        [input] if onnx::is_prototxt(input) => Ok(wrong(
-            "a prototxt has no weights: give the model, too, and the name of the .onnx, such as \
-             `syncblob convert deploy.prototxt net.caffemodel -o net.onnx`",
-        )),
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
+        [input] if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
         [_] => Ok(wrong("an option for .onnx, but OUT is not one")),
         [] => Ok(wrong("a file to read and a file to write, or --output")),
         [first, _] if onnx::is_prototxt(first) => Ok(wrong(
@@ -224,6 +221,10 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
         _ => Ok(wrong("more than one file to read, but OUT is not an .onnx")),
     }
 }
+
+const NO_MODEL: &str =
+    "a prototxt has no weights: give the model, too, and the name of the .onnx, \
+    such as `syncblob convert deploy.prototxt net.caffemodel -o net.onnx`";
 
 fn wrong(text: &str) -> Status {
     crate::wrong_usage_of("convert", ErrorKind::ArgumentConflict, text)
@@ -300,6 +301,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     let interrupt = Interrupt::default();
     match convert(&task, &interrupt) {
         Ok(Some(plan)) => list(format, &plan, output).map(|()| Status::SUCCESS),
+        Err(Failure::Told(_)) if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
         result => Ok(ended(result.map(|_| ()))),
     }
 }

@@ -117,11 +117,8 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
         (task.note)(warning);
     }
     let writing = |failure| about_output(task.output, failure);
-    check_outputs(&net, &task.arguments.outputs)
-        .map_err(|failure| about_output(&task.inputs[0], failure))?;
     let onnx = net.to_onnx(&options(task.arguments)?);
-    let onnx =
-        onnx.map_err(|error| not_converted(&error, task.inputs.len(), net.model().is_some()));
+    let onnx = onnx.map_err(|error| not_converted(&error, task, &net));
     let onnx = onnx.map_err(|failure| about_output(&task.inputs[0], failure))?;
     for warning in onnx.warnings() {
         (task.note)(warning);
@@ -168,29 +165,30 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// Refuses a name that no layer's top has, with the name that may be meant.
-fn check_outputs(net: &Net, outputs: &[String]) -> Result<()> {
+/// The blob that may be meant by an output that no layer makes.
+fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
-    let is_input = |name: &str| net.inputs().iter().any(|input| input.0 == name);
-    let unknown = |name: &&String| !tops().any(|top| top == **name) && !is_input(name);
-    let Some(name) = outputs.iter().find(unknown) else { return Ok(()) };
+    let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
+        return String::new();
+    };
     let layer = net.layers().iter().find(|layer| layer.name() == name);
-    let meant = match layer.and_then(|layer| layer.tops().first()) {
+    match layer.and_then(|layer| layer.tops().first()) {
         Some(top) => format!("; the layer of this name makes the blob '{top}'"),
         None => advice::similar(name, tops()),
-    };
-    Err(Failure::Unsupported(format!("the net has no blob '{name}'{meant}")))
+    }
 }
 
 /// A line for each layer that cannot be converted, then advice.
-fn not_converted(error: &syncblob_net::Error, files: usize, has_weights: bool) -> Failure {
-    let problems = error.problems();
+fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Failure {
+    let (problems, has_weights) = (error.problems(), net.model().is_some());
     let mut text = error.to_string();
-    if problems.iter().any(|problem| problem.kind == ErrorKind::Unsupported) {
+    if error.kind() == ErrorKind::Argument {
+        text.push_str(&meant_output(net, &task.arguments.outputs));
+    } else if problems.iter().any(|problem| problem.kind == ErrorKind::Unsupported) {
         text.push_str(ADVICE);
     } else if !has_weights && !problems.is_empty() {
         text.push_str("\nno model is given: the .caffemodel comes after the prototxt");
-    } else if files > 1 && problems.len() > 1 {
+    } else if task.inputs.len() > 1 && problems.len() > 1 {
         text.push_str("\nis the model of another net than the prototxt?");
     }
     match problems {

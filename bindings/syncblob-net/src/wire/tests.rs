@@ -106,28 +106,22 @@ fn bytes_and_their_text() {
 
 #[test]
 fn types_of_layers() {
-    let limits = Limits::default();
-    let read = |bytes: &[u8]| read_bytes(bytes, "LayerParameter", &mut Used::new(&limits)).unwrap();
-    let rows: &[(&[u8], &str)] = &[
-        (b"\xca\x07\x00\x12\x09Pooling3D", "Pooling3DParameter"),
-        (b"\x12\x09Pooling3D\xca\x07\x00", "Pooling3DParameter"),
-        (b"\x12\x09Pooling3D\xca\x07\x00\x12\x07Pooling", "PoolingParameter"),
-        (b"\xca\x07\x00", "PoolingParameter"),
-        (b"\x10\x01\xca\x07\x00", "PoolingParameter"),
+    let (limits, new, old) = (Limits::default(), "LayerParameter", "V1LayerParameter");
+    let rows: &[(&str, &[u8], &str)] = &[
+        (new, b"\xca\x07\x00\x12\x09Pooling3D", "Pooling3DParameter"),
+        (new, b"\x12\x09Pooling3D\xca\x07\x00", "Pooling3DParameter"),
+        (new, b"\x12\x09Pooling3D\xca\x07\x00\x12\x07Pooling", "PoolingParameter"),
+        (new, b"\xca\x07\x00", "PoolingParameter"),
+        (new, b"\x10\x01\xca\x07\x00", "PoolingParameter"),
+        // C3D 1.0's Pooling3D has the number of Caffe's Threshold.
+        (old, b"\x28\x1f\x9a\x01\x00", "Pooling3DParameter"),
+        (old, b"\x9a\x01\x00\x28\x1f", "Pooling3DParameter"),
+        (old, b"\x28\x11\x9a\x01\x00", "PoolingParameter"),
+        (old, b"\x28\x1e\x9a\x01\x00", "PoolingParameter"),
     ];
-    for (bytes, name) in rows {
-        assert_eq!(read(bytes).message("pooling_param").unwrap().type_name(), *name);
-    }
-    // C3D 1.0's Pooling3D has the number of Caffe's Threshold.
-    let old = |bytes| read_bytes(bytes, "V1LayerParameter", &mut Used::new(&limits)).unwrap();
-    let rows: &[(&[u8], &str)] = &[
-        (b"\x28\x1f\x9a\x01\x00", "Pooling3DParameter"),
-        (b"\x9a\x01\x00\x28\x1f", "Pooling3DParameter"),
-        (b"\x28\x11\x9a\x01\x00", "PoolingParameter"),
-        (b"\x28\x1e\x9a\x01\x00", "PoolingParameter"),
-    ];
-    for (bytes, name) in rows {
-        assert_eq!(old(bytes).message("pooling_param").unwrap().type_name(), *name);
+    for (layer, bytes, name) in rows {
+        let message = read_bytes(bytes, layer, &mut Used::new(&limits)).unwrap();
+        assert_eq!(message.message("pooling_param").unwrap().type_name(), *name);
     }
 }
 

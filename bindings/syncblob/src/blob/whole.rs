@@ -9,8 +9,8 @@ use crate::ffi::{check, get};
 use crate::{Element, Result, Stream};
 
 both! {
-    /// Whole-blob operations, done where the head is, on the device if it is synced. Of [`BlobAny`](crate::BlobAny)s, two that
-    /// hold other types are a [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
+    /// Whole-blob operations, done where the head is, on the device if it is synced. Of
+    /// [`BlobAny`](crate::BlobAny)s, two that hold other types are a [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
     impl Element {
         /// Sets data or diff to zeros.
         ///
@@ -130,8 +130,8 @@ impl<T: Element> Blob<T> {
 }
 
 both! {
-    /// Arithmetic, done where the head is, on the device if it is synced; sums are `f64` for every type. A
-    /// [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64` is
+    /// Arithmetic, done where the head is, on the device if it is synced; sums are `f64` for every
+    /// type. A [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64` is
     /// [`Unsupported`](crate::ErrorKind::Unsupported).
     impl Float {
         /// The sum of the absolute values of data or diff.
