@@ -394,6 +394,7 @@ static void read_v0_layer(const struct decoder *decoder, const struct item *v0,
 
 static void read_v1_layer(const struct decoder *decoder, const struct items *fields,
                           struct decoded_layer *layer) {
+    bool has_window = false;
     layer->generation = 1;
     layer->numbered = true;
     for (size_t i = 0; i < fields->count; i++) {
@@ -406,7 +407,12 @@ static void read_v1_layer(const struct decoder *decoder, const struct items *fie
             layer->type_number = (int32_t)item->value;
         else if (is(item, 6, BYTES))
             add_blob(decoder, item);
+        else if (is(item, 10, BYTES) || is(item, 19, BYTES))
+            has_window = true;
     }
+    const int32_t type = layer->type_number;
+    if (has_window && (type == 30 || type == 31 || type == 34))
+        decoder->file->c3d = true;
 }
 
 static void read_current_layer(const struct decoder *decoder, const struct items *fields,

@@ -202,6 +202,27 @@ TEST(a_solver_state_is_recognised) {
     assert_counts_up(blob, SB_DATA, 5);
 }
 
+/* Also if a program has replaced all blobs of the net by Caffe's. */
+TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
+    static const struct {
+        uint64_t number;
+        uint32_t field;
+        const char *type;
+    } rows[] = {{30, 10, "CONVOLUTION3D"}, {31, 19, "POOLING3D"},  {34, 10, "DECONVOLUTION3D"},
+                {30, 11, "ARGMAX"},        {4, 10, "CONVOLUTION"}, {39, 10, "DECONVOLUTION"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire net = {0}, layer = {0};
+        sb_layer_info info = SB_LAYER_INFO_INIT;
+        wire_text(&layer, 4, "layer");
+        wire_bytes(&layer, rows[i].field, "", 0);
+        wire_number(&layer, 5, rows[i].number);
+        wire_message(&net, 2, &layer);
+        sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
+        assert_ok(sb_model_layer_info(model, 0, &info, &err));
+        assert_text(info.type, rows[i].type);
+    }
+}
+
 /* C3D 1.0 gave its layers numbers that Caffe gave to others later. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {

@@ -60,3 +60,7 @@ const char *sb__layer_type_name(int32_t number, bool is_c3d) {
         return NULL;
     return names[number];
 }
+
+bool sb__layer_type_is_c3d(int32_t number) {
+    return number == 30 || number == 31 || number == 34;
+}

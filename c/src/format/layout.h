@@ -21,6 +21,8 @@ enum {
     SB__C3D_DATA = 6,
     SB__C3D_DIFF = 7,
     SB__SHAPE_DIM = 1,
+    SB__V1_CONVOLUTION_PARAM = 10,
+    SB__V1_POOLING_PARAM = 19,
     SB__NET_LAYER = 100
 };
 
@@ -70,5 +72,9 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
 /* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0
    has other layers at some numbers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
+
+/* Whether C3D 1.0 has a convolution or a pooling at the number of a layer without such parameters.
+ */
+bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

@@ -16,6 +16,7 @@ struct span {
 struct texts {
     struct span name, type; /* the last occurrence counts */
     bool numbered;          /* the type is a V1 number */
+    bool has_window;        /* it has convolution_param or pooling_param of V1 */
     int32_t type_number;
 };
 
@@ -24,7 +25,7 @@ struct builder {
     const sb_limits *limits;
     struct sb__model_index index;
     bool filling;
-    bool is_c3d; /* the net has blobs of C3D 1.0 */
+    bool is_c3d; /* the net has blobs or layers of C3D 1.0 */
     int64_t room_layers, room_blobs;
     char *text;
     size_t text_bytes, room_text;
@@ -132,6 +133,9 @@ static sb_status walk_layer_field(struct builder *b, const struct sb__layout *la
         return note_text(b, path, field, &texts->type, err);
     if (sb__field_is_varint(field, layout->type_number))
         texts->type_number = (int32_t)field->value;
+    if (layout->type_number != 0 && (sb__field_is_bytes(field, SB__V1_CONVOLUTION_PARAM) ||
+                                     sb__field_is_bytes(field, SB__V1_POOLING_PARAM)))
+        texts->has_window = true;
     const struct sb__layout *child = sb__layout_child(layout, field);
     if (!child)
         return SB_OK;
@@ -171,6 +175,7 @@ static sb_status add_layer(struct builder *b, const struct sb__layout *layout,
     const struct sb__path inside = {path, sb__field_name(path->fields, field->number), index,
                                     layout->fields};
     sb_status st = walk_layer(b, layout, &inside, field->begin, field->end, &layer, &texts, err);
+    b->is_c3d = b->is_c3d || (texts.has_window && sb__layer_type_is_c3d(texts.type_number));
     if (st == SB_OK)
         st = keep_text(b, texts.name, &layer.name, &layer.name_size, err);
     if (st == SB_OK && texts.numbered)
