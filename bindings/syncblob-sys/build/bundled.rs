@@ -174,6 +174,7 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
+        .define("_FILE_OFFSET_BITS", "64")
         // A program that links the library does not export its functions: another library may use
         // another copy.
         .define("SB__STATIC", None)

@@ -45,10 +45,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if SIZE_MAX < 0xFFFFFFFFFFFFFFFF
-#error "syncblob needs a 64-bit host"
-#endif
-
 /** @def SB_API Marks an exported function. */
 /** @def SB_MUST_CHECK
  *  Marks a function that returns a status: compilers warn of a call that ignores it. */

@@ -63,7 +63,7 @@ static uint64_t little_endian(const unsigned char *bytes, size_t size) {
     return value;
 }
 
-static bool ends(const unsigned char *name, size_t size, const char *with, size_t with_size) {
+static bool ends(const unsigned char *name, uint64_t size, const char *with, size_t with_size) {
     return size >= with_size && memcmp(name + size - with_size, with, with_size) == 0;
 }
 
@@ -75,7 +75,7 @@ static const char *zip_words(const struct sb__head *head) {
         return NULL;
     if (head->size < NAME)
         return archive;
-    const size_t size = little_endian(head->bytes + NAME_SIZE, 2);
+    const uint64_t size = little_endian(head->bytes + NAME_SIZE, 2);
     const unsigned char *name = head->bytes + NAME;
     if (size > head->size - NAME)
         return archive;

@@ -34,7 +34,7 @@ int64_t sb__process(void) {
 }
 
 void sb__sleep_milliseconds(uint32_t milliseconds) {
-    const struct timespec pause = {.tv_sec = milliseconds / 1000,
+    const struct timespec pause = {.tv_sec = (time_t)(milliseconds / 1000),
                                    .tv_nsec = (long)(milliseconds % 1000) * 1000000};
     (void)nanosleep(&pause, NULL); /* same: callers poll */
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define RUBBISH      0xCB
-#define GRANULE      ((size_t)256)      /* alignment of addresses, and the gap between blocks */
-#define SEGMENT_SIZE ((size_t)1 << 32)  /* more for larger blocks */
+#define GRANULE      ((size_t)256) /* alignment of addresses, and the gap between blocks */
+#define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* more for larger blocks */
 #define ALIGNMENT    ((size_t)64)       /* of the backing of small blocks */
 #define LARGE        ((size_t)16 << 20) /* bytes from which on the backing is mapped */
 

@@ -12,6 +12,7 @@
 
 #include "base/draw.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 
 /* Handles are consecutive numbers that are not addresses, unique in the process. */
 static sb_stream new_handle(void) {
-    static _Atomic uintptr_t next = (uintptr_t)0x51b0 << 48;
+    static _Atomic uintptr_t next = (uintptr_t)0x51b0 << (sizeof(uintptr_t) * CHAR_BIT - 16);
     return (sb_stream)atomic_fetch_add(&next, 16);
 }
 

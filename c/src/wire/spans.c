@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct piece {
-    uint64_t begin; /* its offset in the source */
+    size_t begin; /* its offset in the source */
     const unsigned char *bytes;
 };
 
@@ -16,7 +16,7 @@ struct pieces {
     sb_context *context;
     size_t size;  /* of this struct with its array */
     size_t count; /* empty pieces are left out */
-    uint64_t end;
+    size_t end;
     struct piece piece[];
 };
 
@@ -40,7 +40,7 @@ static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes
         return sb__fail(err, SB_ERR_IO, "%zu bytes at offset %llu are beyond the pieces", bytes,
                         (unsigned long long)offset);
     for (size_t i = piece_at(all, offset); bytes > 0; i++) {
-        const uint64_t end = i + 1 < all->count ? all->piece[i + 1].begin : all->end;
+        const size_t end = i + 1 < all->count ? all->piece[i + 1].begin : all->end;
         const size_t n = end - offset < bytes ? (size_t)(end - offset) : bytes;
         memcpy(to, all->piece[i].bytes + (offset - all->piece[i].begin), n);
         to += n;

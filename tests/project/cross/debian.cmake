@@ -1,9 +1,13 @@
-# Cross compilation by Debian's compiler for ${triplet} against the packages of that architecture
-# in the folder SYNCBLOB_SYSROOT, and its programs run by qemu-user.
+# Cross compilation by Debian's compiler for ${triplet} against the packages of that architecture,
+# whose libraries are in folders ${packages}, in the folder SYNCBLOB_SYSROOT, and its programs run by
+# qemu-user.
+if(NOT packages)
+  set(packages ${triplet})
+endif()
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_C_COMPILER ${triplet}-gcc)
 set(SYNCBLOB_CXX ${triplet}-g++ CACHE FILEPATH "For scripts, which do not run here")
-set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
+set(CMAKE_LIBRARY_ARCHITECTURE ${packages})
 
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_SYSROOT)
 set(CMAKE_FIND_ROOT_PATH ${SYNCBLOB_SYSROOT} /usr/${triplet})
@@ -13,9 +17,9 @@ foreach(kind IN ITEMS LIBRARY INCLUDE PACKAGE)
 endforeach()
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${SYNCBLOB_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
-    ${SYNCBLOB_SYSROOT}/usr/lib/${triplet}/pkgconfig:${SYNCBLOB_SYSROOT}/usr/share/pkgconfig)
+    ${SYNCBLOB_SYSROOT}/usr/lib/${packages}/pkgconfig:${SYNCBLOB_SYSROOT}/usr/share/pkgconfig)
 
 # What the sysroot's libraries need is beside them.
-set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${SYNCBLOB_SYSROOT}/usr/lib/${triplet})
+set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${SYNCBLOB_SYSROOT}/usr/lib/${packages})
 set(CMAKE_SHARED_LINKER_FLAGS_INIT ${CMAKE_EXE_LINKER_FLAGS_INIT})
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR};-L;${SYNCBLOB_SYSROOT})
