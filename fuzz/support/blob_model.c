@@ -22,7 +22,7 @@ static bool count_of(struct plain_shape *shape, size_t element_size) {
             return false;
         shape->count *= shape->dims[i];
     }
-    return shape->count <= INT64_MAX / (int64_t)element_size;
+    return shape->count <= PTRDIFF_MAX / (int64_t)element_size;
 }
 
 sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {

@@ -197,7 +197,7 @@ static int64_t count_elements(const int64_t *dims, size_t axes) {
         if (dims[i] == 0)
             return 0;
     for (size_t i = 0; i < axes; i++) {
-        if (dims[i] > INT64_MAX / 4 / count)
+        if (dims[i] > PTRDIFF_MAX / 4 / count)
             return -1;
         count *= dims[i];
     }
@@ -524,7 +524,7 @@ void decoded_file_free(struct decoded_file *file) {
 
 unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t element_size) {
     unsigned faults = 0;
-    if ((uint64_t)blob->count > INT64_MAX / element_size)
+    if ((uint64_t)blob->count > PTRDIFF_MAX / element_size)
         faults |= DECODER_OVERFLOW;
     if ((uint64_t)blob->count != blob->data.count)
         faults |= DECODER_LENGTH;

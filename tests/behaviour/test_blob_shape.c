@@ -46,6 +46,8 @@ static const struct {
 
 TEST(shapes_give_counts_and_texts) {
     for (size_t i = 0; i < SHAPES; i++) {
+        if (shapes[i].count > PTRDIFF_MAX / 4)
+            continue; /* on a host of 32 bits */
         sb_blob *created = test_blob(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
         uint32_t reallocated = 99;
         sb_blob *reshaped = test_unshaped(NULL, SB_DTYPE_F32);
@@ -119,9 +121,9 @@ TEST(the_largest_shapes_that_fit_are_taken) {
     static const struct {
         int32_t dtype;
         int64_t dim;
-    } cases[] = {{SB_DTYPE_F32, (I64(1) << 61) - 1},
-                 {SB_DTYPE_F64, (I64(1) << 60) - 1},
-                 {SB_DTYPE_BF16, (I64(1) << 62) - 1}};
+    } cases[] = {{SB_DTYPE_F32, PTRDIFF_MAX / 4},
+                 {SB_DTYPE_F64, PTRDIFF_MAX / 8},
+                 {SB_DTYPE_BF16, PTRDIFF_MAX / 2}};
     for (size_t i = 0; i < 3; i++) {
         sb_blob *blob = test_blob(NULL, cases[i].dtype, 1, &cases[i].dim);
         assert_int_equal(sb_blob_count(blob), cases[i].dim);
@@ -170,6 +172,7 @@ TEST(legacy_accessors_want_at_most_four_axes) {
 }
 
 TEST(offsets_past_two_to_the_31_are_exact) {
+    skip_on_32_bits("its sizes have no addresses");
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     int64_t out;
     assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));
@@ -313,7 +316,7 @@ TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
 }
 
 TEST(a_count_that_fits_a_small_type_may_not_fit_a_large_one) {
-    sb_blob *small = test_vector(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
+    sb_blob *small = test_vector(NULL, SB_DTYPE_F16, PTRDIFF_MAX / 8 + 1);
     sb_blob *large = test_vector(NULL, SB_DTYPE_F64, 3);
     uint32_t reallocated = 77;
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_blob_reshape_like(large, small, &reallocated, &err));

@@ -852,7 +852,7 @@ TEST(tables_with_holes_are_refused) {
 
 TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;
-    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)1 << 20), SIZE_MAX / 2};
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)1 << 20), SIZE_MAX / 8 * 7};
     char largest[32];
     void *bytes = NULL;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

@@ -16,7 +16,7 @@ static const double specials[] = {
 
 /* Any value, some of them beyond a float's range or too fine for it. */
 static double value(uint64_t *seed) {
-    const size_t which = test_random(seed) % (2 * COUNT_OF(specials));
+    const uint64_t which = test_random(seed) % (2 * COUNT_OF(specials));
     if (which < COUNT_OF(specials))
         return specials[which];
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);

@@ -119,7 +119,7 @@ TEST_ON(world, the_limit_of_memory_holds_for_a_load) {
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
     for (int i = 0; i < 2; i++) { /* the model itself counts, too */
-        limits.max_memory = i ? 4 * (uint64_t)large[0] : 100000;
+        limits.max_memory = i ? 4 * (size_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
         assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
         assert_int_equal(sb_blob_count(f->blob), 3);

@@ -25,8 +25,8 @@ TEST(the_built_in_context_works_like_any_host) {
 TEST_ON(rig, creation_allocates_no_buffer) {
     int64_t buffers = f->counting.buffer_calls;
     struct tally before = rig_tally(f);
-    sb_mem *mem = test_mem(f->context, (size_t)1 << 40);
-    assert_int_equal(sb_mem_size(mem), (size_t)1 << 40);
+    sb_mem *mem = test_mem(f->context, PTRDIFF_MAX);
+    assert_int_equal(sb_mem_size(mem), PTRDIFF_MAX);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_NONE);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_NONE);

@@ -11,8 +11,8 @@
 
 static uint64_t seed = 5;
 
-static uint64_t below(uint64_t n) {
-    return test_random(&seed) % n;
+static size_t below(size_t n) {
+    return (size_t)(test_random(&seed) % n);
 }
 
 struct net {

@@ -20,8 +20,8 @@ void plain_solver(struct sb__sink *sink, const sb_solver_info *solver);
 
 static uint64_t seed = 71;
 
-static uint64_t below(uint64_t n) {
-    return test_random(&seed) % n;
+static size_t below(size_t n) {
+    return (size_t)(test_random(&seed) % n);
 }
 
 /* What two packers wrote, into memory of which neither knows the other's. */

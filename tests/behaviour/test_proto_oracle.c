@@ -12,14 +12,14 @@
 
 static uint64_t seed = 20240229;
 
-static uint64_t below(uint64_t n) {
-    return test_random(&seed) % n;
+static size_t below(size_t n) {
+    return (size_t)(test_random(&seed) % n);
 }
 
 static void put_payload(struct wire *wire, uint32_t field, int64_t count) {
     bool wide = field >= 8;
     while (count > 0) {
-        int64_t chunk = 1 + (int64_t)below((uint64_t)count);
+        int64_t chunk = 1 + (int64_t)below((size_t)count);
         if (below(2))
             chunk = 1;
         double values[96];
@@ -83,7 +83,7 @@ static void put_dims(struct wire *wire, const int64_t *dims, size_t axes) {
 static void put_unknown(struct wire *wire) {
     switch (below(4)) {
     case 0:
-        wire_number(wire, 10 + (uint32_t)below(100), below(UINT64_MAX));
+        wire_number(wire, 10 + (uint32_t)below(100), test_random(&seed));
         break;
     case 1:
         wire_text(wire, 17, "unknown");

@@ -41,7 +41,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
                 sb__texts_release(&texts, f->context, taken[count].bytes);
                 continue;
             }
-            const size_t bytes = 1 + test_random(&seed) % (is_long ? 9000 : 40);
+            const size_t bytes = 1 + (size_t)(test_random(&seed) % (is_long ? 9000 : 40));
             take(&texts, f->context, &taken[count], bytes, (unsigned char)(1 + count % 251));
             count++;
             held += bytes;

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Other processors by qemu-user, and Windows on x86-64: built by Debian's MinGW, run by wine.
+# Other processors by qemu-user, i386 by this one, and Windows on x86-64: built by Debian's MinGW, run
+# by wine.
 
 cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
 
@@ -7,6 +8,12 @@ build_s390x() { # [-- TARGET...]
     cross sysroot s390x "$cache/sysroot-s390x" "${cross_packages[@]}"
     build s390x release "-DSYNCBLOB_SYSROOT=$cache/sysroot-s390x" -DSYNCBLOB_OPENBLAS=OFF \
         -DSYNCBLOB_CUDA=OFF "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/s390x.cmake" "$@"
+}
+
+build_i386() {
+    cross sysroot i386 "$cache/sysroot-i386" "${cross_packages[@]}"
+    build i386 release "-DSYNCBLOB_SYSROOT=$cache/sysroot-i386" -DSYNCBLOB_OPENBLAS=OFF \
+        -DSYNCBLOB_CUDA=OFF "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/i386.cmake"
 }
 
 build_aarch64() {
@@ -20,17 +27,6 @@ build_aarch64() {
 emulated_tests() { # MACHINE OPTION-OF-CTEST...
     ulimit -d 8000000
     c_tests "$@"
-}
-
-# One error that gives the reason, whatever else such a host lacks.
-refuse_32_bits() {
-    local target said
-    for target in i686-linux-gnu i686-w64-mingw32 armv7-linux-gnueabihf wasm32-unknown-unknown; do
-        said=$(echo '#include <syncblob/syncblob.h>' |
-            clang "--target=$target" -ffreestanding -Ic/include -x c -fsyntax-only - 2>&1) && return 1
-        grep error: <<<"$said" || return
-        [ "$(grep -c error: <<<"$said")" = 1 ] && grep -q 'syncblob needs a 64-bit host' <<<"$said" || return
-    done
 }
 
 # --- Windows

@@ -117,13 +117,20 @@ const char *test_data_path(const char *name, char *buffer, size_t capacity);
 bool test_is_quick(void);
 bool test_is_full(void);
 
-/* Skips the running test with a reason: it is not in the sample, or the machine has too little
-   memory. `bytes` are what the test itself takes, `addresses` how many bytes it touches, beside
-   which a sanitizer keeps memory of its own. */
+/* Skips the running test with a reason: it is not in the sample, it needs sizes of 64 bits, or the
+   machine has too little memory. `bytes` are what the test itself takes, `addresses` how many bytes
+   it touches, beside which a sanitizer keeps memory of its own. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \
             print_message("skipped: not in the sample: SYNCBLOB_TEST_WHOLE=1 runs it\n");          \
+            test_skip();                                                                           \
+        }                                                                                          \
+    } while (0)
+#define skip_on_32_bits(why)                                                                       \
+    do {                                                                                           \
+        if (sizeof(size_t) == 4) {                                                                 \
+            print_message("skipped: on a host of 32 bits, %s\n", (why));                           \
             test_skip();                                                                           \
         }                                                                                          \
     } while (0)

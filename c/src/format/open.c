@@ -12,7 +12,7 @@ static sb_status refuse_size(const struct sb__source *first, uint64_t size, sb_e
     sb_status st = sb__fail_at(err, SB_ERR_DATA_LIMIT, SB__MAX_MESSAGE_BYTES,
                                "%llu bytes are more than a protobuf message can have, 2147483647",
                                (unsigned long long)size);
-    if (size <= PTRDIFF_MAX)
+    if (size <= INT64_MAX)
         sb__refusal_explain_size(first, size, err);
     return st;
 }

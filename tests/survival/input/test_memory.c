@@ -167,9 +167,9 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
 }
 
 TEST(the_callers_limit_is_never_passed) {
-    static const size_t limits[] = {
-        1,      100,    300,    400,    500,     1000,    3000,     10000,          30000,
-        100000, 300000, 400001, 800000, 1000000, 3000000, 10000000, (size_t)1 << 40};
+    static const size_t limits[] = {1,      100,     300,     400,      500,     1000,
+                                    3000,   10000,   30000,   100000,   300000,  400001,
+                                    800000, 1000000, 3000000, 10000000, SIZE_MAX};
     size_t size = test_is_quick() ? 5000 : 30000;
     for (size_t i = 0; i < num_bombs; i++) {
         struct input input;
@@ -202,14 +202,14 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
         sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err);
     if (st != SB_OK)
         assert_int_equal(st, SB_ERR_DATA_LIMIT);
-    const size_t taken = peak(&o) + rig_stats(&o.rig).pinned_peak;
+    const uint64_t taken = peak(&o) + rig_stats(&o.rig).pinned_peak;
     assert_true(st == SB_OK || taken == 0);
     sb_blob_destroy(blob);
     rig_close(&o.rig);
     wire_free(&shape);
     wire_free(&wire);
     free(values);
-    return taken;
+    return (size_t)taken;
 }
 
 /* With the handles, and page-locked memory by the size of its class. */

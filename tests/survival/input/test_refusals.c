@@ -191,6 +191,8 @@ TEST_ON(world, more_bytes_than_there_can_be) {
     mem = test_mem(NULL, PTRDIFF_MAX);
     const void *ptr = NULL;
     const sb_status st = sb_mem_cpu(mem, &ptr, NULL);
+    if (sizeof(size_t) == 4) /* a process of 32 bits may have the half of its addresses */
+        return;
     assert_true(st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED);
     assert_null(ptr);
 }

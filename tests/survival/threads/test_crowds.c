@@ -249,7 +249,7 @@ static void take_and_release(void *arg, int member) {
     struct crowd *crowd = arg;
     uint64_t seed = (uint64_t)member + 1;
     for (int i = 0; i < (IS_SANITIZED ? 150 : 3000); i++) { /* a race is seen in few */
-        const size_t bytes = 1 + test_random(&seed) % 400000;
+        const size_t bytes = 1 + (size_t)(test_random(&seed) % 400000);
         sb_mem *mem = NULL;
         void *p;
         count(crowd, bytes);
