@@ -14,8 +14,11 @@ static bool has_zero(const struct plain_shape *shape) {
     return false;
 }
 
-/* A zero anywhere makes the count 0, whatever else is there. */
+/* A zero anywhere makes the count 0, whatever else is there. A dimension has an address's bits. */
 static bool count_of(struct plain_shape *shape, size_t element_size) {
+    for (int32_t i = 0; i < shape->num_axes; i++)
+        if ((ptrdiff_t)shape->dims[i] != shape->dims[i])
+            return false;
     shape->count = has_zero(shape) ? 0 : 1;
     for (int32_t i = 0; i < shape->num_axes && shape->count; i++) {
         if (shape->dims[i] > INT64_MAX / shape->count)

@@ -190,9 +190,12 @@ static void read_shape(const struct decoder *decoder, const struct item *shape, 
     free(fields.list);
 }
 
-/* The number of elements, or -1 when their bytes as floats pass 63 bits. */
+/* The number of elements, or -1 when a dimension or their bytes as floats exceed the addresses. */
 static int64_t count_elements(const int64_t *dims, size_t axes) {
     int64_t count = 1;
+    for (size_t i = 0; i < axes; i++)
+        if ((ptrdiff_t)dims[i] != dims[i])
+            return -1;
     for (size_t i = 0; i < axes; i++)
         if (dims[i] == 0)
             return 0;

@@ -61,7 +61,7 @@ TEST_ON(rig, shapes_without_axes_or_elements) {
     assert_int_equal(t->dl_tensor.ndim, 0);
     assert_non_null(t->dl_tensor.data);
     end(t);
-    sb_blob *empty = test_blob(f->context, SB_DTYPE_F32, 4, (int64_t[]){INT64_MAX, 3, 0, 5});
+    sb_blob *empty = test_blob(f->context, SB_DTYPE_F32, 4, (int64_t[]){PTRDIFF_MAX, 3, 0, 5});
     t = exported_mutable(empty, SB_DIFF, SB_SIDE_CPU);
     assert_null(t->dl_tensor.data);
     assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){15, 5, 5, 1}), 32);

@@ -129,7 +129,7 @@ TEST(test_long_shapes_are_written_whole) {
     unsigned char bytes[512];
     size_t size;
     for (int i = 0; i < 32; i++)
-        dims[i] = i ? INT64_MAX : 0;
+        dims[i] = i ? PTRDIFF_MAX : 0;
     sb_blob *blob = shaped(SB_DTYPE_F32, dims, 32), *again = shaped(SB_DTYPE_F32, NULL, 0);
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
     assert_true(size > 256);

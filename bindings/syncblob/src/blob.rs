@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use syncblob_sys as sys;
 
+use crate::dims::Dims;
 use crate::element::sealed::Sealed;
 use crate::ffi::get;
 use crate::{Context, Dtype, Element, Error, ErrorKind, Head, Result, Shape};
@@ -38,6 +39,7 @@ pub struct Blob<T: Element> {
     may_share: AtomicBool,
     /// Whether it may be written although others own its memories.
     writes_shared: bool,
+    dims: Dims,
     elements: PhantomData<T>,
 }
 
@@ -236,7 +238,7 @@ impl<T: Element> Blob<T> {
     fn with(raw: *mut sys::sb_blob, may_share: bool) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no blob and no error");
         let may_share = AtomicBool::new(may_share);
-        Self { raw, may_share, writes_shared: false, elements: PhantomData }
+        Self { raw, may_share, writes_shared: false, dims: Dims::default(), elements: PhantomData }
     }
 
     /// Takes over a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
@@ -251,7 +253,9 @@ impl<T: Element> Blob<T> {
 
     /// Gives the blob to C code, which is to end it by `sb_blob_destroy`.
     pub fn into_raw(self) -> NonNull<sys::sb_blob> {
-        ManuallyDrop::new(self).raw
+        let mut blob = ManuallyDrop::new(self);
+        blob.dims = Dims::default(); // frees a copy of the dimensions
+        blob.raw
     }
 
     /// The C handle, for code that also calls the C library. It lives as long as `self`; C calls on

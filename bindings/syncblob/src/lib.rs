@@ -188,6 +188,7 @@ mod callbacks;
 #[cfg(feature = "comm")]
 pub mod comm;
 mod context;
+mod dims;
 mod dlpack;
 mod dtypes;
 mod element;

@@ -18,6 +18,11 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
+    for (int32_t i = 0; i < num_axes; i++) /* beside a 0, too: bindings have dimensions as sizes */
+        if ((ptrdiff_t)dims[i] != dims[i])
+            return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
+                            "axis %d: a dimension of %lld exceeds the address space", i,
+                            (long long)dims[i]);
     return SB_OK;
 }
 

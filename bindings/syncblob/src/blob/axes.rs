@@ -4,6 +4,7 @@ use std::slice;
 use syncblob_sys as sys;
 
 use super::{Blob, Part, Reallocated};
+use crate::dims::with_indices;
 use crate::ffi::{as_given, get, to_i64, to_usize, MAX_I64};
 use crate::{Element, Result, Shape};
 
@@ -19,12 +20,11 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        // SAFETY: the library gives num_axes dimensions that stay until the
-        // next reshape, which needs `&mut self`. They are not negative, and
-        // usize has the layout of i64 on the 64-bit hosts that the library is for.
+        // SAFETY: the library gives num_axes dimensions, none of them negative, that stay until the
+        // next reshape, which needs `&mut self`.
         unsafe {
-            let dims = sys::sb_blob_shape(self.raw()).cast::<usize>();
-            slice::from_raw_parts(dims, self.num_axes())
+            let dims = sys::sb_blob_shape(self.raw());
+            self.dims.sizes(slice::from_raw_parts(dims, self.num_axes()))
         }
     }
 
@@ -186,11 +186,13 @@ impl<T: Element> Blob<T> {
     #[inline]
     pub fn offset(&self, indices: impl AsRef<[usize]>) -> Result<usize> {
         let indices = indices.as_ref();
-        // An index beyond i64 becomes negative there, and is as far out of range.
-        let (start, len) = (indices.as_ptr().cast(), indices.len().try_into().unwrap_or(i32::MAX));
+        let len = indices.len().try_into().unwrap_or(i32::MAX);
         // SAFETY: `start` is valid for the indices; the library reads none of
         // more than a blob can have.
-        get(|out, err| unsafe { sys::sb_blob_offset(self.raw(), start, len, out, err) })
+        let offset_of = |start| unsafe {
+            get(|out, err| sys::sb_blob_offset(self.raw(), start, len, out, err))
+        };
+        with_indices(indices, offset_of)
             .map(|offset| offset as usize) // below the count
             .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }

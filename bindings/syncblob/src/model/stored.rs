@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::slice;
 
 use syncblob_sys as sys;
 
@@ -10,7 +9,9 @@ use crate::ffi::{as_given, check, to_i64, to_usize, MAX_I64};
 use crate::io::with_callbacks;
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::{Blob, BlobAny, BlobBuilder, Context, Dtype, Element, Error, Part, Readable, Result};
+use crate::{
+    Blob, BlobAny, BlobBuilder, Context, Dtype, Element, Error, Part, Readable, Result, Shape,
+};
 
 /// The place of a blob in a model: `(layer, index)`, or an index among the
 /// blobs of no layer.
@@ -189,6 +190,7 @@ impl fmt::Debug for StoredBlob<'_> {
 #[derive(Clone, Copy)]
 pub struct BlobInfo {
     info: sys::sb_blob_info,
+    shape: [usize; Shape::MAX_AXES],
     dtype: Dtype,
     diff_dtype: Dtype,
 }
@@ -197,15 +199,12 @@ impl BlobInfo {
     pub(super) fn new(info: sys::sb_blob_info) -> Result<Self> {
         let known = |code| Dtype::from_code(code).ok_or_else(|| unknown(None, code));
         let (dtype, diff_dtype) = (known(info.dtype)?, known(info.diff_dtype)?);
-        Ok(Self { info, dtype, diff_dtype })
+        Ok(Self { info, shape: info.shape.map(to_usize), dtype, diff_dtype })
     }
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        let axes = to_usize(self.info.num_axes.into()).min(self.info.shape.len());
-        // SAFETY: dimensions are not negative, and usize has the layout of i64
-        // on the 64-bit hosts that the library is for.
-        unsafe { slice::from_raw_parts(self.info.shape.as_ptr().cast(), axes) }
+        &self.shape[..to_usize(self.info.num_axes.into()).min(self.shape.len())]
     }
 
     /// The number of elements.
