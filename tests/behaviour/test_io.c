@@ -132,6 +132,7 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
+    const float *diff;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, one);
     for (uint32_t field = 5; field <= 6; field++) {
         wire_float(&wire, field, 1);
@@ -141,6 +142,8 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
         limits.max_memory++;
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     }
+    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
+    assert_true(*diff == 1);
 }
 
 /* --- blobs ------------------------------------------------------------------------------ */

@@ -232,3 +232,27 @@ TEST(what_changed_is_told_by_its_generations_fields) {
         wire_free(&net);
     }
 }
+
+TEST(missing_layers_and_blobs_are_told_with_how_many_there_are) {
+    static const struct {
+        int64_t layer, index;
+        const char *text;
+    } rows[] = {
+        {0, 1, "no blob 1: layer 0 has 1"},
+        {0, -1, "no blob -1: layer 0 has 1"},
+        {1, 0, "no layer 1: the model has 1"},
+        {-2, 0, "no layer -2: the model has 1"},
+        {SB_NO_LAYER, 3, "no blob 3: outside of layers are 0"},
+    };
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
+    sb_model *model;
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, "\xa2\6\4\x3a\2\x2a\0", 7, NULL, NULL,
+                                  NULL, &model, &err));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_told(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
+                    sb_model_load_blob(model, rows[i].layer, rows[i].index, blob, &err));
+        assert_told(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
+                    sb_model_set_blob(model, rows[i].layer, rows[i].index, blob, 0, &err));
+    }
+    sb_model_destroy(model);
+}

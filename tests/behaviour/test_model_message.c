@@ -440,6 +440,11 @@ TEST(ranges_that_are_refused) {
                                            rows[i].first, rows[i].count, rows[i].dtype, values,
                                            rows[i].capacity, &err));
     }
+    float two[2];
+    assert_status(
+        SB_ERR_INDEX_OUT_OF_RANGE,
+        sb_model_read_values(model, 0, 0, SB_DATA, 5, 2, SB_DTYPE_F32, two, sizeof two, &err));
+    assert_string_equal(err.message, "values 5 to 7 of 6");
     assert_ok(sb_model_read_values(model, 0, 0, SB_DATA, 6, 0, SB_DTYPE_F32, NULL, 0, &err));
 }
 
