@@ -29,8 +29,8 @@ PROLOGUE = """/* syncblob, the library in one file: made by c/bundle.py from its
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS 64 /* on hosts of 32 bits */
+#if !defined(__LP64__) && !defined(_WIN32) && !defined(_FILE_OFFSET_BITS)
+#define _FILE_OFFSET_BITS 64
 #endif
 #ifdef _WIN32
 #define _CRT_RAND_S /* before the first system header */

@@ -174,13 +174,15 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
-        .define("_FILE_OFFSET_BITS", "64")
         // A program that links the library does not export its functions: another library may use
         // another copy.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)
         .out_dir(out);
+    if variable("CARGO_CFG_TARGET_POINTER_WIDTH")? == "32" {
+        build.define("_FILE_OFFSET_BITS", "64");
+    }
     if is_windows()? {
         // It aligns no stack for vectors of 32 bytes, and gcc takes it for aligned.
         build.flag("-Wa,-muse-unaligned-vector-move");
