@@ -19,7 +19,9 @@ typedef struct CUevent_st *sb__cu_event;
 typedef struct CUmemPoolHandle_st *sb__cu_pool;
 typedef struct CUmod_st *sb__cu_module;
 typedef struct CUfunc_st *sb__cu_function;
-struct CUmemPoolProps_st; /* its bytes are struct sb__cu_pool_properties */
+struct CUmemPoolProps_st;  /* its bytes are struct sb__cu_pool_properties */
+struct CUmemLocation_st;   /* struct sb__cu_location */
+struct CUmemAccessDesc_st; /* struct sb__cu_access */
 
 typedef unsigned int sb__cublas_status; /* cublasStatus_t */
 typedef struct cublasContext *sb__cublas_handle;
@@ -31,6 +33,16 @@ struct sb__cu_pool_properties {
     void *security_attributes;
     size_t max_size;
     unsigned char reserved[56];
+};
+
+struct sb__cu_location {
+    unsigned int type;
+    int id; /* of a device */
+};
+
+struct sb__cu_access {
+    struct sb__cu_location location;
+    unsigned int flags;
 };
 
 enum {
@@ -76,12 +88,14 @@ enum {
     SB__CU_MEMHOSTALLOC_PORTABLE = 1,
     SB__CU_MEM_ALLOCATION_TYPE_PINNED = 1,
     SB__CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    SB__CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
     SB__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
     SB__CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
     SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+    SB__CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
     SB__CU_MEMORYTYPE_DEVICE = 2,
 
     SB__CUBLAS_STATUS_SUCCESS = 0,
@@ -93,7 +107,8 @@ enum {
 
 #define SB__CU_STREAM_PER_THREAD ((sb__cu_stream)0x2)
 
-/* F(result, symbol, parameters) for every function of libcuda.so.1 that the backend calls. */
+/* F(result, symbol, parameters) for every function of libcuda.so.1 that the backend calls, or the
+   engine over NCCL. */
 #define SB__CUDA_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuInit, (unsigned int flags))                                                 \
     F(sb__cu_result, cuDriverGetVersion, (int *version))                                           \
@@ -103,6 +118,7 @@ enum {
     F(sb__cu_result, cuDeviceGet, (sb__cu_device * device, int ordinal))                           \
     F(sb__cu_result, cuDeviceGetAttribute,                                                         \
       (int *value, unsigned int attribute, sb__cu_device device))                                  \
+    F(sb__cu_result, cuDeviceCanAccessPeer, (int *can, sb__cu_device device, sb__cu_device peer))  \
     F(sb__cu_result, cuDevicePrimaryCtxRetain, (sb__cu_context * context, sb__cu_device device))   \
     F(sb__cu_result, cuDevicePrimaryCtxRelease_v2, (sb__cu_device device))                         \
     F(sb__cu_result, cuDevicePrimaryCtxGetState,                                                   \
@@ -119,6 +135,10 @@ enum {
     F(sb__cu_result, cuMemPoolDestroy, (sb__cu_pool pool))                                         \
     F(sb__cu_result, cuMemPoolSetAttribute,                                                        \
       (sb__cu_pool pool, unsigned int attribute, void *value))                                     \
+    F(sb__cu_result, cuMemPoolSetAccess,                                                           \
+      (sb__cu_pool pool, const struct CUmemAccessDesc_st *access, size_t count))                   \
+    F(sb__cu_result, cuMemPoolGetAccess,                                                           \
+      (unsigned int *flags, sb__cu_pool pool, struct CUmemLocation_st *location))                  \
     F(sb__cu_result, cuMemPoolTrimTo, (sb__cu_pool pool, size_t keep))                             \
     F(sb__cu_result, cuMemAllocFromPoolAsync,                                                      \
       (sb__cu_ptr * ptr, size_t bytes, sb__cu_pool pool, sb__cu_stream stream))                    \

@@ -1,6 +1,7 @@
 /* The functions that the fake libcuda.so.1 exports beside the driver API: tests choose its
    behaviour and read its counters. The environment has settings of the same names: FAKE_SCHEDULE
-   (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS, FAKE_INIT, FAKE_MEMORY.
+   (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS, FAKE_PEERS, FAKE_INIT,
+   FAKE_MEMORY.
  */
 #ifndef SB_TESTS_FAKE_H
 #define SB_TESTS_FAKE_H
@@ -18,6 +19,7 @@ enum fake_setting {
     FAKE_DEVICES,
     FAKE_VERSION, /* of the driver: 13000 */
     FAKE_POOLS,   /* whether devices have memory pools */
+    FAKE_PEERS,   /* whether devices can access one another's memory */
     FAKE_INIT,    /* the result of cuInit */
     FAKE_MEMORY,  /* bytes of each device; pinned memory likewise */
     FAKE_LOSS,    /* the error by which a call of cuBLAS loses a context: 700 */
@@ -104,6 +106,10 @@ FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(v
                             void *user, CUdeviceptr ptr, size_t bytes);
 /* Whether [ptr, ptr + bytes) is allocated memory of the device. */
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
+/* Whether kernels of the context may store to [ptr, ptr + bytes) if all contexts of peers have
+   access to one another's memory of cuMemAlloc. */
+FAKE_API bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes);
+FAKE_API int64_t fake_get(enum fake_setting setting);
 
 /* --- for the fake cuBLAS -------------------------------------------------------------- */
 

@@ -164,6 +164,17 @@ static void put(const struct part *part, size_t i, double value) {
         ((unsigned char *)at)[i] = (unsigned char)value;
 }
 
+/* Up to 2.22, NCCL stores straight into buffers of ranks of the same process, whose devices are
+   peers: v2.18.3, transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs. */
+static void check_access(struct part *const *parts, int size, size_t bytes) {
+    for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
+        for (int other = 0; other < size; other++)
+            if (!fake_may_store(parts[other]->comm->context, parts[r]->ptr, bytes))
+                fake_violation(
+                    "rank %d stores to memory of rank %d, which its device may not access", other,
+                    r);
+}
+
 static void carry_out(struct part *const *parts, int size) {
     const struct part *first = parts[0];
     const size_t bytes = first->count * size_of(first->type);
@@ -175,6 +186,7 @@ static void carry_out(struct part *const *parts, int size) {
             return;
         }
     }
+    check_access(parts, size, bytes);
     for (size_t i = 0; i < first->count; i++) {
         const double value =
             first->kind == REDUCE ? combine(parts, size, i) : value_at(parts[first->root], i);

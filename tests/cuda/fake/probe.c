@@ -31,6 +31,14 @@ void (*look_up(void *library, const char *name))(void) {
     return function;
 }
 
+static const char *running; /* the row */
+
+/* The row does not apply to this machine. */
+static bool skip(const char *why) {
+    printf("skipped: %s: %s\n", why, running);
+    return true;
+}
+
 static CUcontext primary;
 static CUdevice device;
 static CUresult early; /* of cuThreadExchangeStreamCaptureMode before cuInit */
@@ -149,6 +157,26 @@ ROW(pool_destroyed) {
            OK(CU(cuStreamSynchronize)(NULL));
 }
 
+/* The access of another device, after it was given or without. */
+static bool has_access(bool given, CUmemAccess_flags expected) {
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
+    CUdevice other;
+    int can = 0;
+    if (!OK(CU(cuDeviceGet)(&other, 1)) || !OK(CU(cuDeviceCanAccessPeer)(&can, other, device)) ||
+        (given && !can))
+        return skip("there is no second device that is a peer");
+    CUmemoryPool pool = make_pool();
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = other;
+    bool right = (!given || OK(CU(cuMemPoolSetAccess)(pool, &access, 1))) &&
+                 OK(CU(cuMemPoolGetAccess)(&flags, pool, &access.location)) && flags == expected;
+    return OK(CU(cuMemPoolDestroy)(pool)) && right;
+}
+
+HOLDS(pool_private, has_access(false, CU_MEM_ACCESS_FLAGS_PROT_NONE))
+HOLDS(pool_shared, has_access(true, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+
 /* --- what a pool keeps ----------------------------------------------------------------------- */
 
 #define LARGE ((size_t)64 << 20)
@@ -247,6 +275,26 @@ static bool is_of_primary(CUdeviceptr ptr) {
 
 static bool is_of_none(CUdeviceptr ptr) {
     return is_of(ptr, NULL);
+}
+
+static CUmemoryPool pool_of_block(CUdeviceptr ptr) {
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+    CUmemoryPool pool = (CUmemoryPool)which;
+    void *values[] = {&pool};
+    return OK(CU(cuPointerGetAttributes)(1, which, values, ptr)) ? pool : (CUmemoryPool)which;
+}
+
+static bool has_no_pool(CUdeviceptr ptr) {
+    return pool_of_block(ptr) == NULL;
+}
+
+ROW(pool_of) {
+    CUmemoryPool pool = make_pool();
+    CUdeviceptr ptr;
+    bool right = OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
+                 OK(CU(cuStreamSynchronize)(NULL)) && pool_of_block(ptr) == pool;
+    return right && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool)) &&
+           in_plain(has_no_pool);
 }
 
 HOLDS(context_plain, in_plain(is_of_primary))
@@ -642,6 +690,7 @@ static void check_row(char *line) {
         return;
     }
     row->listed = true;
+    running = row->id;
     if (strncmp(fields[1], "nccl", 4) == 0 && !nccl)
         printf("skipped: there is no NCCL: %s\n", row->id);
     else if (!row->holds())

@@ -11,6 +11,11 @@
  * small blobs are gathered on the host. A blob is reduced after work that is queued on its
  * context's stream and on the default streams.
  *
+ * Ranks of one process: NCCL stores straight into buffers of the other ranks. The pool of each
+ * buffer is therefore made accessible to the other devices (cuMemPoolSetAccess). A driver of 2026
+ * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing: use a process for
+ * each rank there. Lent memory of cuMemMap must be accessible to all devices of the process.
+ *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. All
  * operations in progress are then aborted, also if another rank has failed. sb_comm_destroy waits
  * for the other ranks' sb_comm_destroy, since they may still read data of this rank: at most 5

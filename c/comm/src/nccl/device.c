@@ -1,6 +1,7 @@
 #include "device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <syncblob/cuda_device.h>
 
 /* Tries of a call whose failure cannot be reported. */
@@ -123,6 +124,7 @@ sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, 
 
 void sb__nccl_device_close(struct sb__nccl_device *device) {
     struct sb__nccl_visit visit = {.relaxed = false};
+    free(device->peers);
     if (!device->context)
         return;
     const bool relaxed = relax(device, &visit) == SB__CUDA_SUCCESS;

@@ -14,6 +14,8 @@ struct sb__nccl_device {
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context; /* retained */
+    sb__cu_device *peers;   /* other devices of the process with access to this one's memory */
+    int num_peers;
 };
 
 /* The failed call, and the state to restore. */
@@ -28,6 +30,12 @@ int32_t sb__nccl_ordinal(const sb_context *context);
 
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
+
+/* peers.c: finds the peers, after all ranks have connected; gives them access to the pool of `ptr`.
+ */
+sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
+sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
+                               sb_error *err);
 
 /* The calls may allocate even while the thread captures a stream elsewhere. On failure there is
    nothing to leave, and the visit names the call. */

@@ -221,6 +221,8 @@ static sb_status connect_all(struct sb__nccl_end *const *ends, int32_t count, co
     sb_status st = begin_all(ends, count, id, err);
     for (int32_t i = 0; i < count && st == SB_OK; i++)
         st = wait_for_ranks(ends[i], began, err);
+    for (int32_t i = 0; i < count && st == SB_OK && ends[i]->size > 1; i++)
+        st = sb__nccl_find_peers(&ends[i]->device, err);
     return st;
 }
 

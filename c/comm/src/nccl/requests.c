@@ -98,6 +98,8 @@ static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *
     if (st == SB_OK)
         st = sb_write_begin(request->mem, SB_SIDE_GPU, SB_WRITE_OVERWRITE, &request->ptr,
                             &request->write, err);
+    if (st == SB_OK)
+        st = sb__nccl_give_access(&end->device, request->ptr, err);
     if (st == SB_OK && sends)
         st = upload(end, request, err);
     if (st != SB_OK)
@@ -110,7 +112,8 @@ static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request
     if (is_staged(request))
         return stage(end, request, err);
     request->ptr = request->buffer.ptr;
-    return order(end, request->buffer.context, err);
+    const sb_status st = sb__nccl_give_access(&end->device, request->ptr, err);
+    return st == SB_OK ? order(end, request->buffer.context, err) : st;
 }
 
 /* --- posting ------------------------------------------------------------------------------- */

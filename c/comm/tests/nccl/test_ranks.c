@@ -218,6 +218,19 @@ TEST(sums_are_those_of_all_ranks) {
         }
 }
 
+/* NCCL stores straight into memory of the process's other ranks where their devices are peers, and
+   copies elsewhere. */
+TEST(peers_get_access_to_pools) {
+    for (int peers = 0; peers < 2; peers++) {
+        struct team team;
+        const int64_t given = fake_calls("cuMemPoolSetAccess");
+        fake_set(FAKE_PEERS, peers);
+        open_team(&team, 3, LONG_LIMIT);
+        run_team(&team, reduce_blobs);
+        assert_int_equal(fake_calls("cuMemPoolSetAccess") > given, peers);
+    }
+}
+
 /* --- the reducer --------------------------------------------------------------------------- */
 
 static void random_step(struct net *net, sb_comm *comm, sb_reducer *reducer, uint64_t *seed) {
@@ -824,6 +837,12 @@ static const struct {
     {"ncclGroupEnd", "ncclGroupEnd: ", ncclSystemError, 1, 1, SB_ERR_COMM_FAILURE},
     {"ncclCommGetAsyncError", "ncclCommInitRankConfig: ", ncclRemoteError, 1, 1,
      SB_ERR_COMM_FAILURE},
+    {"cuDeviceGetCount", "cuDeviceGetCount: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
+    {"cuDeviceGet", "cuDeviceGet: ", CUDA_ERROR_UNKNOWN, 3, 4, SB_ERR_DEVICE_FAILURE},
+    {"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState: ", CUDA_ERROR_UNKNOWN, 1, 2,
+     SB_ERR_DEVICE_FAILURE},
+    {"cuDeviceCanAccessPeer", "cuDeviceCanAccessPeer: ", CUDA_ERROR_UNKNOWN, 1, 2,
+     SB_ERR_DEVICE_FAILURE},
 };
 
 /* What was made by then is given back without a word to the other ranks. */
@@ -936,6 +955,9 @@ TEST(every_call_fails_in_turn) {
         {"cuEventQuery", CUDA_ERROR_UNKNOWN},
         {"cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY},
         {"cuMemcpyHtoDAsync_v2", CUDA_ERROR_UNKNOWN},
+        {"cuPointerGetAttributes", CUDA_ERROR_UNKNOWN},
+        {"cuMemPoolGetAccess", CUDA_ERROR_UNKNOWN},
+        {"cuMemPoolSetAccess", CUDA_ERROR_OUT_OF_MEMORY},
         {"ncclCommDestroy", ncclSystemError},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)

@@ -60,6 +60,7 @@ __attribute__((constructor)) static void load(void) {
     fake.settings[FAKE_DEVICES] = setting("FAKE_DEVICES", 2);
     fake.settings[FAKE_VERSION] = setting("FAKE_VERSION", 13000);
     fake.settings[FAKE_POOLS] = setting("FAKE_POOLS", 1);
+    fake.settings[FAKE_PEERS] = setting("FAKE_PEERS", 1);
     fake.settings[FAKE_INIT] = setting("FAKE_INIT", 0);
     fake.settings[FAKE_MEMORY] = setting("FAKE_MEMORY", (int64_t)16 << 30);
     fake.settings[FAKE_LOSS] = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -80,6 +81,11 @@ void fake_set(enum fake_setting which, int64_t value) {
     fake.settings[which] = value;
     if (which == FAKE_SEED)
         fake.random = (uint64_t)value;
+}
+
+int64_t fake_get(enum fake_setting which) {
+    FAKE_LOCKED;
+    return fake.settings[which];
 }
 
 uint64_t draw(void) {
@@ -396,6 +402,14 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
     if (attribute != CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
         return CUDA_ERROR_INVALID_VALUE;
     *value = (int)fake.settings[FAKE_POOLS];
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+    BEGIN(INITIALISED);
+    if (!is_device(device) || !is_device(peer))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *can = device != peer && fake.settings[FAKE_PEERS];
     return CUDA_SUCCESS;
 }
 

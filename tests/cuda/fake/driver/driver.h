@@ -83,6 +83,7 @@ struct CUctx_st {
 struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
+    unsigned int access; /* bits of the devices that have it, beside its own */
     uint64_t threshold;
     int64_t blocks;
     size_t reserved;           /* bytes mapped: those of blocks and those of chunks */

@@ -171,6 +171,13 @@ bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes) {
     return block && block->device == context->device;
 }
 
+bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes) {
+    FAKE_LOCKED;
+    const struct block *block = find_block(ptr, bytes);
+    return block && (!block->pool || block->device == context->device ||
+                     block->pool->access >> context->device & 1);
+}
+
 /* --- the device's ---------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
@@ -254,6 +261,42 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
     return CUDA_SUCCESS;
 }
 
+static bool is_location(const CUmemLocation *location) {
+    return location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
+           location->id < fake.settings[FAKE_DEVICES];
+}
+
+/* NVIDIA/cuda-python, issue 2807: the driver refuses to change the access of the pool's device. */
+CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+    BEGIN(INITIALISED);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_location(&map[i].location))
+            return CUDA_ERROR_INVALID_VALUE;
+        if (map[i].location.id == pool->device)
+            return CUDA_ERROR_INVALID_DEVICE;
+        if (!fake.settings[FAKE_PEERS])
+            fake_violation("device %d cannot access a pool of device %d", map[i].location.id,
+                           pool->device);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            pool->access |= 1u << map[i].location.id;
+        else
+            pool->access &= ~(1u << map[i].location.id);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
+                                    CUmemLocation *location) {
+    BEGIN(INITIALISED);
+    if (!is_location(location))
+        return CUDA_ERROR_INVALID_VALUE;
+    const unsigned int all = pool->access | 1u << pool->device;
+    *flags = all >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     BEGIN(INITIALISED);
     trim(pool, keep);
@@ -306,6 +349,9 @@ static void describe(CUpointer_attribute attribute, const struct block *block, v
         return;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)value = block ? block->device : -2;
+        return;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *(CUmemoryPool *)value = block ? block->pool : NULL;
         return;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)value = block ? block->address : 0;
