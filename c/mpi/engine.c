@@ -349,20 +349,6 @@ static sb_status engine_barrier(void *comm, sb_error *err) {
     return code == MPI_SUCCESS ? SB_OK : fail(err, code, "MPI_Barrier");
 }
 
-/* Open MPI accepts device pointers only in blocking calls, and ranks may not mix blocking and
-   nonblocking calls. */
-static int32_t engine_takes(void *comm, sb_context *context) {
-    int takes = 0;
-    (void)comm;
-    if (strncmp(sb_context_device(context), "cuda:", 5) != 0)
-        return 0;
-#ifdef MPIX_GPU_SUPPORT_CUDA
-    if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes) != MPI_SUCCESS)
-        takes = 0;
-#endif
-    return takes != 0;
-}
-
 static sb_status engine_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                               sb_error *err) {
     struct end *end = comm;
@@ -436,6 +422,8 @@ static int32_t engine_abandon(void *comm, void *asked) {
     return done != 0;
 }
 
+/* No slot `takes`: Open MPI accepts device memory in blocking calls only, and MPICH exports it by
+   cudaIpcGetMemHandle, which refuses memory of a pool. */
 static const sb_comm_engine engine = {
     .struct_size = sizeof engine,
     .abi_version = SB_COMM_ENGINE_ABI_VERSION,
@@ -446,7 +434,6 @@ static const sb_comm_engine engine = {
     .all_reduce = engine_all_reduce,
     .broadcast = engine_broadcast,
     .barrier = engine_barrier,
-    .takes = engine_takes,
     .start = engine_start,
     .test = engine_test,
     .wait = engine_wait,

@@ -17,9 +17,9 @@
  * failure MPI may still use memory of incomplete requests; that memory is never freed, nor is MPI's
  * communicator, since freeing it may wait.
  *
- * Devices: the library passes pointers to memory of "cuda:N" to MPICH and its derivatives if they
- * report at run time that they accept them. Open MPI does not accept them in nonblocking calls.
- * Other device bytes are copied through the host.
+ * Devices: the library passes host memory only to MPI; bytes of a device are copied through the
+ * host. Open MPI does not accept device memory in nonblocking calls, and MPICH cannot share memory
+ * of a pool with the other ranks of a node.
  */
 #ifndef SYNCBLOB_MPI_H
 #define SYNCBLOB_MPI_H
