@@ -104,6 +104,8 @@ FAKE_API void fake_unlock(const int *held); /* may be NULL */
  */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
+/* While a stream is reserved, work there is a violation. */
+FAKE_API void fake_reserve(CUcontext context, CUstream stream, bool reserved);
 /* Whether [ptr, ptr + bytes) is allocated memory of the device. */
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
 /* Whether kernels of the context may store to [ptr, ptr + bytes) if all contexts of peers have

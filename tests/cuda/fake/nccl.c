@@ -236,6 +236,7 @@ static int draw_delay(void) {
 static void put_on_stream(ncclComm_t comm) {
     struct part *part = comm->posting;
     comm->posting = NULL;
+    fake_reserve(comm->context, part->stream, false);
     if (fake_gate(comm->context, part->stream, passes, part, part->ptr,
                   part->count * size_of(part->type)) != CUDA_SUCCESS)
         comm->error = ncclUnhandledCudaError;
@@ -351,6 +352,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
 static void end(ncclComm_t comm) {
     struct group *group = comm->group;
     comm->is_alive = false;
+    if (comm->posting)
+        fake_reserve(comm->context, comm->posting->stream, false);
     live--;
     group->left++;
 }
@@ -408,6 +411,8 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     return comm->error;
 }
 
+/* NCCL's guide, ncclCommGetAsyncError: until the state is ncclSuccess, users may not issue work to
+   the stream. */
 static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char *function) {
     BEGIN_AS(function);
     const ncclResult_t result = check_call(comm, wanted, function);
@@ -426,6 +431,7 @@ static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char
         comm->error = armed.code;
     }
     comm->delay = draw_delay();
+    fake_reserve(comm->context, part->stream, true);
     if (comm->delay)
         return ncclInProgress;
     put_on_stream(comm);

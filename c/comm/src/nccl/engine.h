@@ -15,7 +15,7 @@ struct sb__nccl_end {
     int32_t rank, size;
     uint64_t limit; /* nanoseconds */
     sb__cu_stream stream;
-    sb__cu_event before; /* recorded on other streams repeatedly */
+    sb__cu_event before; /* recorded after an abort */
     struct sb__nccl_request *first;
     bool failed;  /* `story` has the cause */
     bool is_idle; /* after a failure: no operation uses memory any more */

@@ -23,7 +23,7 @@ struct sb__nccl_request {
     sb_mem *mem;
     sb_write *write; /* of the copy; both NULL if the buffer is device memory */
     size_t bytes;
-    sb__cu_event done; /* recorded when the request runs */
+    sb__cu_event event; /* after the work before the request, then after the request */
     uint64_t began;
 };
 
@@ -33,10 +33,16 @@ static bool is_staged(const struct sb__nccl_request *request) {
 
 /* --- before posting ------------------------------------------------------------------- */
 
-/* Orders the request after work queued on a stream so far; fails while the stream is being
-   captured. */
-static sb__cu_result follow_stream(const struct sb__nccl_end *end, sb__cu_stream stream,
-                                   struct sb__nccl_visit *visit) {
+static sb__cu_result create_event(const struct sb__nccl_end *end, sb__cu_event *event,
+                                  struct sb__nccl_visit *visit) {
+    return sb__nccl_named(visit, end->device.cu->cuEventCreate(event, SB__CU_EVENT_DISABLE_TIMING),
+                          "cuEventCreate");
+}
+
+/* Creates the request's event, and records it after work queued on `stream` so far; fails while
+   that is being captured. */
+static sb__cu_result mark(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                          sb__cu_stream stream, struct sb__nccl_visit *visit) {
     const struct sb__nccl_driver *cu = end->device.cu;
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
     sb__cu_result result = cu->cuStreamIsCapturing(stream, &capturing);
@@ -44,46 +50,33 @@ static sb__cu_result follow_stream(const struct sb__nccl_end *end, sb__cu_stream
         result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (result != SB__CUDA_SUCCESS)
         return sb__nccl_named(visit, result, "cuStreamIsCapturing");
-    result = sb__nccl_named(visit, cu->cuEventRecord(end->before, stream), "cuEventRecord");
+    if (!request->event)
+        result = create_event(end, &request->event, visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__nccl_named(visit, cu->cuStreamWaitEvent(end->stream, end->before, 0),
-                                "cuStreamWaitEvent");
+        result = sb__nccl_named(visit, cu->cuEventRecord(request->event, stream), "cuEventRecord");
     return result;
 }
 
-static sb_status order_after(const struct sb__nccl_end *end, sb__cu_stream stream, sb_error *err) {
+static sb_status order_after(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                             sb__cu_stream stream, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__cu_result result = sb__nccl_enter(&end->device, &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__nccl_leave(&end->device, &visit, follow_stream(end, stream, &visit));
+        result = sb__nccl_leave(&end->device, &visit, mark(end, request, stream, &visit));
     return sb__nccl_status(&end->device, result, visit.call, err);
 }
 
 /* Orders after the legacy default stream, which is ordered with the context's stream and the
    per-thread default streams. While any thread captures a blocking stream the legacy stream is
    unusable: then orders only after the context's stream. */
-static sb_status order(const struct sb__nccl_end *end, sb_context *context, sb_error *err) {
+static sb_status order(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                       sb_error *err) {
     sb_stream stream;
-    sb_status st = order_after(end, NULL, err);
+    sb_status st = order_after(end, request, NULL, err);
     if (st != SB_ERR_UNSUPPORTED)
         return st;
-    st = sb_context_stream(context, &stream, err);
-    return st == SB_OK ? order_after(end, (sb__cu_stream)stream, err) : st;
-}
-
-static sb_status upload(const struct sb__nccl_end *end, const struct sb__nccl_request *request,
-                        sb_error *err) {
-    struct sb__nccl_visit visit;
-    sb__cu_result result = sb__nccl_enter(&end->device, &visit);
-    if (result == SB__CUDA_SUCCESS)
-        result =
-            sb__nccl_leave(&end->device, &visit,
-                           sb__nccl_named(&visit,
-                                          end->device.cu->cuMemcpyHtoDAsync_v2(
-                                              (sb__cu_ptr)(uintptr_t)request->ptr,
-                                              request->buffer.ptr, request->bytes, end->stream),
-                                          "cuMemcpyHtoDAsync"));
-    return sb__nccl_status(&end->device, result, visit.call, err);
+    st = sb_context_stream(request->buffer.context, &stream, err);
+    return st == SB_OK ? order_after(end, request, (sb__cu_stream)stream, err) : st;
 }
 
 static void unstage(struct sb__nccl_request *request) {
@@ -93,27 +86,21 @@ static void unstage(struct sb__nccl_request *request) {
 
 static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                        sb_error *err) {
-    const bool sends = request->kind == REDUCE || request->root == end->rank;
     sb_status st = sb_mem_create(end->context, request->bytes, &request->mem, err);
     if (st == SB_OK)
         st = sb_write_begin(request->mem, SB_SIDE_GPU, SB_WRITE_OVERWRITE, &request->ptr,
                             &request->write, err);
-    if (st == SB_OK)
-        st = sb__nccl_give_access(&end->device, request->ptr, err);
-    if (st == SB_OK && sends)
-        st = upload(end, request, err);
-    if (st != SB_OK)
-        unstage(request);
-    return st;
+    return st == SB_OK ? sb__nccl_give_access(&end->device, request->ptr, err) : st;
 }
 
+/* Queues nothing on NCCL's stream, where an earlier request may be in progress. */
 static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                          sb_error *err) {
     if (is_staged(request))
         return stage(end, request, err);
     request->ptr = request->buffer.ptr;
     const sb_status st = sb__nccl_give_access(&end->device, request->ptr, err);
-    return st == SB_OK ? order(end, request->buffer.context, err) : st;
+    return st == SB_OK ? order(end, request, err) : st;
 }
 
 /* --- posting ------------------------------------------------------------------------------- */
@@ -152,15 +139,35 @@ static const char *name_of(const struct sb__nccl_request *request) {
     return request->kind == REDUCE ? "ncclAllReduce" : "ncclBroadcast";
 }
 
+static sb__cu_result queue_before(const struct sb__nccl_end *end,
+                                  const struct sb__nccl_request *request,
+                                  struct sb__nccl_visit *visit) {
+    const struct sb__nccl_driver *cu = end->device.cu;
+    if (!is_staged(request))
+        return sb__nccl_named(visit, cu->cuStreamWaitEvent(end->stream, request->event, 0),
+                              "cuStreamWaitEvent");
+    if (request->kind == BROADCAST && request->root != end->rank)
+        return SB__CUDA_SUCCESS;
+    return sb__nccl_named(visit,
+                          cu->cuMemcpyHtoDAsync_v2((sb__cu_ptr)(uintptr_t)request->ptr,
+                                                   request->buffer.ptr, request->bytes,
+                                                   end->stream),
+                          "cuMemcpyHtoDAsync");
+}
+
+/* NCCL is at rest: no earlier request is in progress. */
 static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     struct sb__nccl_visit visit;
-    const sb__cu_result entered = sb__nccl_enter(&end->device, &visit);
-    if (entered != SB__CUDA_SUCCESS) {
-        (void)sb__nccl_status(&end->device, entered, visit.call, err);
-        return sb__nccl_break(end, err);
+    sb__nccl_result result = SB__NCCL_SUCCESS;
+    sb__cu_result queued = sb__nccl_enter(&end->device, &visit);
+    if (queued == SB__CUDA_SUCCESS) {
+        queued = queue_before(end, request, &visit);
+        if (queued == SB__CUDA_SUCCESS)
+            result = call(end, request);
+        (void)sb__nccl_leave(&end->device, &visit, queued);
     }
-    const sb__nccl_result result = call(end, request);
-    (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
+    if (sb__nccl_status(&end->device, queued, visit.call, err) != SB_OK)
+        return sb__nccl_break(end, err);
     if (result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
         return sb__nccl_fail(end, result, name_of(request), err);
     request->state = POSTED;
@@ -177,17 +184,6 @@ static sb__cu_result download(const struct sb__nccl_end *end,
                           "cuMemcpyDtoHAsync");
 }
 
-static sb__cu_result mark_end(const struct sb__nccl_end *end, struct sb__nccl_request *request,
-                              struct sb__nccl_visit *visit) {
-    const struct sb__nccl_driver *cu = end->device.cu;
-    sb__cu_result result = sb__nccl_named(
-        visit, cu->cuEventCreate(&request->done, SB__CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    if (result == SB__CUDA_SUCCESS)
-        result =
-            sb__nccl_named(visit, cu->cuEventRecord(request->done, end->stream), "cuEventRecord");
-    return result;
-}
-
 /* The operation is on the stream: queues the following work behind it. */
 static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     const bool receives = request->kind == REDUCE || request->root != end->rank;
@@ -196,8 +192,12 @@ static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *reque
     if (result == SB__CUDA_SUCCESS) {
         if (is_staged(request) && receives)
             result = download(end, request, &visit);
+        if (result == SB__CUDA_SUCCESS && !request->event)
+            result = create_event(end, &request->event, &visit);
         if (result == SB__CUDA_SUCCESS)
-            result = mark_end(end, request, &visit);
+            result =
+                sb__nccl_named(&visit, end->device.cu->cuEventRecord(request->event, end->stream),
+                               "cuEventRecord");
         result = sb__nccl_leave(&end->device, &visit, result);
     }
     if (sb__nccl_status(&end->device, result, visit.call, err) != SB_OK)
@@ -254,8 +254,8 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
         link = &(*link)->next;
     if (*link)
         *link = request->next;
-    if (request->done)
-        destroy_event(end, request->done);
+    if (request->event)
+        destroy_event(end, request->event);
     if (!is_over && request->write)
         sb__comm_ignore(sb_write_end(request->write, SB_WRITE_ABANDONED, NULL));
     unstage(request);
@@ -289,7 +289,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
     request->began = sb__comm_now();
     const sb_status st = prepare(end, request, err);
     if (st != SB_OK) {
-        free(request);
+        drop(end, request, true);
         *out = has_sent_nothing(st) ? status_of_slot(st) : sb__nccl_break(end, err);
         return NULL;
     }
@@ -323,7 +323,7 @@ static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request
         if (result == SB__CUDA_SUCCESS)
             result =
                 sb__nccl_leave(&end->device, &visit,
-                               sb__nccl_named(&visit, end->device.cu->cuEventQuery(request->done),
+                               sb__nccl_named(&visit, end->device.cu->cuEventQuery(request->event),
                                               "cuEventQuery"));
     }
     if (result == SB__CUDA_ERROR_NOT_READY)

@@ -54,7 +54,7 @@ struct item {
 
 struct CUstream_st {
     CUcontext context;
-    bool blocking, destroyed, per_thread;
+    bool blocking, destroyed, per_thread, reserved;
     pthread_t thread; /* whose default stream it is, where per_thread */
     struct item *head, *tail;
     CUresult failure; /* a transient one, until a wait returns it */

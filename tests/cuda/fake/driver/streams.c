@@ -413,8 +413,17 @@ static CUresult queue_item(struct call *c, CUstream stream, const struct item *i
     return CUDA_SUCCESS;
 }
 
+void fake_reserve(CUcontext context, CUstream handle, bool reserved) {
+    FAKE_LOCKED;
+    CUstream stream = resolve(context, handle);
+    if (stream)
+        stream->reserved = reserved;
+}
+
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item) {
     CUstream stream = resolve(c->context, handle);
+    if (stream && stream->reserved)
+        fake_violation("work on a stream while another library posts an operation there");
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (!result && is_capturing(stream))
         return capture(stream, item);
