@@ -214,16 +214,29 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
     return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
 }
 
-/* A separate pool, since the default one has the application's settings. It keeps freed memory
-   until it is trimmed: with a threshold, which also counts memory in use, each wait could unmap all
-   free memory. */
+/* The pool keeps freed memory until it is trimmed: with a threshold, which also counts memory in
+   use, each wait could unmap all free memory. An allocation is not ordered behind a free on another
+   stream, where a collective may wait for another rank. */
+static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
+                                 struct sb__cuda_visit *visit) {
+    uint64_t threshold = UINT64_MAX;
+    int adds_dependencies = 0;
+    sb__cu_result result = device->cu->cuMemPoolSetAttribute(
+        device->pool, SB__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    if (result == SB__CUDA_SUCCESS)
+        result = device->cu->cuMemPoolSetAttribute(
+            device->pool, SB__CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+            &adds_dependencies);
+    return sb__cuda_named(visit, result, "cuMemPoolSetAttribute");
+}
+
+/* A separate pool, since the default one has the application's settings. */
 static sb__cu_result create_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     struct sb__cu_pool_properties properties = {
         .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
         .location_type = SB__CU_MEM_LOCATION_TYPE_DEVICE,
         .location_id = device->handle,
     };
-    uint64_t threshold = UINT64_MAX;
     int supported = 0;
     sb__cu_result result = sb__cuda_named(
         visit,
@@ -235,12 +248,7 @@ static sb__cu_result create_pool(struct sb__cuda_device *device, struct sb__cuda
     result =
         sb__cuda_named(visit, device->cu->cuMemPoolCreate(&device->pool, (const void *)&properties),
                        "cuMemPoolCreate");
-    if (result != SB__CUDA_SUCCESS)
-        return result;
-    return sb__cuda_named(visit,
-                          device->cu->cuMemPoolSetAttribute(
-                              device->pool, SB__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
-                          "cuMemPoolSetAttribute");
+    return result == SB__CUDA_SUCCESS ? set_up_pool(device, visit) : result;
 }
 
 static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {

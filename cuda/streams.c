@@ -1,6 +1,8 @@
 /* Streams and events: the caller's as raw handles, and the library's stream. */
 #include "device.h"
 
+#include <string.h>
+
 /* The first call is the core's; later calls expose the stream to callers. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
@@ -57,6 +59,9 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     if (result == SB__CUDA_ERROR_INVALID_HANDLE)
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
                              "the driver knows no such stream");
+    if (result == SB__CUDA_ERROR_NOT_SUPPORTED && strcmp(visit.call, "cuStreamGetCtx") == 0)
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
+                             "the stream belongs to a green context"); /* CUDA 12.4 to 12.9 */
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, visit.call, err);
     if (context != device->context)

@@ -421,6 +421,25 @@ static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
     return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
 }
 
+/* Drivers for CUDA before 12.4 have no green contexts. */
+ROW(green_context) {
+    CUdevResource resource;
+    CUdevResourceDesc description;
+    CUgreenCtx green;
+    CUstream s;
+    CUcontext context = primary;
+    if (!dlsym(driver, "cuGreenCtxStreamCreate"))
+        return skip("the driver has no green contexts");
+    if (!OK(CU(cuDeviceGetDevResource)(device, &resource, CU_DEV_RESOURCE_TYPE_SM)) ||
+        !OK(CU(cuDevResourceGenerateDesc)(&description, &resource, 1)) ||
+        !OK(CU(cuGreenCtxCreate)(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM)) ||
+        !OK(CU(cuGreenCtxStreamCreate)(&s, green, CU_STREAM_NON_BLOCKING, 0)))
+        return false;
+    const CUresult result = CU(cuStreamGetCtx)(s, &context);
+    return (IS(result, CUDA_ERROR_NOT_SUPPORTED) || (OK(result) && context != primary)) &&
+           OK(CU(cuStreamDestroy)(s)) && OK(CU(cuGreenCtxDestroy)(green));
+}
+
 ROW(not_capturing) {
     CUstream s = make_stream(CU_STREAM_DEFAULT);
     return is_capturing(s, CU_STREAM_CAPTURE_STATUS_NONE) && OK(CU(cuStreamDestroy)(s));

@@ -514,6 +514,28 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
 
+/* Drivers for CUDA 12.4 to 12.9 do not return a context for such a stream, later ones not the
+   primary one. */
+TEST_ON(stage, a_stream_of_a_green_context_is_refused) {
+    static const int versions[] = {12040, 12090, 13000};
+    CUdevResource resource;
+    CUdevResourceDesc description;
+    CUgreenCtx green;
+    CUstream stream;
+    const void *in;
+    sb_mem *mem = host_mem(f->context, BYTES, 7);
+    cu_ok(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM));
+    cu_ok(cuDevResourceGenerateDesc(&description, &resource, 1));
+    cu_ok(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    cu_ok(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        fake_set(FAKE_VERSION, versions[i]);
+        assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
+    }
+    cu_ok(cuStreamDestroy(stream));
+    cu_ok(cuGreenCtxDestroy(green));
+}
+
 /* --- per-thread default streams -------------------------------------------------------------- */
 
 struct writer {
@@ -649,6 +671,23 @@ TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait)
     assert_ok(sb_context_synchronize(f->context, &err));
     limit_memory(0);
     (void)device_mem(other, 4 * BYTES);
+}
+
+/* A pool could order the allocation behind a free on another stream, and so behind a collective
+   that waits for another rank. */
+TEST_ON(stage, an_allocation_waits_for_no_free_of_another_stream) {
+    struct gate gate = {.end = time(NULL) + 20};
+    void *device = f->context->device, *freed, *ptr;
+    CUstream other = stage_stream(f, CU_STREAM_NON_BLOCKING);
+    const sb_stream stream = (sb_stream)other, own = f->context->stream;
+    assert_ok(sb__cuda_backend.alloc(device, BYTES, own, &freed, &err));
+    assert_int_equal(fake_gate(f->primary, (CUstream)own, passes, &gate, 0, 0), CUDA_SUCCESS);
+    sb__cuda_backend.free(device, freed, BYTES, own);
+    assert_ok(sb__cuda_backend.alloc(device, BYTES, stream, &ptr, &err));
+    cu_ok(cuStreamSynchronize(other));
+    assert_true(time(NULL) <= gate.end);
+    atomic_store(&gate.is_open, true);
+    sb__cuda_backend.free(device, ptr, BYTES, stream);
 }
 
 struct capturer {

@@ -158,6 +158,8 @@ static sb_status lasting(const struct slot *slot, const char *fired, unsigned in
         return SB_OK; /* the process ends */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)
         return SB_ERR_WRONG_DEVICE;
+    if (is(fired, "cuStreamGetCtx") && error == CUDA_ERROR_NOT_SUPPORTED)
+        return SB_ERR_WRONG_DEVICE; /* a green context */
     return status_from(fired, error);
 }
 

@@ -54,6 +54,7 @@ struct item {
 
 struct CUstream_st {
     CUcontext context;
+    CUgreenCtx green; /* or NULL */
     bool blocking, destroyed, per_thread, reserved;
     pthread_t thread; /* whose default stream it is, where per_thread */
     struct item *head, *tail;
@@ -83,7 +84,8 @@ struct CUctx_st {
 struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
-    unsigned int access; /* bits of the devices that have it, beside its own */
+    bool adds_dependencies; /* an allocation may wait for a free of another stream */
+    unsigned int access;    /* bits of the devices that have it, beside its own */
     uint64_t threshold;
     int64_t blocks;
     size_t reserved;           /* bytes mapped: those of blocks and those of chunks */
@@ -104,6 +106,7 @@ struct block {
     CUmemoryPool pool; /* NULL: from cuMemAlloc */
     CUcontext context; /* NULL: of a pool */
     bool ready, freeing;
+    struct record *freed; /* when a queued free has run; or NULL */
 };
 
 struct pinned {
@@ -177,8 +180,10 @@ void forget_memory(void);
 
 /* The stream of the context behind a handle; NULL: unknown, or another context's. */
 CUstream resolve(CUcontext context, CUstream handle);
+CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
 /* An unsafe call during a capture ends the capture. */
 CUresult check_unsafe(CUcontext context);
+void drop_record(struct record *record);
 /* Queues a copy of `item` for call `c`; the result of the call. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
 /* A pending item works on the range. */

@@ -151,6 +151,7 @@ void drop_block(struct block *block) {
     fake.live.blocks--;
     fake.live.device_bytes -= block->bytes;
     keep_chunk(pool, block->bytes);
+    drop_record(block->freed);
     free(block->backing);
     *block = fake.blocks[--fake.block_count];
     if (pool) {
@@ -229,6 +230,7 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *prope
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->device = properties->location.id;
+    made->adds_dependencies = true;
     made->next = fake.pools;
     fake.pools = *pool = made;
     fake.live.pools++;
@@ -246,10 +248,16 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
 CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                        void *value) {
     BEGIN(INITIALISED);
-    if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        memcpy(&pool->threshold, value, sizeof pool->threshold);
+        return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        pool->adds_dependencies = *(int *)value != 0;
+        return CUDA_SUCCESS;
+    default:
         return CUDA_ERROR_INVALID_VALUE;
-    memcpy(&pool->threshold, value, sizeof pool->threshold);
-    return CUDA_SUCCESS;
+    }
 }
 
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
@@ -303,6 +311,19 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
+/* The allocation may get memory whose free is queued on another stream, and then waits for it. */
+static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
+    struct call quiet = {.need = WORK, .context = c->context};
+    struct record *record = NULL;
+    for (size_t i = 0; i < fake.block_count && pool->adds_dependencies; i++)
+        if (fake.blocks[i].pool == pool && fake.blocks[i].freed)
+            record = fake.blocks[i].freed;
+    if (!record)
+        return CUDA_SUCCESS;
+    record->refs++;
+    return enqueue(&quiet, stream, &(struct item){.operation = WAIT, .record = record});
+}
+
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool,
                                          CUstream stream) {
     BEGIN(WORK);
@@ -312,7 +333,9 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemor
     CUresult result = add_block(&wanted, ptr);
     if (result)
         return result;
-    result = enqueue(&c, stream, &(struct item){.operation = ALLOCATE, .dst = *ptr});
+    result = depend(&c, pool, stream);
+    if (!result)
+        result = enqueue(&c, stream, &(struct item){.operation = ALLOCATE, .dst = *ptr});
     if (result)
         drop_block(block_at(*ptr));
     return result;
@@ -322,11 +345,20 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
     BEGIN(WORK);
     if (!freeable(ptr, __func__))
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = enqueue(&c, stream, &(struct item){.operation = RELEASE, .dst = ptr});
+    struct record *record = fake_object(sizeof *record);
+    if (!record)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *record = (struct record){.refs = 2, .stream = resolve(c.context, stream)};
+    const CUresult result =
+        enqueue(&c, stream, &(struct item){.operation = RELEASE, .dst = ptr, .record = record});
     struct block *block = block_at(ptr); /* NULL if the free has run */
-    if (block && !result)
-        block->freeing = true;
-    return result;
+    if (!block || result) {
+        drop_record(record);
+        return result;
+    }
+    block->freeing = true;
+    block->freed = record;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {

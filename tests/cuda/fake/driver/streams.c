@@ -90,7 +90,7 @@ static CUresult check_capture(CUstream stream) {
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void drop_record(struct record *record) {
+void drop_record(struct record *record) {
     if (record && --record->refs == 0)
         fake_object_free(record);
 }
@@ -176,6 +176,7 @@ static CUresult run_free(const struct item *item) {
     struct block *block = find_block(item->dst, 0);
     if (!block || !block->ready)
         return illegal(item, item->dst);
+    item->record->done = true;
     drop_block(block);
     return CUDA_SUCCESS;
 }
@@ -515,17 +516,22 @@ void fake_blas_wait(CUcontext context) {
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
-    BEGIN(CONTEXT);
+CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out) {
     CUstream made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    made->context = c.context;
+    made->context = context;
+    made->green = green;
     made->blocking = !(flags & CU_STREAM_NON_BLOCKING);
-    made->next = c.context->streams;
-    c.context->streams = *stream = made;
+    made->next = context->streams;
+    context->streams = *out = made;
     fake.live.streams++;
     return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
+    BEGIN(CONTEXT);
+    return create_stream(c.context, flags, NULL, stream);
 }
 
 CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
@@ -546,7 +552,10 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     const CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
-    *context = stream->context;
+    if (stream->green &&
+        fake.settings[FAKE_VERSION] < 13000) /* cuda.h 12.9; 13.0 returns another */
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *context = stream->green ? (CUcontext)(void *)stream->green : stream->context;
     return CUDA_SUCCESS;
 }
 
