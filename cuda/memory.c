@@ -194,52 +194,97 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
 
 struct region {
     sb__cu_context context; /* NULL: memory of a pool, or mapped by virtual addresses */
+    sb__cu_pool pool;       /* NULL: not of a pool */
     unsigned int memory_type;
     int ordinal;
+    bool is_mapped; /* start and bytes are those of a mapping, which others may follow */
     sb__cu_ptr start;
     size_t bytes;
 };
 
-/* For an unknown pointer the driver returns zeros without an error. */
-static sb_status look_up(const struct sb__cuda_device *device, const void *ptr, struct region *out,
-                         sb_error *err) {
+static sb__cu_result ask(const struct sb__cuda_device *device, sb__cu_ptr ptr, struct region *out) {
     unsigned int attributes[] = {
-        SB__CU_POINTER_ATTRIBUTE_CONTEXT, SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-        SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-        SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&out->context, &out->memory_type, &out->ordinal, &out->start, &out->bytes};
+        SB__CU_POINTER_ATTRIBUTE_CONTEXT,          SB__CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+        SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&out->context, &out->pool,  &out->memory_type,
+                      &out->ordinal, &out->start, &out->bytes};
+    return device->cu->cuPointerGetAttributes(6, attributes, values, ptr);
+}
+
+/* The range of mapped memory may contain addresses that are not mapped. A driver that does not know
+   the attributes of mappings leaves the range. */
+static sb__cu_result ask_for_mapping(const struct sb__cuda_device *device, sb__cu_ptr ptr,
+                                     struct region *out) {
+    unsigned int attributes[] = {SB__CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+                                 SB__CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+    sb__cu_ptr start = 0;
+    size_t bytes = 0;
+    void *values[] = {&start, &bytes};
+    const sb__cu_result result = device->cu->cuPointerGetAttributes(2, attributes, values, ptr);
+    if (result != SB__CUDA_SUCCESS || !bytes)
+        return result == SB__CUDA_ERROR_INVALID_VALUE ? (sb__cu_result)SB__CUDA_SUCCESS : result;
+    out->is_mapped = true;
+    out->start = start;
+    out->bytes = bytes;
+    return SB__CUDA_SUCCESS;
+}
+
+/* For an unknown pointer the driver returns zeros without an error. */
+static sb_status look_up(const struct sb__cuda_device *device, sb__cu_ptr ptr, struct region *out,
+                         sb_error *err) {
     struct sb__cuda_visit visit;
+    *out = (struct region){.ordinal = -1};
     sb__cu_result result = sb__cuda_enter(device, &visit);
-    if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave_after(
-            device, &visit,
-            device->cu->cuPointerGetAttributes(5, attributes, values, sb__cuda_address(ptr)),
-            "cuPointerGetAttributes");
+    if (result == SB__CUDA_SUCCESS) {
+        result = ask(device, ptr, out);
+        if (result == SB__CUDA_SUCCESS && !out->context && !out->pool && out->memory_type)
+            result = ask_for_mapping(device, ptr, out);
+        result = sb__cuda_leave_after(device, &visit, result, "cuPointerGetAttributes");
+    }
     return sb__cuda_status(device, result, visit.call, err);
 }
 
 /* Managed memory is device memory, as for the driver. */
-sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
-    const struct sb__cuda_device *device = opened;
-    struct region region = {.ordinal = -1};
+static sb_status check_region(const struct sb__cuda_device *device, const struct region *region,
+                              const void *ptr, sb_error *err) {
     char message[sizeof err->message];
-    sb_status st = look_up(device, ptr, &region, err);
-    if (st != SB_OK)
-        return st;
-    if (region.memory_type != SB__CU_MEMORYTYPE_DEVICE || region.ordinal != device->ordinal) {
+    if (region->memory_type != SB__CU_MEMORYTYPE_DEVICE || region->ordinal != device->ordinal) {
         (void)snprintf(message, sizeof message, "%p is no memory of cuda:%d", ptr, device->ordinal);
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
-    if (region.context && region.context != device->context) {
+    if (region->context && region->context != device->context) {
         (void)snprintf(message, sizeof message, "%p is not of the primary context of cuda:%d", ptr,
                        device->ordinal);
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
-    size_t before = (size_t)(sb__cuda_address(ptr) - region.start);
-    if (before <= region.bytes && bytes <= region.bytes - before)
+    return SB_OK;
+}
+
+static size_t bytes_from(const struct region *region, sb__cu_ptr at) {
+    const size_t before = (size_t)(at - region->start);
+    return before < region->bytes ? region->bytes - before : 0;
+}
+
+sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    struct region region;
+    char message[sizeof err->message];
+    size_t found = 0, more;
+    do {
+        const sb__cu_ptr at = sb__cuda_address(ptr) + found;
+        sb_status st = look_up(device, at, &region, err);
+        if (st == SB_OK)
+            st = check_region(device, &region, (const char *)ptr + found, err);
+        if (st != SB_OK)
+            return st;
+        more = bytes_from(&region, at);
+        found += more;
+    } while (more && found < bytes && region.is_mapped);
+    if (found >= bytes)
         return SB_OK;
     (void)snprintf(message, sizeof message,
-                   "%zu bytes at %p go beyond the %zu allocated on cuda:%d", bytes, ptr,
-                   region.bytes, device->ordinal);
+                   "%zu bytes at %p go beyond the %zu allocated on cuda:%d", bytes, ptr, found,
+                   device->ordinal);
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
 }

@@ -334,6 +334,64 @@ static bool has_range(CUdeviceptr ptr) {
 HOLDS(range_device, in_plain(has_range))
 HOLDS(range_pool, in_pool(has_range))
 
+/* Two mappings in three pages' addresses. */
+struct mapped {
+    CUdeviceptr ptr;
+    size_t page;
+};
+
+static bool map(struct mapped *mapped) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    access.location.type = prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = prop.location.id = device;
+    bool right = OK(CU(cuMemGetAllocationGranularity)(&mapped->page, &prop,
+                                                      CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) &&
+                 OK(CU(cuMemAddressReserve)(&mapped->ptr, 3 * mapped->page, 0, 0, 0));
+    for (size_t i = 0; i < 2 && right; i++) {
+        CUmemGenericAllocationHandle handle;
+        right = OK(CU(cuMemCreate)(&handle, mapped->page, &prop, 0)) &&
+                OK(CU(cuMemMap)(mapped->ptr + i * mapped->page, mapped->page, 0, handle, 0)) &&
+                OK(CU(cuMemRelease)(handle));
+    }
+    return right && OK(CU(cuMemSetAccess)(mapped->ptr, 2 * mapped->page, &access, 1));
+}
+
+static bool in_mapped(bool (*check)(const struct mapped *mapped)) {
+    struct mapped mapped;
+    return map(&mapped) && check(&mapped) && OK(CU(cuMemUnmap)(mapped.ptr, 2 * mapped.page)) &&
+           OK(CU(cuMemAddressFree)(mapped.ptr, 3 * mapped.page));
+}
+
+static bool has_no_owner(const struct mapped *mapped) {
+    return is_of_none(mapped->ptr) && has_no_pool(mapped->ptr);
+}
+
+static bool has_mappings(const struct mapped *mapped) {
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+                                   CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+    bool right = true;
+    for (size_t i = 0; i < 2; i++) {
+        CUdeviceptr start = 0, expected = mapped->ptr + i * mapped->page;
+        size_t size = 0;
+        void *values[] = {&start, &size};
+        right = right && OK(CU(cuPointerGetAttributes)(2, which, values, expected + 7)) &&
+                start == expected && size == mapped->page;
+    }
+    return right;
+}
+
+static bool ends(const struct mapped *mapped) {
+    CUmemorytype type = 0;
+    CUdeviceptr start;
+    size_t size;
+    return OK(describe(mapped->ptr + 2 * mapped->page, &type, &start, &size)) && type == 0;
+}
+
+HOLDS(mapped_memory, in_mapped(has_no_owner))
+HOLDS(mapped_range, in_mapped(has_mappings))
+HOLDS(unmapped, in_mapped(ends))
+
 ROW(range_host) {
     CUmemorytype type = 0;
     CUdeviceptr start = 0;

@@ -14,4 +14,10 @@ OLD_FUNCTIONS(SAME_PROTOTYPE)
 
 _Static_assert((int)STREAM_NON_BLOCKING == (int)CU_STREAM_NON_BLOCKING, "non-blocking");
 _Static_assert((int)CAPTURE_GLOBAL == (int)CU_STREAM_CAPTURE_MODE_GLOBAL, "global");
+_Static_assert(sizeof(struct allocation) == sizeof(CUmemAllocationProp), "allocation");
+_Static_assert(offsetof(struct allocation, location) == offsetof(CUmemAllocationProp, location),
+               "location");
+_Static_assert((int)GREEN_DEFAULT_STREAM == (int)CU_GREEN_CTX_DEFAULT_STREAM, "green");
+_Static_assert((int)RESOURCE_SM == (int)CU_DEV_RESOURCE_TYPE_SM, "resource");
+_Static_assert(RESOURCE_BYTES >= sizeof(CUdevResource), "resource");
 _Static_assert((int)ATTACH_GLOBAL == (int)CU_MEM_ATTACH_GLOBAL, "managed");

@@ -9,16 +9,47 @@
 
 struct CUgraph_st;
 struct CUgraphNode_st;
+struct CUmemAllocationProp_st; /* its bytes are struct allocation */
+struct CUgreenCtx_st;
+struct CUdevResource_st;
+struct CUdevResourceDesc_st;
+
+/* CUmemAllocationProp. */
+struct allocation {
+    unsigned int type, handle_types;
+    struct sb__cu_location location;
+    void *handle_data;
+    unsigned char flags[8];
+};
 
 enum {
     STREAM_BLOCKING = SB__CU_STREAM_DEFAULT,
     STREAM_NON_BLOCKING = 1,
     CAPTURE_GLOBAL = 0,
-    ATTACH_GLOBAL = 1
+    ATTACH_GLOBAL = 1,
+    GREEN_DEFAULT_STREAM = 1,
+    RESOURCE_SM = 1,
+    RESOURCE_BYTES = 256 /* at least those of CUdevResource */
 };
 
 /* Functions that the library does not use. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
+    F(sb__cu_result, cuMemGetAllocationGranularity,                                                \
+      (size_t * granularity, const struct CUmemAllocationProp_st *prop, unsigned int option))      \
+    F(sb__cu_result, cuMemAddressReserve,                                                          \
+      (sb__cu_ptr * ptr, size_t size, size_t alignment, sb__cu_ptr address,                        \
+       unsigned long long flags))                                                                  \
+    F(sb__cu_result, cuMemAddressFree, (sb__cu_ptr ptr, size_t size))                              \
+    F(sb__cu_result, cuMemCreate,                                                                  \
+      (unsigned long long *handle, size_t size, const struct CUmemAllocationProp_st *prop,         \
+       unsigned long long flags))                                                                  \
+    F(sb__cu_result, cuMemRelease, (unsigned long long handle))                                    \
+    F(sb__cu_result, cuMemMap,                                                                     \
+      (sb__cu_ptr ptr, size_t size, size_t offset, unsigned long long handle,                      \
+       unsigned long long flags))                                                                  \
+    F(sb__cu_result, cuMemSetAccess,                                                               \
+      (sb__cu_ptr ptr, size_t size, const struct CUmemAccessDesc_st *access, size_t count))        \
+    F(sb__cu_result, cuMemUnmap, (sb__cu_ptr ptr, size_t size))                                    \
     F(sb__cu_result, cuMemAllocManaged, (sb__cu_ptr * ptr, size_t bytes, unsigned int flags))      \
     F(sb__cu_result, cuStreamBeginCapture_v2, (sb__cu_stream stream, unsigned int mode))           \
     F(sb__cu_result, cuStreamEndCapture, (sb__cu_stream stream, struct CUgraph_st * *graph))       \
@@ -31,6 +62,17 @@ enum {
     F(sb__cu_result, cuLaunchHostFunc,                                                             \
       (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
     F(sb__cu_result, cuDeviceGetName, (char *name, int length, sb__cu_device device))              \
+    F(sb__cu_result, cuDeviceGetDevResource,                                                       \
+      (sb__cu_device device, struct CUdevResource_st * resource, unsigned int type))               \
+    F(sb__cu_result, cuDevResourceGenerateDesc,                                                    \
+      (struct CUdevResourceDesc_st * *out, struct CUdevResource_st * resources,                    \
+       unsigned int count))                                                                        \
+    F(sb__cu_result, cuGreenCtxCreate,                                                             \
+      (struct CUgreenCtx_st * *out, struct CUdevResourceDesc_st * description,                     \
+       sb__cu_device device, unsigned int flags))                                                  \
+    F(sb__cu_result, cuGreenCtxStreamCreate,                                                       \
+      (sb__cu_stream * out, struct CUgreenCtx_st * green, unsigned int flags, int priority))       \
+    F(sb__cu_result, cuGreenCtxDestroy, (struct CUgreenCtx_st * green))                            \
     F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
     F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
 /* The form of CUDA 12's header; 13's has another, beside which the driver keeps it. */

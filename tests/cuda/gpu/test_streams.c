@@ -449,6 +449,26 @@ TEST_ON(scene, the_current_context_stays) {
     assert_stays_current(f, made_context());
 }
 
+TEST_ON(scene, a_stream_of_a_green_context_is_refused) {
+    _Alignas(16) unsigned char resource[RESOURCE_BYTES];
+    struct CUdevResourceDesc_st *description;
+    struct CUgreenCtx_st *green;
+    sb__cu_stream stream;
+    const void *in;
+    if (!driver->cuGreenCtxStreamCreate) {
+        print_message("skipped: the driver has no green contexts\n");
+        test_skip();
+    }
+    cu_ok(cuDeviceGetDevResource(0, (void *)resource, RESOURCE_SM));
+    cu_ok(cuDevResourceGenerateDesc(&description, (void *)resource, 1));
+    cu_ok(cuGreenCtxCreate(&green, description, 0, GREEN_DEFAULT_STREAM));
+    cu_ok(cuGreenCtxStreamCreate(&stream, green, STREAM_NON_BLOCKING, 0));
+    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
+    cu_ok(cuStreamDestroy_v2(stream));
+    cu_ok(cuGreenCtxDestroy(green));
+}
+
 TEST_ON(scene, a_stream_of_another_context_is_refused) {
     const void *in;
     sb__cu_stream stream = NULL;

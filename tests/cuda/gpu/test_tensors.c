@@ -123,6 +123,57 @@ TEST_ON(stage, page_locked_memory_of_others_is_the_hosts) {
     host->deleter(host);
 }
 
+/* PyTorch's expandable segments: tensors across mappings of pages. */
+struct mapped {
+    sb__cu_ptr ptr;
+    size_t page;
+};
+
+static void end_mapped(void *user) {
+    const struct mapped *mapped = user;
+    cu_ok(cuMemUnmap(mapped->ptr, 2 * mapped->page));
+    cu_ok(cuMemAddressFree(mapped->ptr, 3 * mapped->page));
+}
+
+/* Two pages are mapped, and addresses behind them are reserved. */
+static void map(struct mapped *mapped) {
+    const struct allocation allocation = {
+        .type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {SB__CU_MEM_LOCATION_TYPE_DEVICE, 0},
+    };
+    const struct sb__cu_access access = {allocation.location,
+                                         SB__CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    cu_ok(cuMemGetAllocationGranularity(&mapped->page, (const void *)&allocation, 0));
+    cu_ok(cuMemAddressReserve(&mapped->ptr, 3 * mapped->page, 0, 0, 0));
+    for (size_t i = 0; i < 2; i++) {
+        unsigned long long handle;
+        cu_ok(cuMemCreate(&handle, mapped->page, (const void *)&allocation, 0));
+        cu_ok(cuMemMap(mapped->ptr + i * mapped->page, mapped->page, 0, handle, 0));
+        cu_ok(cuMemRelease(handle));
+    }
+    cu_ok(cuMemSetAccess(mapped->ptr, 2 * mapped->page, (const void *)&access, 1));
+    test_own_loan(mapped, end_mapped);
+}
+
+TEST_ON(stage, mapped_memory_is_used_in_place) {
+    static struct mapped mapped;
+    void *out;
+    map(&mapped);
+    for (size_t pages = 1; pages <= 2; pages++) { /* across the mappings; beyond them */
+        char *at = (char *)(uintptr_t)mapped.ptr + pages * mapped.page - BYTES / 2;
+        sb_mem *mem = test_mem(f->context, BYTES);
+        const sb_status st = sb_mem_set_gpu(mem, at, BYTES, 0, NULL, NULL, &err);
+        assert_int_equal(st, pages == 1 ? SB_OK : SB_ERR_WRONG_DEVICE);
+        if (st != SB_OK)
+            continue;
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ptr_equal(out, at);
+        queue_fill(NULL, out, 0x17, BYTES);
+        assert_true(host_holds(mem, 0x17));
+        test_end(mem);
+    }
+}
+
 TEST_ON(stage, tensors_of_other_memory_are_refused) {
     static float host[COUNT];
     static const struct {

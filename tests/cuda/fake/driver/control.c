@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_FUNCTIONS 128
+#define MAX_FUNCTIONS 160
 #define MAX_DEPTH     64
 
 struct fake fake;

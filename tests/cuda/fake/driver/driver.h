@@ -106,7 +106,9 @@ struct block {
     CUmemoryPool pool; /* NULL: from cuMemAlloc */
     CUcontext context; /* NULL: of a pool */
     bool ready, freeing;
-    struct record *freed; /* when a queued free has run; or NULL */
+    bool is_reserved;       /* addresses, of which mapped memory is in use */
+    size_t mapping, mapped; /* bytes of a mapping, and of all */
+    struct record *freed;   /* when a queued free has run; or NULL */
 };
 
 struct pinned {
@@ -169,6 +171,9 @@ void unload_kernel(CUcontext context, const char *function);
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
+CUresult add_block(const struct block *block, CUdeviceptr *out);
+/* The reservation with the address, mapped or not. */
+struct block *find_reservation(CUdeviceptr ptr);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);

@@ -42,16 +42,27 @@ static bool grow(void **array, size_t *capacity, size_t count, size_t element) {
     return true;
 }
 
+static size_t usable_bytes(const struct block *block) {
+    return block->is_reserved ? block->mapped : block->bytes;
+}
+
 static struct block *block_at(CUdeviceptr ptr) {
     for (size_t i = 0; i < fake.block_count; i++)
-        if (ptr - fake.blocks[i].address < fake.blocks[i].bytes)
+        if (ptr - fake.blocks[i].address < usable_bytes(&fake.blocks[i]))
             return &fake.blocks[i];
     return NULL;
 }
 
 struct block *find_block(CUdeviceptr ptr, size_t bytes) {
     struct block *block = block_at(ptr);
-    return block && bytes <= block->bytes - (size_t)(ptr - block->address) ? block : NULL;
+    return block && bytes <= usable_bytes(block) - (size_t)(ptr - block->address) ? block : NULL;
+}
+
+struct block *find_reservation(CUdeviceptr ptr) {
+    for (size_t i = 0; i < fake.block_count; i++)
+        if (fake.blocks[i].is_reserved && ptr - fake.blocks[i].address < fake.blocks[i].bytes)
+            return &fake.blocks[i];
+    return NULL;
 }
 
 /* --- mapped bytes ---------------------------------------------------------------------------
@@ -106,7 +117,7 @@ void trim_pools(int device) {
             trim(pool, pool->threshold);
 }
 
-static CUresult add_block(const struct block *block, CUdeviceptr *out) {
+CUresult add_block(const struct block *block, CUdeviceptr *out) {
     size_t span = (block->bytes + 2 * GRANULE - 1) / GRANULE * GRANULE;
     if (!reserve_space() || span > SPACE - used ||
         !grow((void **)&fake.blocks, &fake.block_capacity, fake.block_count, sizeof *fake.blocks))
@@ -368,13 +379,15 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-static void describe(CUpointer_attribute attribute, const struct block *block, void *value) {
+/* Of mapped memory, the range is the reservation, also where it is not mapped. */
+static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, const struct block *block,
+                     void *value) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)value = block ? block->context : NULL;
         return;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(int *)value = block && !block->pool;
+        *(int *)value = block && !block->pool && !block->is_reserved;
         return;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(CUmemorytype *)value = block ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
@@ -391,6 +404,15 @@ static void describe(CUpointer_attribute attribute, const struct block *block, v
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         *(size_t *)value = block ? block->bytes : 0;
         return;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        *(CUdeviceptr *)value = block && block->mapping
+                                    ? ptr - (ptr - block->address) % block->mapping
+                                : block ? block->address
+                                        : 0;
+        return;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        *(size_t *)value = block && block->mapping ? block->mapping : block ? block->bytes : 0;
+        return;
     default:
         fake_violation("attribute %d of a pointer is not known here", (int)attribute);
     }
@@ -400,7 +422,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
                                         void **values, CUdeviceptr ptr) {
     BEGIN(INITIALISED);
     for (unsigned int i = 0; i < count; i++)
-        describe(attributes[i], block_at(ptr), values[i]);
+        describe(attributes[i], ptr, block_at(ptr), values[i]);
     return CUDA_SUCCESS;
 }
 
