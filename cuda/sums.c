@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define THREADS     256  /* threads of a block */
+#define THREADS     SB__CUDA_THREADS
 #define MOST_BLOCKS 1024 /* blocks of the first launch */
 #define LAST_SUMS   1024 /* sums that the host adds */
 
@@ -54,9 +54,11 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-static unsigned int blocks_for(int64_t count, unsigned int most) {
-    int64_t blocks = (count + THREADS - 1) / THREADS;
-    return blocks < (int64_t)most ? (unsigned int)blocks : most;
+/* A thread for each vector of 16 bytes, up to a limit. */
+static unsigned int blocks_for(int64_t count, int32_t dtype) {
+    const int64_t elements = THREADS * 16 / (int64_t)sb_dtype_size(dtype);
+    const int64_t blocks = count / elements + (count % elements != 0);
+    return blocks < MOST_BLOCKS ? (unsigned int)blocks : MOST_BLOCKS;
 }
 
 /* The host buffer of the last sums. */
@@ -85,9 +87,9 @@ static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb
 /* `scratch` receives the sums of the first launch, then, if they are many, of the second. Sums are
    not negative, so that the second launch may add absolute values. */
 static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
-                     sb__cu_function kernel, int64_t count, const void *x, double *scratch,
-                     struct last **last, double *out, sb_stream stream, sb_error *err) {
-    unsigned int blocks = blocks_for(count, MOST_BLOCKS);
+                     sb__cu_function kernel, unsigned int blocks, int64_t count, const void *x,
+                     double *scratch, struct last **last, double *out, sb_stream stream,
+                     sb_error *err) {
     int64_t sums = (int64_t)blocks * THREADS;
     const double *from = scratch;
     sb_status st = launch(device, kernel, x, count, scratch, blocks, stream, err);
@@ -112,7 +114,8 @@ static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas 
 sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                        enum sb__cuda_sum kind, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_stream stream, sb_error *err) {
-    size_t bytes = ((size_t)blocks_for(count, MOST_BLOCKS) * THREADS + LAST_SUMS) * sizeof(double);
+    const unsigned int blocks = blocks_for(count, dtype);
+    size_t bytes = ((size_t)blocks * THREADS + LAST_SUMS) * sizeof(double);
     sb__cu_function kernel = blas->sums[kind + (dtype == SB_DTYPE_F64)];
     void *scratch;
     struct last *last = calloc(1, sizeof *last);
@@ -120,7 +123,7 @@ sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_bla
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for the parts of a sum");
     sb_status st = sb__cuda_alloc(device, bytes, stream, &scratch, err);
     if (st == SB_OK) {
-        st = add(device, blas, kernel, count, x, scratch, &last, out, stream, err);
+        st = add(device, blas, kernel, blocks, count, x, scratch, &last, out, stream, err);
         sb__cuda_free(device, scratch, bytes, stream);
     }
     free(last);

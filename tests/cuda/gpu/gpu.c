@@ -166,6 +166,13 @@ void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes) {
     leave();
 }
 
+void device_write(void *dst, const void *src, size_t bytes) {
+    enter();
+    cu_ok(cuMemcpyHtoDAsync_v2(address(dst), src, bytes, NULL));
+    cu_ok(cuStreamSynchronize(NULL));
+    leave();
+}
+
 void device_read(void *out, const void *src, size_t bytes) {
     enter();
     cu_ok(cuMemcpyDtoHAsync_v2(out, address(src), bytes, NULL));

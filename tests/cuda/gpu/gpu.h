@@ -60,6 +60,7 @@ void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
 /* On the legacy default stream, and waited for. */
+void device_write(void *dst, const void *src, size_t bytes);
 void device_read(void *out, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
 /* The free bytes of the device; 0 if the driver does not return them. */

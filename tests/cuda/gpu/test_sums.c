@@ -4,8 +4,10 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #define PIECE ((int64_t)1 << 18) /* threads of a launch at most */
+#define MANY  (PIECE * 13 + 5)   /* more than three vectors of floats for each of them */
 
 #define VALUE(name, expression)                                                                    \
     static float name(int64_t i) {                                                                 \
@@ -85,4 +87,46 @@ TEST_ON(stage, sums_of_floats_are_near_and_finite) {
             check(&rows[r], "sumsq", count, sum, exact[1]);
             test_end(blob);
         }
+}
+
+/* Whole numbers, whose sums are exact, behind the start of aligned memory; twice. */
+static void check_lent(sb_context *context, int32_t dtype, const char *memory, size_t offset,
+                       int64_t count) {
+    const double wanted = (double)(count / 2) + (double)(count % 2);
+    double sums[4];
+    sb_blob *blob = test_vector(context, dtype, count);
+    assert_ok(sb_blob_set_gpu(blob, SB_DATA, (char *)(uintptr_t)memory + offset,
+                              (size_t)count * sb_dtype_size(dtype), SB_READ_ONLY, NULL, NULL,
+                              &err));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sb_blob_asum(blob, SB_DATA, &sums[2 * i], &err));
+        assert_ok(sb_blob_sumsq(blob, SB_DATA, &sums[2 * i + 1], &err));
+    }
+    for (int i = 0; i < 4; i++)
+        if (sums[i] != wanted)
+            fail_with("sum %d of %lld elements at %zu: %.17g, not %.17g", i, (long long)count,
+                      offset, sums[i], wanted);
+    test_end(blob);
+}
+
+/* 1, 0, 1, 0 and so on; elsewhere NaN. */
+TEST_ON(stage, sums_take_memory_of_any_alignment) {
+    static const int64_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1023, 1024, 1025, 4099, MANY};
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            for (size_t shift = counts[c] == MANY; shift < (counts[c] == MANY ? 2 : 4); shift++) {
+                const size_t size = sb_dtype_size(dtype), bytes = ((size_t)counts[c] + 8) * size;
+                char *values = malloc(bytes), *memory = device_make(bytes);
+                assert_non_null(values);
+                memset(values, 0xFF, bytes);
+                for (size_t i = 0; i < (size_t)counts[c]; i++)
+                    if (dtype == SB_DTYPE_F32)
+                        ((float *)(void *)values)[i + shift] = i % 2 ? 0 : 1;
+                    else
+                        ((double *)(void *)values)[i + shift] = i % 2 ? 0 : 1;
+                device_write(memory, values, bytes);
+                check_lent(f->context, dtype, memory, shift * size, counts[c]);
+                test_end(memory);
+                free(values);
+            }
 }

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEPS  64
-#define MAX_LABELS 4
+#define MAX_STEPS  160
+#define MAX_LABELS 8
 #define MAX_PARAMS 4
-#define REGISTERS  64
+#define CLASS      16 /* registers of a class */
+#define REGISTERS  (5 * CLASS)
 
 #define OPCODE_LIST(X)                                                                             \
     X(LD_PARAM, "ld.param.u64")                                                                    \
@@ -21,11 +22,18 @@
     X(MUL_WIDE, "mul.wide.u32")                                                                    \
     X(CVT_64, "cvt.u64.u32")                                                                       \
     X(ADD_64, "add.s64")                                                                           \
+    X(SUB_64, "sub.s64")                                                                           \
+    X(NEG_64, "neg.s64")                                                                           \
+    X(AND_64, "and.b64")                                                                           \
+    X(MIN_64, "min.u64")                                                                           \
+    X(SHR_64, "shr.u64")                                                                           \
     X(SHL_64, "shl.b64")                                                                           \
     X(SETP_GE, "setp.ge.u64")                                                                      \
     X(BRA, "bra")                                                                                  \
     X(LD_F32, "ld.global.f32")                                                                     \
     X(LD_F64, "ld.global.f64")                                                                     \
+    X(LD_V4_F32, "ld.global.v4.f32")                                                               \
+    X(LD_V2_F64, "ld.global.v2.f64")                                                               \
     X(CVT_F64, "cvt.f64.f32")                                                                      \
     X(ABS_F64, "abs.f64")                                                                          \
     X(ADD_F64, "add.f64")                                                                          \
@@ -71,7 +79,17 @@ static int register_of(const char *text) {
     const char *class = text[0] == '%' && text[1] ? strchr(classes, text[1]) : NULL;
     if (!class || text[2] < '0' || text[2] > '9')
         return -1;
-    return (int)(class - classes) * 12 + atoi(text + 2);
+    return (int)(class - classes) * CLASS + atoi(text + 2);
+}
+
+/* The registers of a vector follow one another: "{%f4, ..." becomes "%f4". */
+static void shorten_vector(char *line) {
+    char *open = strchr(line, '{'), *comma = open ? strchr(open, ',') : NULL,
+         *close = open ? strchr(open, '}') : NULL;
+    if (!close || !comma)
+        return;
+    memmove(comma, close + 1, strlen(close)); /* first: it is behind */
+    memmove(open, open + 1, strlen(open));
 }
 
 static bool read_step(CUfunction f, char *line) {
@@ -81,6 +99,7 @@ static bool read_step(CUfunction f, char *line) {
         step->guarded = true;
         line += 5;
     }
+    shorten_vector(line);
     int found = sscanf(line, "%23s %23[^,], %23[^,], %23[^,], %23[^,]", mnemonic, operands[0],
                        operands[1], operands[2], operands[3]);
     if (found < 1)
@@ -128,13 +147,12 @@ static void read_params(CUfunction f, char *head) {
 
 /* "NAME(params) { lines }" */
 static bool read_entry(CUfunction f, char *text) {
-    char *body = strchr(text, '{');
-    if (!body || !strchr(text, '('))
+    char *body = strchr(text, '{'), *end = strstr(text, "\n}");
+    if (!body || !end || !strchr(text, '('))
         return false;
-    *body++ = 0;
+    *end = *body++ = 0;
     (void)snprintf(f->name, sizeof f->name, "%.*s", (int)strcspn(text, "("), text);
     read_params(f, strchr(text, '('));
-    body[strcspn(body, "}")] = 0;
     for (char *rest = NULL, *line = strtok_r(body, ";\n", &rest); line;
          line = strtok_r(NULL, ";\n", &rest)) {
         line += strspn(line, " ");
@@ -186,19 +204,29 @@ struct launch {
 };
 
 static void *reach(struct launch *launch, CUdeviceptr ptr, size_t bytes) {
-    static uint64_t nowhere;
+    static uint64_t nowhere[2];
     if (ptr < launch->start || ptr + bytes > launch->end) {
         struct block *block = find_block(ptr, bytes);
         if (!block || !block->ready) {
             fake_violation("a kernel works on %p, which is not allocated, or not yet",
                            (void *)(uintptr_t)ptr);
-            return &nowhere;
+            return nowhere;
         }
         launch->start = block->address;
         launch->end = block->address + block->bytes;
         launch->bytes = block->backing;
     }
     return launch->bytes + (ptr - launch->start);
+}
+
+/* Loads `count` elements of `size` bytes into registers that follow one another. */
+static void load(struct launch *launch, uint64_t *to, CUdeviceptr ptr, size_t count, size_t size) {
+    if (ptr % (count * size) != 0)
+        fake_violation("a kernel loads %zu bytes at %p, which is not aligned", count * size,
+                       (void *)(uintptr_t)ptr);
+    const char *from = reach(launch, ptr, count * size);
+    for (size_t i = 0; i < count; i++)
+        memcpy(&to[i], from + i * size, size);
 }
 
 static int label_at(CUfunction f, const char *name) {
@@ -254,6 +282,16 @@ static uint64_t compute(const struct step *s, const uint64_t *r) {
         return (uint64_t)(uint32_t)r[s->a] * (uint32_t)r[s->b];
     case ADD_64:
         return r[s->a] + r[s->b];
+    case SUB_64:
+        return r[s->a] - r[s->b];
+    case NEG_64:
+        return 0 - r[s->a];
+    case AND_64:
+        return r[s->a] & s->constant;
+    case MIN_64:
+        return r[s->a] < r[s->b] ? r[s->a] : r[s->b];
+    case SHR_64:
+        return r[s->a] >> s->constant;
     case SHL_64:
         return r[s->a] << s->constant;
     case SETP_GE:
@@ -287,9 +325,13 @@ static void run_thread(struct launch *launch, uint32_t block, uint32_t thread) {
         else if (s->opcode == MOV_32)
             r[s->to] = special(launch, s->name, block, thread);
         else if (s->opcode == LD_F32)
-            memcpy(&r[s->to], reach(launch, r[s->a], 4), 4);
+            load(launch, &r[s->to], r[s->a], 1, 4);
         else if (s->opcode == LD_F64)
-            memcpy(&r[s->to], reach(launch, r[s->a], 8), 8);
+            load(launch, &r[s->to], r[s->a], 1, 8);
+        else if (s->opcode == LD_V4_F32)
+            load(launch, &r[s->to], r[s->a], 4, 4);
+        else if (s->opcode == LD_V2_F64)
+            load(launch, &r[s->to], r[s->a], 2, 8);
         else if (s->opcode == ST_F64)
             memcpy(reach(launch, r[s->to], 8), &r[s->a], 8);
         else
