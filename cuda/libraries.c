@@ -72,7 +72,9 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
                              "initialise it in the child alone");
     (void)driver->cuGetErrorName(result, &name); /* NULL if unknown */
     return fail(err, SB_ERR_NO_DEVICE, (int32_t)result,
-                "the NVIDIA driver does not start: %s; does nvidia-smi show a device?",
+                result == SB__CUDA_ERROR_SYSTEM_NOT_READY
+                    ? "the NVIDIA driver does not start: %s; does NVIDIA's fabric manager run?"
+                    : "the NVIDIA driver does not start: %s; does nvidia-smi show a device?",
                 name ? name : "an unknown error");
 }
 

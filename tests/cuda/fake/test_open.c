@@ -231,6 +231,8 @@ static const struct scenario {
      "FAKE_INIT", "100"},
     {"an error without a name", no_driver, 888,
      "the NVIDIA driver does not start: an unknown error; does", "d", "FAKE_INIT", "888"},
+    {"no fabric manager", no_driver, 802, "does NVIDIA's fabric manager run", "d", "FAKE_INIT",
+     "802"},
     {"fewer devices", fewer_devices, 0, "there is no cuda:2: the driver shows 2 devices", "d", NULL,
      NULL},
     {"no cuBLAS", no_cublas, 0, "arithmetic needs cuBLAS (", "d-", NULL, NULL},

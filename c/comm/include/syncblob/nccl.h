@@ -17,9 +17,10 @@
  * each rank there. Lent memory of cuMemMap must be accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. All
- * operations in progress are then aborted, also if another rank has failed. sb_comm_destroy waits
- * for the other ranks' sb_comm_destroy, since they may still read data of this rank: at most 5
- * seconds, and at most the limit.
+ * operations in progress are then aborted, also if another rank has failed. ncclCommAbort joins a
+ * thread of NCCL, and NCCL sets no limit for that. sb_comm_destroy waits until NCCL has finalized
+ * the communicator, for which it may need the other ranks: at most 5 seconds, and at most the
+ * limit. ncclCommDestroy then waits for work of this rank's streams only.
  *
  * Failures: COMM_FAILURE has NCCL's text, and its number as device_code, or the driver's. After an
  * abort, memory is freed when the device reports that NCCL no longer uses it; if it does not within
