@@ -11,7 +11,7 @@ fixture(released_program LOCK cargo RUN cargo build --release --locked -p syncbl
 fixture(s390x ON s390x_packages RUN build_s390x)
 fixture(aarch64 ON aarch64_packages RUN build_aarch64)
 fixture(musl RUN build_musl)
-fixture(gpu_programs RUN build_gpu_programs)
+fixture(gpu_programs RUN build_gpu_programs x86_64 aarch64)
 
 # --- ./dev test --full
 
@@ -64,6 +64,7 @@ step("the crate over MPI" CORES ON mpi RUN tests/mpi/rust.sh)
 step("communicators over MPI, two sanitizers" CORES ON mpi asan RUN
   tests/mpi/run.sh ${build}/asan -fsanitize=address,undefined)
 step("programs for a GPU, on the fake driver" ON debug gpu_programs LABELS cuda RUN run_gpu_programs)
+step("programs for a GPU without one, and for aarch64" ON aarch64_packages gpu_programs LABELS cuda RUN run_gpu_programs_elsewhere)
 step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
 # Left out on other systems: scripts that take this machine's compilers; what takes minutes.

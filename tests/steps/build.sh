@@ -11,7 +11,7 @@ by_hand() { # COMMAND...
 configure() { # FOLDER PRESET OPTION-OF-CMAKE...
     local options=() headers
     case $1 in
-    debug | asan | tsan | aarch64 | gpu-build)
+    debug | asan | tsan | aarch64 | gpu-build*)
         if headers=$(cuda_headers 13); then options=("-DSYNCBLOB_CUDA_HEADERS=$headers"); fi
         ;;
     esac

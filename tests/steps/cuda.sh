@@ -38,46 +38,45 @@ gpu_glibc=2.28
 
 # The programs find libraries beside them, and need no more than an old glibc: zig links them against
 # that, without OpenBLAS and gcc's library. The flag for an older tag makes the loader look there for
-# libraries of libraries, too.
-build_gpu_programs() {
-    local target=x86_64-linux-gnu.$gpu_glibc
-    make_zig "$target"
-    cross cmocka "$cache/$target" "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" "${zig_options[@]}"
-    build gpu-build release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" \
-        "-DSYNCBLOB_SYSROOT=$cache/$target" "${zig_options[@]}" -DSYNCBLOB_WERROR=OFF \
-        "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
-        "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
-        -- gpu_programs fake.probe fake.conformance
-    gather_gpu_programs
-    check_gpu_bundle
+# libraries of libraries, too. Of x86_64 in build/gpu, of aarch64 in build/gpu-aarch64.
+build_gpu_programs() { # [PROCESSOR...]
+    local processor target suffix
+    for processor in "${@:-x86_64}"; do
+        target=$processor-linux-gnu.$gpu_glibc suffix=
+        [ "$processor" = x86_64 ] || suffix=-$processor
+        make_zig "$target"
+        cross cmocka "$cache/$target" "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" "${zig_options[@]}"
+        build "gpu-build$suffix" release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" \
+            "-DSYNCBLOB_SYSROOT=$cache/$target" "${zig_options[@]}" -DSYNCBLOB_WERROR=OFF \
+            "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
+            "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
+            -- gpu_programs fake.probe fake.conformance
+        gather_gpu_programs "$build/gpu-build$suffix" "$build/gpu$suffix"
+        check_gpu_bundle "$build/gpu$suffix"
+    done
 }
 
-# "NAME PATH" of the libraries that programs need, but those of glibc.
-needed_libraries() { # PROGRAM...
-    ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
-        sed -E '/^(libc|libm|libdl|libpthread|librt|ld-linux[^ ]*)\.so/d'
-}
-
-gather_gpu_programs() {
-    local from=$build/gpu-build/tests/cuda out=$build/gpu program name path
+gather_gpu_programs() { # FROM TO
+    local from=$1 out=$2 program
     rm -rf "$out"
     mkdir -p "$out/lib"
     cp tests/cuda/gpu/{run.sh,peers.py,beside_torch.py} tests/cuda/fake/contract.tsv \
-        "$from/gpu/bench" "$from"/gpu/gpu.* "$out"
-    for program in probe conformance; do cp "$from/fake/fake.$program" "$out/$program"; done
-    { needed_libraries "$out"/gpu.* "$out"/{bench,probe,conformance}
-      needed_libraries "$build/gpu-build/c/libsyncblob.so"; } |
-        while read -r name path; do cp -L "$path" "$out/lib/$name"; done
+        "$from"/tests/cuda/gpu/{bench,ranks,start} "$from"/tests/cuda/gpu/gpu.* "$out"
+    for program in probe conformance; do cp "$from/tests/cuda/fake/fake.$program" "$out/$program"; done
+    cp "$from"/c/libsyncblob.so.?.? "$from"/c/comm/libsyncblob-comm.so.?.? "$out/lib"
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
 }
 
-# No file of the bundle needs a newer glibc, gcc's library or OpenBLAS.
-check_gpu_bundle() {
-    local file newest
-    for file in "$build"/gpu/{gpu.*,bench,probe,conformance,lib/*}; do
-        newest=$(objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
+# No file of the bundle needs a newer glibc, or a library that is neither glibc's nor beside it.
+check_gpu_bundle() { # FOLDER
+    local file newest foreign
+    for file in "$1"/{gpu.*,bench,ranks,start,probe,conformance,lib/*}; do
+        newest=$(readelf -W -V "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
         is_at_least $gpu_glibc "$newest" || die "${file##*/} needs glibc $newest"
-        if objdump -p "$file" | grep -E 'NEEDED.*(libgcc|openblas|gfortran)'; then die "${file##*/} needs it"; fi
+        foreign=$(readelf -W -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+            sed -E '/^(libc|libm|libdl|libpthread|librt|ld-linux[^ ]*)\.so/d' |
+            while read -r name; do [ -e "$1/lib/$name" ] || echo "$name"; done)
+        [ -z "$foreign" ] || die "${file##*/} needs $foreign"
     done
 }
 
@@ -86,4 +85,29 @@ run_gpu_programs() {
     local libraries=$build/debug/tests/cuda/fake
     env -i PATH=/usr/bin:/bin "FAKE_MEMORY=$((4 << 30))" \
         "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13:$libraries/libn" bash "$build/gpu/run.sh"
+}
+
+# Makes scripts that run the programs for aarch64 by an emulator.
+emulate_gpu_programs() { # FOLDER
+    local sysroot=$cache/sysroot-arm64-libc program
+    cross sysroot arm64 "$sysroot" libc6
+    rm -rf "$1"
+    cp -r "$build/gpu-aarch64" "$1"
+    for program in "$1"/{gpu.*,bench,ranks,start,probe,conformance}; do
+        printf '#!/bin/sh\nexec qemu-aarch64 -L %q %q "$@"\n' "$sysroot" \
+            "$build/gpu-aarch64/${program##*/}" >"$program"
+    done
+}
+
+# Without a device, and on aarch64 on the fake driver, too.
+run_gpu_programs_elsewhere() {
+    local folder status fakes=$build/gpu-build-aarch64/tests/cuda/fake emulated=$build/gpu-emulated
+    emulate_gpu_programs "$emulated"
+    for folder in "$build/gpu" "$emulated"; do
+        status=0
+        env -i PATH=/usr/bin:/bin bash "$folder/run.sh" || status=$?
+        [ $status = 77 ] || die "status $status without a device"
+    done
+    env -i PATH=/usr/bin:/bin "LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13:$fakes/libn" \
+        bash "$emulated/run.sh" "$emulated" probe tests ranks start
 }

@@ -412,14 +412,30 @@ ROW(event_never) {
     return OK(CU(cuEventSynchronize)(event)) && OK(CU(cuEventDestroy)(event));
 }
 
-/* Up on one stream, down on another; ordered by an event or by the legacy default stream. */
-static bool round_trip(CUstream first, CUstream second, bool by_event, bool destroyed_early) {
+static void nap(void *user) {
+    (void)user;
+    (void)usleep(20000);
+}
+
+/* Later work on the stream is late. */
+static bool hold(CUstream s) {
+    return OK(CU(cuLaunchHostFunc)(s, nap, NULL));
+}
+
+/* Up on one stream, from page-locked memory and late, down on another; ordered by an event that is
+   recorded on one of them or by the legacy default stream. */
+static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool by_event,
+                       bool destroyed_early) {
     CUdeviceptr ptr;
     CUevent between = make_event(), last = make_event();
+    void *from;
     fresh_bytes();
-    bool right = OK(CU(cuMemAlloc)(&ptr, BYTES)) &&
-                 OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, first)) &&
-                 OK(CU(cuEventRecord)(between, first));
+    if (!OK(CU(cuMemHostAlloc)(&from, BYTES, CU_MEMHOSTALLOC_PORTABLE)))
+        return false;
+    memcpy(from, up, BYTES);
+    bool right = OK(CU(cuMemAlloc)(&ptr, BYTES)) && hold(first) &&
+                 OK(CU(cuMemcpyHtoDAsync)(ptr, from, BYTES, first)) &&
+                 OK(CU(cuEventRecord)(between, recorded));
     if (by_event)
         right = right && OK(CU(cuStreamWaitEvent)(second, between, 0));
     if (destroyed_early)
@@ -429,13 +445,15 @@ static bool round_trip(CUstream first, CUstream second, bool by_event, bool dest
             memcmp(up, down, BYTES) == 0;
     if (!destroyed_early)
         right = right && OK(CU(cuEventDestroy)(between));
-    return right && OK(CU(cuEventDestroy)(last)) && OK(CU(cuMemFree)(ptr));
+    return right && OK(CU(cuEventDestroy)(last)) && OK(CU(cuMemFree)(ptr)) &&
+           OK(CU(cuMemFreeHost)(from));
 }
 
 static bool on_streams(unsigned int flags, bool two, bool null_first, bool null_second,
                        bool by_event, bool early) {
     CUstream a = make_stream(flags), b = two ? make_stream(flags) : a;
-    return round_trip(null_first ? NULL : a, null_second ? NULL : b, by_event, early) &&
+    const CUstream first = null_first ? NULL : a;
+    return round_trip(first, first, null_second ? NULL : b, by_event, early) &&
            OK(CU(cuStreamDestroy)(a)) && (!two || OK(CU(cuStreamDestroy)(b)));
 }
 
@@ -457,8 +475,14 @@ HOLDS(event_other_stream, on_streams(CU_STREAM_NON_BLOCKING, true, false, false,
 HOLDS(event_destroyed, on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, true))
 HOLDS(legacy_after_blocking, on_streams(CU_STREAM_DEFAULT, false, false, true, false, false))
 HOLDS(blocking_after_legacy, on_streams(CU_STREAM_DEFAULT, false, true, false, false, false))
-HOLDS(legacy_after_per_thread, round_trip(CU_STREAM_PER_THREAD, NULL, false, false))
-HOLDS(per_thread_after_legacy, round_trip(NULL, CU_STREAM_PER_THREAD, false, false))
+HOLDS(legacy_after_per_thread,
+      round_trip(CU_STREAM_PER_THREAD, CU_STREAM_PER_THREAD, NULL, false, false))
+HOLDS(per_thread_after_legacy, round_trip(NULL, NULL, CU_STREAM_PER_THREAD, false, false))
+
+ROW(legacy_event) {
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+    return round_trip(CU_STREAM_PER_THREAD, NULL, s, true, false) && OK(CU(cuStreamDestroy)(s));
+}
 
 ROW(special_context) {
     CUcontext legacy = NULL, per_thread = NULL;

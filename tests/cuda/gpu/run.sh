@@ -4,16 +4,18 @@
 #
 # usage: run.sh [FOLDER [PART...]]
 #   FOLDER   of the programs (that of this script)
-#   PART     probe conformance tests bench peers torch sanitizer (all)
+#   PART     probe conformance tests ranks start bench peers torch sanitizer (all)
+#
+# The first line says whether all is well; what runs is printed on stderr meanwhile.
 #
 # Exit status: 0 if nothing failed, 77 if there is no device, else 1.
 set -uo pipefail
 folder=$(cd "${1:-$(dirname "$0")}" && pwd) || exit 1
 if [ $# != 0 ]; then shift; fi
-parts=" ${*:-probe conformance tests bench peers torch sanitizer} "
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-failures=0 summary=
+parts=" ${*:-probe conformance tests ranks start bench peers torch sanitizer} "
+log=$(mktemp) body=$(mktemp)
+trap 'rm -f "$log" "$body"' EXIT
+failures=0 skips=0 results=0 summary='' device=''
 
 wants() { # PART
     [[ $parts == *" $1 "* ]]
@@ -21,15 +23,17 @@ wants() { # PART
 
 # --- libraries of the machine ---------------------------------------------------------
 
-# Adds the folders of cuBLAS of CUDA's installer and of Python's packages, the newest first.
-find_cublas() {
+# Adds the folders of cuBLAS and NCCL of CUDA's installer and of Python's packages, the newest first.
+find_libraries() {
     local found
     while IFS= read -r found; do
         if [ -e "$found" ]; then LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${found%/*}; fi
     done < <({
-        printf '%s\n' /usr/local/cuda*/{lib64,targets/*/lib}/libcublas.so.1[23]
+        printf '%s\n' /usr/local/cuda*/{lib64,targets/*/lib}/{libcublas.so.1[23],libnccl.so.2}
         python3 -c 'import glob, sys
-for path in sys.path: print(*glob.glob(path + "/nvidia/*/lib/libcublas.so.1[23]"), sep="\n")' 2>/dev/null
+for path in sys.path:
+    for name in ("libcublas.so.1[23]", "libnccl.so.2"):
+        print(*glob.glob(path + "/nvidia/*/lib/" + name), sep="\n")' 2>/dev/null
     } | sort -Vr)
     export LD_LIBRARY_PATH
     echo "- folders of libraries: ${LD_LIBRARY_PATH:-those of the system}"
@@ -54,7 +58,12 @@ has_memory() { # GIB of the host
 
 note() { # NAME RESULT
     summary+="| $1 | $2 |"$'\n'
-    case $2 in FAILED*) failures=$((failures + 1)) ;; esac
+    results=$((results + 1))
+    case $2 in
+    FAILED*) failures=$((failures + 1)) ;;
+    skipped*) skips=$((skips + 1)) ;;
+    esac
+    echo "$1: $2" >&2
 }
 
 result_of() { # STATUS
@@ -115,52 +124,71 @@ describe() {
     "$folder/bench" --describe >"$log" 2>&1
     local status=$?
     case $status in
-    0) sed 's/^on /- device: /' "$log" ;;
-    126 | 127) cat "$log"; missing_for "$folder/bench"; exit 1 ;;
-    *) cat "$log"; exit "$status" ;;
+    0) device=$(sed -n 's/^on //p' "$log"); echo "- device: $device" ;;
+    126 | 127) cat "$log"; missing_for "$folder/bench" ;;
+    *) cat "$log" ;;
     esac
+    [ "$status" = 0 ] || return "$status"
     if command -v nvidia-smi >/dev/null; then
         nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader |
             sed 's/^/- nvidia-smi: /'
     fi
+    echo "- processor: $(uname -m)"
     echo "- libsyncblob.so: sha256 $(sha256sum "$folder"/lib/libsyncblob.so.* | cut -d' ' -f1)"
 }
 
+run_parts() {
+    local program full=() quick=()
+    if grep -q 'a fake driver' "$log"; then
+        quick=(--quick)
+        echo "- the driver is a fake: these are not results of a GPU"
+    fi
+    find_libraries
+    if wants probe; then
+        run block 'probe of the driver and NCCL' "$folder/probe" "$folder/contract.tsv"
+    fi
+    if wants conformance; then
+        if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
+        run block conformance "${full[@]}" "$folder/conformance"
+    fi
+    if wants tests; then
+        for program in "$folder"/gpu.*; do run block "${program##*/}" "$program"; done
+    fi
+    if wants ranks; then run block "NCCL's ranks" "$folder/ranks" "${quick[@]}"; fi
+    if wants start; then
+        run plain 'start, kernels compiled' env CUDA_CACHE_DISABLE=1 "$folder/start"
+        "$folder/start" >/dev/null 2>&1 # fills the driver's cache
+        run plain 'start, kernels cached' "$folder/start"
+    fi
+    if wants bench; then run plain benchmark "$folder/bench" "${quick[@]}"; fi
+    if ! command -v python3 >/dev/null; then
+        if wants peers; then note peers 'skipped: there is no python3'; fi
+        if wants torch; then note 'PyTorch in the same process' 'skipped: there is no python3'; fi
+    else
+        if wants peers; then run plain peers python3 "$folder/peers.py" "${quick[@]}"; fi
+        if wants torch; then
+            run block 'PyTorch in the same process' python3 "$folder/beside_torch.py" \
+                "$(printf '%s\n' "$folder"/lib/libsyncblob.so.* | head -n 1)"
+        fi
+    fi
+    if wants sanitizer; then run_sanitized; fi
+    printf '\n## Summary\n\n| what | result |\n|---|---|\n%s' "$summary"
+}
+
 export SYNCBLOB_TEST_WHOLE=1
-describe
-quick=()
-if grep -q 'a fake driver' "$log"; then
-    quick=(--quick)
-    echo "- the driver is a fake: these are not results of a GPU"
+describe >"$body"
+status=$?
+if [ "$status" != 0 ]; then
+    case $status in
+    77) echo '**Nothing was tested: there is no device.**' ;;
+    *) echo '**Nothing was tested: the programs do not run here.**' ;;
+    esac
+    echo
+    cat "$body"
+    if [ "$status" = 77 ]; then exit 77; else exit 1; fi
 fi
-find_cublas
-if wants probe; then
-    run block 'probe of the driver and NCCL' "$folder/probe" "$folder/contract.tsv"
-fi
-if wants conformance; then
-    full=()
-    if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
-    run block conformance "${full[@]}" "$folder/conformance"
-fi
-if wants tests; then
-    for program in "$folder"/gpu.*; do run block "${program##*/}" "$program"; done
-fi
-if wants bench; then run plain benchmark "$folder/bench" "${quick[@]}"; fi
-if wants peers; then
-    if command -v python3 >/dev/null; then
-        run plain peers python3 "$folder/peers.py" "${quick[@]}"
-    else
-        note peers 'skipped: there is no python3'
-    fi
-fi
-if wants torch; then
-    if command -v python3 >/dev/null; then
-        run block 'PyTorch in the same process' python3 "$folder/beside_torch.py" \
-            "$(printf '%s\n' "$folder"/lib/libsyncblob.so.* | head -n 1)"
-    else
-        note 'PyTorch in the same process' 'skipped: there is no python3'
-    fi
-fi
-if wants sanitizer; then run_sanitized; fi
-printf '\n## Summary\n\n| what | result |\n|---|---|\n%s\n%d failed\n' "$summary" "$failures"
-[ "$failures" = 0 ]
+run_parts >>"$body"
+if [ "$failures" = 0 ]; then verdict='All is well' rc=0; else verdict="$failures of $results FAILED" rc=1; fi
+printf '**%s** on %s: %d results, %d skipped.\n\n' "$verdict" "$device" "$results" "$skips"
+cat "$body"
+exit "$rc"

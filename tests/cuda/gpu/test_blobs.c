@@ -124,3 +124,37 @@ TEST_ON(stage, the_shape_on_the_device) {
     device_read(seen, on_device, sizeof seen);
     assert_memory_equal(seen, shape, sizeof shape);
 }
+
+/* --- what is not finite ---------------------------------------------------------------------- */
+
+static bool is_same(double found, double wanted) {
+    return found == wanted || (isnan(found) && isnan(wanted));
+}
+
+/* As the host computes it. */
+TEST_ON(stage, infinity_and_nan_stay) {
+    static const double data[] = {INFINITY, -INFINITY, NAN, INFINITY, 1, NAN};
+    static const double diff[] = {1, 1, 1, INFINITY, -INFINITY, NAN};
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        sb_blob *blob = test_vector(f->context, dtype, 6);
+        for (int scales = 0; scales < 2; scales++) {
+            void *x, *y;
+            assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &x, &err));
+            assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &y, &err));
+            for (int64_t i = 0; i < 6; i++) {
+                fill_values(dtype, 1, data[i], 0, (char *)x + (size_t)i * sb_dtype_size(dtype));
+                fill_values(dtype, 1, diff[i], 0, (char *)y + (size_t)i * sb_dtype_size(dtype));
+            }
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &x, &err));
+            assert_ok(sb_blob_mutable_gpu(blob, SB_DIFF, &y, &err));
+            assert_ok(scales ? sb_blob_scale(blob, SB_DATA, -2, &err) : sb_blob_update(blob, &err));
+            const void *in;
+            assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
+            for (int i = 0; i < 6; i++)
+                assert_true(is_same(dtype == SB_DTYPE_F32 ? (double)((const float *)in)[i]
+                                                          : ((const double *)in)[i],
+                                    scales ? -2 * data[i] : data[i] - diff[i]));
+        }
+        test_end(blob);
+    }
+}

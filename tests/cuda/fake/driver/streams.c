@@ -478,6 +478,12 @@ CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user) {
     return enqueue(&c, stream, &(struct item){.operation = LAUNCH, .kernel = kernel, .user = user});
 }
 
+CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user) {
+    BEGIN(WORK);
+    return enqueue(&c, stream,
+                   &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
+}
+
 /* Work of another library, which is neither counted nor made to fail. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;

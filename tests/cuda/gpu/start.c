@@ -1,0 +1,72 @@
+/* How long the first steps take: a context, the compilation of the kernels, a handle of cuBLAS and
+   the first arithmetic. Prints Markdown. */
+#include "gpu.h"
+
+#include "kernels.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void print_since(const char *step, double start) {
+    printf("| %s | %.3f |\n", step, (now() - start) * 1e3);
+}
+
+static sb_context *open_context(void) {
+    sb_context_options options = stage_options();
+    sb_context *context = NULL;
+    assert_ok(sb_context_create(&options, &context, &err));
+    return context;
+}
+
+static void create_handle(void) {
+    static const char *const files[] = {"libcublas.so.13", "libcublas.so.12"};
+    sb__cublas_status (*create)(sb__cublas_handle * handle) = NULL;
+    sb__cublas_handle handle;
+    void *symbol = NULL;
+    for (int i = 0; i < 2 && !symbol; i++) {
+        void *library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+        symbol = library ? dlsym(library, "cublasCreate_v2") : NULL;
+    }
+    memcpy(&create, &symbol, sizeof create);
+    const double start = now();
+    if (create && create(&handle) == SB__CUBLAS_STATUS_SUCCESS)
+        print_since("cublasCreate", start);
+    else
+        printf("| cublasCreate | skipped: there is no cuBLAS |\n");
+}
+
+int main(void) {
+    sb__cu_module module;
+    double start = now();
+    sb_context_options options = stage_options();
+    sb_context *first = NULL;
+    const sb_status st = sb_context_create(&options, &first, &err);
+    const double first_ms = (now() - start) * 1e3;
+    const int missing = gpu_begin();
+    if (missing || st != SB_OK)
+        return missing ? missing : 1;
+    printf("\n| step | ms |\n|---|---|\n| the first context on cuda:0 | %.3f |\n", first_ms);
+    start = now();
+    sb_context *second = open_context();
+    print_since("another context", start);
+    enter();
+    start = now();
+    cu_ok(cuModuleLoadData(&module, sb__cuda_kernels));
+    print_since("compilation of the kernels", start);
+    create_handle();
+    leave();
+    start = now();
+    assert_ok(sb_context_prepare_arithmetic(first, &err));
+    print_since("preparation of arithmetic", start);
+    sb_context_release(second);
+    sb_context_release(first);
+    return 0;
+}
