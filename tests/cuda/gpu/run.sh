@@ -6,7 +6,7 @@
 #   FOLDER   of the programs (that of this script)
 #   PART     probe conformance tests ranks start bench peers torch sanitizer (all)
 #
-# The first line says whether all is well; what runs is printed on stderr meanwhile.
+# The first line has the verdict. Meanwhile, results are printed on stderr.
 #
 # Exit status: 0 if nothing failed, 77 if there is no device, else 1.
 set -uo pipefail
