@@ -145,6 +145,7 @@ TEST_ON(stage, a_captured_stream_is_refused) {
     sb_mem *mem = device_mem(f->context, BYTES);
     begin_capture(f, captured);
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
+    assert_non_null(strstr(err.message, "the stream is being captured")); /* it is checked first */
     end_capture(f, captured);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
 }
