@@ -1,5 +1,5 @@
 /**
- * sb_context: the mode, device and cuBLAS handle that Caffe keeps in a global, as an object. It
+ * sb_context: an object for the mode, device and cuBLAS handle that are global in Caffe. A context
  * owns the allocator, the limits, the caches and at most one device. It is reference counted and
  * may be shared between threads; every object made in a context retains it.
  *
@@ -7,15 +7,15 @@
  * limits and is never destroyed.
  *
  * Quarantine: a failed wait does not mean that the work on a device has ended. Retired storage may
- * therefore still be in use by the device. Such storage is neither freed nor reused, its deleter
- * does not run, and it counts as live. The context checks it again whenever the context is
- * synchronised or trimmed and whenever a memory of the context is released. If another thread is
- * checking at that moment, that thread frees the storage, perhaps later. Storage that a driver
- * fails to free is kept and counted in the same way.
+ * therefore still be in use by the device. Such storage is in quarantine: it is neither freed nor
+ * reused, its deleter does not run, and it counts as live. The context checks the storage again
+ * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
+ * If another thread is checking at that moment, the other thread frees the storage, perhaps later.
+ * Storage that a driver fails to free also counts as live and in quarantine.
  *
- * If the last owner releases the context first, the context stays until the device has finished
- * (sb_stats::leaked_bytes counts its storage). The library checks such contexts when any context is
- * trimmed or ends. Until then it may call their allocator and backend.
+ * A context that its last owner has released exists until its device no longer uses any storage in
+ * quarantine (sb_stats::leaked_bytes counts that storage). The library checks such contexts when
+ * any context is trimmed or ends. Until then it may call their allocators and backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -37,22 +37,24 @@ enum {
 };
 
 /**
- * An allocator of host memory. Set both slots or neither; neither means the built-in allocator. The
- * slots may run on any thread, several at once, possibly under a lock of the library, and must not
- * call the library.
+ * An allocator of host memory. Set both slots, or neither for the built-in allocator. The slots may
+ * run on any thread, several at once, possibly under a lock of the library, and must not call the
+ * library.
  */
 typedef struct sb_allocator {
-    /** `bytes` > 0, `alignment` a power of two of at least 64. NULL on failure. */
+    /** Allocates `bytes` > 0 bytes; `alignment` is a power of two of at least 64. Returns NULL on
+     *  failure. */
     void *(*alloc)(void *user, size_t bytes, size_t alignment, uint32_t flags);
-    /** Frees memory of `alloc`; the arguments are the same. */
+    /** Frees memory of `alloc`; the other arguments are those of the call of `alloc`. */
     void (*free)(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags);
     void *user; /**< passed to both */
 } sb_allocator;
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. The library holds no lock meanwhile. The
- * function may call the library, but not on the objects of the call that runs it.
+ * tasks have returned. The tasks neither block nor fail. The library holds no lock during the call.
+ * The function may call the library, but not on objects of the library's call that runs the
+ * function.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -60,11 +62,11 @@ typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *ar
 /** Bounds on one read of untrusted bytes; 0 in a member means its default. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
-    size_t max_memory;     /**< bytes that one read may keep allocated: index and payload together;
-                                the whole memory of the blob if all of it must move to the host;
-                                objects that the library allocates for the read; and the rounding of
-                                page-locked memory (up to an eighth). Default: only the context's
-                                cap */
+    size_t max_memory;     /**< the most bytes that one read may have allocated at a time: the index
+                                and the payload; the whole memory of the blob, if all of it must
+                                move to the host; objects that the library allocates for the read;
+                                and the rounding of page-locked memory (up to an eighth). Default:
+                                only the context's cap */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */
@@ -88,29 +90,29 @@ typedef struct sb_context_options {
     uint32_t reserved;  /**< 0 */
     const char *device; /**< "cpu" (default), "sim:N", "cuda:N"; N is up to INT32_MAX, without
                              leading zeros */
-    /** [nullable] the caller's backend: the context opens device N of "NAME:N" in `device` from
-     *  this table, which must outlive the context. */
+    /** [nullable] the caller's backend, which must outlive the context: if `device` is "NAME:N",
+     *  the context opens device N of this backend. */
     const struct sb_backend *backend;
     sb_allocator allocator;       /**< the allocator of host memory */
-    const sb_limits *limits;      /**< [nullable] copied; for reads without limits of the call */
+    const sb_limits *limits;      /**< [nullable] copied; limits of reads that pass none */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
     size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. It does not count a
                                        backend's internal memory, such as scratch memory of a sum on
                                        "cuda:N", nor memory that the driver failed to free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory, as sb_stats::pinned_bytes counts
                                        it; 0: 1 GiB; above the cap host memory is ordinary */
-    size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Cached memory and
-                                       memory in use together never exceed the peak of memory in
-                                       use, apart from handles and requests in progress */
+    size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. The sum of cached
+                                       memory and memory in use never exceeds the peak of memory in
+                                       use, not counting handles and requests in progress */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
                                        NULL: the calling thread does all work */
     void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
-/** Fills in the defaults. For languages that cannot use SB_CONTEXT_OPTIONS_INIT, a macro of C.
+/** Writes the defaults: for languages that cannot use the C macro SB_CONTEXT_OPTIONS_INIT.
  *  @param options [nullable]
- *  @param struct_size sizeof(sb_context_options) of the caller, stored in the struct; the tail of a
- *      newer caller's struct becomes zero */
+ *  @param struct_size sizeof(sb_context_options) of the caller, stored in the struct; members that
+ *      only a newer version knows become zero */
 SB_API void sb_context_options_init(sb_context_options *options, size_t struct_size);
 
 /** The defaults as an initialiser. */
@@ -120,8 +122,8 @@ SB_API void sb_context_options_init(sb_context_options *options, size_t struct_s
             NULL                                                                                   \
     }
 
-/** Creates a context. A smaller `struct_size` is that of an older caller: the missing tail takes
- *  its defaults. A larger struct may hold only zeros past the library's end.
+/** Creates a context. If `struct_size` is smaller than the library's, the missing members have
+ *  their defaults; if it is larger, the bytes past the library's struct must be zero.
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] release with sb_context_release
  *  Errors: INVALID_ARGUMENT (unknown flags, an allocator with one slot, a malformed device name, a
@@ -136,41 +138,41 @@ SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *optio
 /** Adds an owner. @param context [nullable] @return [owned] `context` */
 SB_API sb_context *sb_context_retain(sb_context *context);
 
-/** One owner less; the last one frees it, and waits for what it has in quarantine. Other
- *  contexts of the process that have something there are asked whether their devices are done
- *  with it, and none of them is waited for.
+/** Removes an owner. Removing the last owner waits for work that uses the context's storage in
+ *  quarantine, and frees the context. It also frees storage in quarantine of other contexts that
+ *  their devices no longer use, without waiting for those devices.
  *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
-/** "cpu", or the device's "NAME:N".
+/** Returns "cpu", or the device's "NAME:N".
  *  @param context [nullable] the built-in one
  *  @return [borrowed] lives as long as the context */
 SB_API const char *sb_context_device(const sb_context *context);
 
-/** 1 if the context has a device beside the host. @param context [nullable] */
+/** Returns 1 if the context has a device beside the host. @param context [nullable] */
 SB_API int32_t sb_context_has_device(const sb_context *context);
 
-/** SB_OK, or the reason why the device can no longer be used.
+/** Returns SB_OK, or the reason why the device can no longer be used.
  *  @param context [nullable] the built-in one
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *context);
 
-/** The device's stream on which the library queues its work. A program may capture it into a graph.
- *  During the capture, a call that would queue work on the stream or wait for it returns
- *  UNSUPPORTED and has done nothing, the capture continues, and the library frees storage after the
- *  capture. No capture may begin while such a call runs, on this stream or on any stream that the
- *  call uses: the call checks first, then works. Other contexts do not use the stream, unless one
- *  is trimmed or ends while this context has storage in quarantine.
+/** Returns the stream of the device on which the library queues its work. A program may capture the
+ *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
+ *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
+ *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
+ *  the call checks for captures only at its beginning. Other contexts do not use the stream, unless
+ *  one is trimmed or ends while this context has storage in quarantine.
  *  @param context [nullable] the built-in one
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
                                                  sb_error *err);
 
-/** A table of the context's device beside the slots of its backend: for a library that extends a
- *  backend, as libsyncblob-testing extends the simulated device (sim_device.h), or that calls a
- *  driver itself, as libsyncblob-comm does (cuda_device.h). A lost device also has its tables; the
- *  backend documents what their functions do then.
+/** Returns a table of functions that the device's backend has in addition to its slots: for a
+ *  library that extends a backend, as libsyncblob-testing extends the simulated device
+ *  (sim_device.h), or that calls a driver directly, as libsyncblob-comm does (cuda_device.h). A
+ *  lost device still has its tables; the backend documents how their functions then behave.
  *  @param context [borrowed, nullable] the built-in one
  *  @param name [borrowed] the name of the table, NUL-terminated
  *  @param out_table [borrowed] the table; lives as long as the context
@@ -182,16 +184,16 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
                                                     sb_error *err);
 
 /** Prepares the device for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
- *  cuBLAS. For programs that measure times, that are about to capture a graph, or that need to know
- *  beforehand whether the device has arithmetic.
+ *  cuBLAS. Meant for programs that measure times, that will capture a graph, or that must find out
+ *  early whether the device has arithmetic.
  *  @param context [nullable] the built-in one, which has no device
- *  Errors: NO_DEVICE, UNSUPPORTED (the device has none, or its library cannot be opened),
+ *  Errors: NO_DEVICE, UNSUPPORTED (the device has no arithmetic, or its library cannot be opened),
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err);
 
-/** Waits until all work that the library queued on the device has ended; returns a failure of it
- *  that no other call has reported. Then frees storage in quarantine that is no longer in use.
- *  Host-only: returns SB_OK at once.
+/** Waits until all work that the library queued on the device has ended, and returns a failure of
+ *  that work that no other call has reported. Then frees storage in quarantine that is no longer in
+ *  use. Host-only: returns SB_OK at once.
  *  @param context [nullable] the built-in one
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any blocking
  *  stream, since CUDA then allows no wait for the default streams), DEVICE_FAILURE, DEVICE_LOST,
@@ -199,10 +201,10 @@ SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context
 SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and removes the stream
- *  from their users. After DEVICE_FAILURE, of the wait or of the work, the stream is still known:
- *  retry the call. Call this before destroying a stream that was passed to an `_on` function, while
- *  no other thread is between such a call and its work on the stream. A stream that was never
- *  passed may be forgotten, too.
+ *  from their users. After DEVICE_FAILURE (the wait or the work has failed) the stream is still a
+ *  user: retry the call. Call this before destroying a stream that was passed to an `_on` function,
+ *  while no other thread is between such a call and its work on the stream. The call also accepts a
+ *  stream that was never passed.
  *  @param context [nullable] the built-in one, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
@@ -211,31 +213,31 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
                                                         sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
- *  handles but not pinned bytes; no other figure includes borrowed bytes. The library rounds the
- *  size of a page-locked buffer of more than 64 KiB up by at most an eighth, so that buffers of
- *  similar sizes can be reused for each other; the figures count the rounded size. */
+ *  handles but not pinned bytes. Borrowed bytes are in no other figure. The library rounds the size
+ *  of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a buffer can be
+ *  reused for another of similar size; the figures count the rounded size. */
 typedef struct sb_stats {
     size_t struct_size;      /**< sizeof(sb_stats) of the caller */
     uint64_t host_bytes;     /**< ordinary host memory, live */
-    uint64_t host_peak;      /**< the most there was */
+    uint64_t host_peak;      /**< the maximum of host_bytes so far */
     uint64_t pinned_bytes;   /**< page-locked host memory, live */
-    uint64_t pinned_peak;    /**< the most there was */
+    uint64_t pinned_peak;    /**< the maximum of pinned_bytes so far */
     uint64_t device_bytes;   /**< device memory, live */
-    uint64_t device_peak;    /**< the most there was */
+    uint64_t device_peak;    /**< the maximum of device_bytes so far */
     uint64_t borrowed_bytes; /**< callers' memory in use, either side */
     uint64_t cached_bytes;   /**< host memory kept for reuse (also in host_bytes or pinned_bytes) */
     uint64_t uploads;        /**< copies host to device */
-    uint64_t upload_bytes;   /**< their bytes */
+    uint64_t upload_bytes;   /**< bytes of uploads */
     uint64_t downloads;      /**< copies device to host */
-    uint64_t download_bytes; /**< their bytes */
+    uint64_t download_bytes; /**< bytes of downloads */
     uint64_t device_copies;  /**< copies within the device */
-    uint64_t device_copy_bytes; /**< their bytes */
+    uint64_t device_copy_bytes; /**< bytes of device_copies */
     uint64_t host_copies;       /**< copies of whole buffers within the host */
-    uint64_t host_copy_bytes;   /**< their bytes */
+    uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
                                      driver failed to free (also in the live figures above) */
-    uint64_t leaked_bytes; /**< of the process: storage in quarantine of contexts that have ended,
-                                and storage that no driver can free any more */
+    uint64_t leaked_bytes; /**< of the whole process: storage in quarantine of contexts without an
+                                owner, and storage that no driver can free any more */
 } sb_stats;
 
 /** No figures, as an initialiser. */
@@ -249,10 +251,10 @@ typedef struct sb_stats {
 SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,
                                                 sb_error *err);
 
-/** Frees cached memory: the host's to the allocator, the device's to its driver. "cuda:N" keeps
- *  freed memory until this call, unless another context of the device runs out of memory. Waits for
- *  work that uses storage in quarantine, in all contexts of the process, and frees the storage if
- *  the device no longer uses it. Pointers in use stay valid.
+/** Returns cached memory of the host to the allocator and of the device to its driver. "cuda:N"
+ *  caches freed memory until this call, unless another context of the device runs out of memory.
+ *  The call also waits for work that uses storage in quarantine, in all contexts of the process,
+ *  and frees the storage if its device no longer uses it. Pointers in use stay valid.
  *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 

@@ -1,8 +1,8 @@
 /**
- * The extension table of the device "cuda:N", for libraries that call the driver on it themselves,
- * as libsyncblob-comm does for NCCL. sb_context_extension (context.h) returns it for SB_CUDA_DEVICE
- * from the library's CUDA backend only: a caller's backend may also be named "cuda" without using
- * the driver.
+ * The extension table of the device "cuda:N", for libraries that call the CUDA driver directly, as
+ * libsyncblob-comm does for NCCL. sb_context_extension (context.h) returns the table for
+ * SB_CUDA_DEVICE if the device is of the library's CUDA backend, and not if a caller's backend is
+ * also named "cuda".
  */
 #ifndef SYNCBLOB_CUDA_DEVICE_H
 #define SYNCBLOB_CUDA_DEVICE_H
@@ -16,8 +16,8 @@ SB_BEGIN_DECLS
 
 /** Properties of a CUDA device, also of a lost one. The struct never grows. */
 typedef struct sb_cuda_device {
-    /** The device's ordinal, as cuDeviceGet takes it. The context works in that device's primary
-     *  context, which it keeps retained. */
+    /** Returns the device's ordinal for cuDeviceGet. The sb_context uses and retains the primary
+     *  context of that device. */
     int32_t (*ordinal)(const void *device);
 } sb_cuda_device;
 

@@ -1,9 +1,9 @@
 /**
  * Status codes and the error struct.
  *
- * The codes come in bands, so that a caller can classify an unknown code: -1..-99 a mistake of the
- * caller, -100..-199 an error in the bytes that were read, -200..-299 a failure of the environment,
- * below -900 a bug in syncblob. The numbers never change.
+ * The codes are in bands, so that a caller can classify an unknown code: -1 to -99 are mistakes of
+ * the caller, -100 to -199 errors in the bytes that were read, -200 to -299 failures of the
+ * environment, below -900 bugs in syncblob. The numbers never change.
  */
 #ifndef SYNCBLOB_STATUS_H
 #define SYNCBLOB_STATUS_H
@@ -12,10 +12,10 @@
 
 SB_BEGIN_DECLS
 
-/** 0 or one of SB_ERR_*. */
+/** A status: SB_OK (0) or one of SB_ERR_*. */
 typedef int32_t sb_status;
 
-/** Every status once: X(name, number, text), the name without SB_. */
+/** The list of all statuses: X(name, number, text); `name` has no prefix SB_. */
 #define SB_STATUS_LIST(X)                                                                          \
     X(OK, 0, "success")                                                                            \
     X(ERR_INVALID_ARGUMENT, -1, "invalid argument")                                                \
@@ -47,7 +47,7 @@ typedef int32_t sb_status;
     X(ERR_COMM_FAILURE, -209, "the communicator failed")                                           \
     X(ERR_INTERNAL, -901, "internal error")
 
-/** The codes: those of SB_STATUS_LIST. */
+/** The statuses of SB_STATUS_LIST. */
 enum {
 #define SB_STATUS_ENUM(name, number, text) SB_##name = number,
     SB_STATUS_LIST(SB_STATUS_ENUM)
@@ -55,31 +55,33 @@ enum {
         SB_STATUS_END_ = 1 /**< ends the list; never returned */
 };
 
-/** The status's name ("SB_ERR_MALFORMED"); "SB_ERR_UNKNOWN" for any other number.
+/** Returns the status's name ("SB_ERR_MALFORMED"), or "SB_ERR_UNKNOWN" for a number that is not a
+ *  status.
  *  @return [borrowed] static text. */
 SB_API const char *sb_status_name(sb_status status);
 
-/** One line about the status in general. @return [borrowed] static text. */
+/** Returns one line that describes the status. @return [borrowed] static text. */
 SB_API const char *sb_status_text(sb_status status);
 
 /**
- * A description of a failure. Owned by the caller, may be uninitialised; unchanged on success,
- * wholly written on failure. The layout is frozen: 256 bytes.
+ * A description of a failure. The caller owns the struct and need not initialise it: a call that
+ * fails writes all of it, and a call that succeeds leaves it unchanged. The layout is frozen: 256
+ * bytes.
  */
 typedef struct sb_error {
     int32_t code;        /**< the status that was returned */
-    int32_t device_code; /**< the device driver's error number, 0 if none; for SB_ERR_IO errno, on
+    int32_t device_code; /**< the device driver's error number, or 0; for SB_ERR_IO: errno, or on
                               Windows the result of GetLastError */
     int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
-    char message[240];   /**< the request and what the library found; NUL-terminated; text from
+    char message[240];   /**< the request and the reason of the failure; NUL-terminated; text from
                               files is escaped to printable ASCII */
 } sb_error;
 
-/** Fills `err` and returns `status`. For callbacks of the caller: `return sb_error_fill(...)`.
+/** Fills `err` and returns `status`. Meant for the caller's callbacks: `return sb_error_fill(...)`.
  *  @param err [nullable]
  *  @param status SB_ERR_*
- *  @param device_code errno for SB_ERR_IO, a driver's error number, 0 if none
- *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
+ *  @param device_code errno for SB_ERR_IO, a driver's error number, or 0
+ *  @param message [borrowed, nullable] one sentence, copied; NULL: the text of sb_status_text
  *  Errors: the callback's. */
 SB_API SB_MUST_CHECK sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code,
                                              const char *message);

@@ -1,19 +1,19 @@
 /**
  * syncblob: Caffe's Blob and SyncedMemory as a library.
  *
- * The headers in reading order; each stands alone:
+ * The headers in reading order; each includes the headers that it needs:
  * - base.h: element types, version, conventions
  * - status.h: status codes, the error struct
  * - context.h: allocator, limits, device
  * - mem.h: one buffer on host and device (SyncedMemory)
  * - blob.h: an n-dimensional array with data and diff (Blob); typed.h: with typed pointers
  * - filler.h: a blob's first values (Filler)
- * - io.h: sources, sinks and progress: bytes by callbacks
+ * - io.h: sources, sinks and progress callbacks
  * - proto.h: blobs as bytes and files (BlobProto)
  * - model.h: .caffemodel and .solverstate files
  *
- * Programs include these by name:
- * - dlpack.h: exchange of blobs and other programs' tensors
+ * Headers that a program includes separately:
+ * - dlpack.h: exchange of tensors with other programs
  * - sim_device.h: the simulated device sim:0, for programs without a GPU
  * - backend.h: for implementers of another accelerator
  */
