@@ -1,6 +1,6 @@
 /**
  * sb_blob: Caffe's Blob. An n-dimensional array of one element type with two memories, data and
- * diff, each created when first needed.
+ * diff. Each is created at its first use.
  *
  * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem share its memories.
  * Elements are stored row-major; sb_blob_offset gives the index of element (i0, i1, ...).
@@ -22,7 +22,7 @@ typedef struct sb_blob sb_blob;
 /** The most axes of a blob (Caffe's kMaxBlobAxes). */
 #define SB_MAX_AXES 32
 
-/** The memories that a call replaced: pointers to the old ones are stale. */
+/** The memories that a call has replaced: pointers to the old memories are stale. */
 enum {
     SB_REALLOCATED_DATA = 1, /**< the memory of data */
     SB_REALLOCATED_DIFF = 2  /**< the memory of diff */
@@ -38,8 +38,8 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** Creates a blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes count 0. The
- *  call does not allocate the elements.
+/** Creates a blob of a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
+ *  0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
@@ -53,11 +53,11 @@ SB_API void sb_blob_destroy(sb_blob *blob);
 
 /* --- shape ----------------------------------------------------------------- */
 
-/** Changes the shape (Blob::Reshape). The call replaces a memory by a fresh one only if the count
- *  exceeds its capacity; otherwise contents, shares and borrowed storage stay. Sharers are not
- *  affected: a blob that outgrows a shared memory leaves it to them. The capacity of data or diff
- *  is the count at its first use (sb_blob_mem is a use, and allocates nothing). In Caffe it is the
- *  largest count that the blob ever had, and both memories are replaced together.
+/** Changes the shape (Blob::Reshape). The call replaces the memory of a part only if the new count
+ *  exceeds the part's capacity; otherwise contents, shares and borrowed storage stay as they are.
+ *  Other blobs that share a replaced memory still use it. The capacity of a part is the count at
+ *  its first use (sb_blob_mem is a use, although it allocates no elements). In Caffe the capacity
+ *  is the largest count that the blob ever had, and both memories are replaced together.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
@@ -66,61 +66,62 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *sha
                                                int32_t num_axes, uint32_t *out_reallocated,
                                                sb_error *err);
 
-/** Reshapes to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, it has no
- *  dimensions and, as in Caffe, the blob becomes a scalar, count 1.
+/** Reshapes to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, the blob
+ *  becomes a scalar with count 1, as in Caffe.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: SIZE_OVERFLOW (the blob's elements are larger). */
 SB_API SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
                                                     uint32_t *out_reallocated, sb_error *err);
 
-/** Replaces memories that are larger than the count needs by smaller ones and keeps the contents on
- *  the side of the head (SYNCED: the host). Shared and borrowed memories stay unchanged. Caffe
- *  never shrinks.
+/** Replaces each memory that is larger than the count requires by a smaller memory with the same
+ *  contents, on the side of the head (SYNCED: the host). Shared and borrowed memories stay
+ *  unchanged. Caffe never shrinks.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated,
                                                      sb_error *err);
 
-/** The element type, SB_DTYPE_*. */
+/** Returns the element type, SB_DTYPE_*. */
 SB_API sb_dtype sb_blob_dtype(const sb_blob *blob);
 
-/** The context of the blob.
+/** Returns the context of the blob.
  *  @return [borrowed] lives as long as the blob; NULL for the built-in context */
 SB_API sb_context *sb_blob_context(const sb_blob *blob);
 
-/** 0 until the first Reshape, then 1; 0 again after a copy with SB_COPY_RESHAPE of a blob
- *  without a shape. */
+/** Returns 1 if the blob has a shape. It has none before its first reshape, and after a copy with
+ *  SB_COPY_RESHAPE from a blob without a shape. */
 SB_API int32_t sb_blob_is_shaped(const sb_blob *blob);
 
-/** The number of axes, 0 to SB_MAX_AXES. */
+/** Returns the number of axes, 0 to SB_MAX_AXES. */
 SB_API int32_t sb_blob_num_axes(const sb_blob *blob);
 
-/** The number of elements. */
+/** Returns the number of elements. */
 SB_API int64_t sb_blob_count(const sb_blob *blob);
 
-/** The sb_blob_num_axes dimensions.
+/** Returns the dimensions, sb_blob_num_axes of them.
  *  @return [borrowed] not NULL; valid until the next reshape */
 SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 
-/** One dimension; a negative axis counts from the end (Blob::shape(index)).
+/** Reads one dimension; a negative axis counts from the end (Blob::shape(index)).
  *  Errors: INDEX_OUT_OF_RANGE. */
 SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out,
                                            sb_error *err);
 
-/** Product of the dimensions start..end-1 (Blob::count(start, end)), 1 for none.
- *  0 <= start <= end <= num_axes.
+/** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)); 1 if there
+ *  are none. Requires 0 <= start <= end <= num_axes.
  *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (a range that leaves out a dimension of 0). */
 SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
                                                    int64_t *out, sb_error *err);
 
-/** Blob::LegacyShape: index -4..3 of at most 4 axes; missing axes are 1.
+/** Reads a dimension of a blob of at most 4 axes by its legacy index, -4 to 3 (Blob::LegacyShape);
+ *  missing axes are 1.
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
 
-/** Caffe's form "2 3 4 5 (120)", NUL-terminated, truncated to `capacity`. For messages that show a
- *  shape.
+/** Writes the shape in Caffe's form, "2 3 4 5 (120)", NUL-terminated and truncated to `capacity`:
+ *  for messages.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
  *  @param capacity bytes of `buffer`
  *  @param out_length [nullable] length of the untruncated text without the NUL
@@ -129,131 +130,133 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *b
                                                     size_t capacity, size_t *out_length,
                                                     sb_error *err);
 
-/** The linear index of an element; missing trailing indices are 0
- *  (Blob::offset(indices)).
- *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
+/** Computes the linear index of an element; missing trailing indices are 0 (Blob::offset(indices)).
+ *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` indices
  *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or not below its extent, more indices than
  *  axes, a blob without elements). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices,
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
-/** Blob::offset(n, c, h, w): at most 4 axes, missing axes are 1. The result is an address, not an
- *  access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to its extent, and
- *  the result may be equal to the count or above it.
+/** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes are
+ *  1. An index may be equal to its extent, and the result may be the count or more, as in Caffe,
+ *  whose layers step by offset(0, 1).
  *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its extent), SHAPE_MISMATCH (more
  *  than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not fit). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c,
                                                      int64_t h, int64_t w, int64_t *out,
                                                      sb_error *err);
 
-/** The dimensions as int64_t on the device (Blob::gpu_shape, there int).
+/** Returns a device pointer to the dimensions as int64_t (Blob::gpu_shape; int in Caffe).
  *  @param out [borrowed] num_axes dimensions, valid until the next reshape
  *  Errors: NO_DEVICE, OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out,
                                                  sb_error *err);
 
-/** SB_OK if the blob's element type is `dtype`. The typed wrappers of typed.h call this first.
+/** Returns SB_OK if the blob's element type is `dtype`. The typed wrappers of typed.h call this
+ *  first.
  *  Errors: DTYPE_MISMATCH. */
 SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype,
                                                    sb_error *err);
 
 /* --- bytes of data and of diff --------------------------------------------- */
-/* The calls of mem.h on the memory of one part of the blob. They create the memory at first use. A
-   pointer covers at least sb_blob_count elements. A `part` that is neither SB_DATA nor SB_DIFF
-   gives INVALID_ARGUMENT, or the code of another error of the call. */
+/* These functions call mem.h on the memory of one part and create the memory at its first use. A
+   pointer covers at least sb_blob_count elements. If `part` is neither SB_DATA nor SB_DIFF, a call
+   returns INVALID_ARGUMENT, or the code of another error in its arguments. */
 
-/** The memory of a part, for reading (Blob::data, Blob::diff). For its head, its storage or a
- *  prefetch (mem.h).
+/** Returns the memory of a part for const calls of mem.h, such as sb_mem_head, sb_mem_storage and a
+ *  prefetch (Blob::data, Blob::diff).
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] until a call that replaces it
+ *  @param out [borrowed] until a call replaces the memory
  *  Errors: INVALID_ARGUMENT (unknown part), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, const sb_mem **out,
                                            sb_error *err);
-/** The memory of a part, for calls that write it and to retain it. This call does not move the head
- *  and is safe beside const calls.
+/** Returns the memory of a part, to write or to retain it. The call does not move the head and is
+ *  safe beside const calls.
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] until a call that replaces it, unless retained
+ *  @param out [borrowed] until a call replaces the memory, unless retained
  *  Errors: as sb_blob_mem. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out,
                                                    sb_error *err);
-/** Replaces the memory of a part by `mem`, a separate memory or another blob's
- *  (sb_blob_mutable_mem); the blob becomes an owner of it. The call checks the alignment of the
- *  bytes of both sides; later calls of sb_mem_set_cpu do not.
+/** Replaces the memory of a part by `mem`, which sb_mem_create or another blob's
+ *  sb_blob_mutable_mem has returned; the blob becomes an owner of `mem`. The call checks the
+ *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu do not.
  *  @param part SB_DATA or SB_DIFF
- *  @param mem [borrowed] retained; at least count x element size bytes, further bytes are capacity;
- *      of the blob's context
+ *  @param mem [borrowed] retained; a memory of the blob's context with at least count x element
+ *      size bytes; further bytes are capacity
  *  Errors: INVALID_ARGUMENT (unknown part, too few bytes, lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
                                                sb_error *err);
-/** The number of elements that fit into the memory without a new one: its size divided by the
- *  element size. 0 if there is no memory: it was never needed, or a Reshape outgrew it. The call
- *  does not create the memory.
+/** Returns the number of elements that fit into the memory of a part: its size divided by the
+ *  element size. 0 if the part has no memory, because it was never used or because a reshape
+ *  exceeded its capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; 0 for any other */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
-/** The elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
+/** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] as of sb_mem_cpu
+ *  @param out [borrowed] see sb_mem_cpu
  *  Errors: as sb_mem_cpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_cpu(const sb_blob *blob, sb_part part, const void **out,
                                            sb_error *err);
-/** The elements on the host, for writing (Blob::mutable_cpu_data, Blob::mutable_cpu_diff).
+/** Returns the elements on the host, for writing (Blob::mutable_cpu_data, Blob::mutable_cpu_diff).
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] as of sb_mem_mutable_cpu
+ *  @param out [borrowed] see sb_mem_mutable_cpu
  *  Errors: as sb_mem_mutable_cpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu(sb_blob *blob, sb_part part, void **out,
                                                    sb_error *err);
-/** Host memory for a caller that writes every element.
+/** Returns host memory for a caller that writes every element.
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] as of sb_mem_overwrite_cpu
+ *  @param out [borrowed] see sb_mem_overwrite_cpu
  *  Errors: as sb_mem_overwrite_cpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu(sb_blob *blob, sb_part part, void **out,
                                                      sb_error *err);
-/** The elements on the device, for reading (Blob::gpu_data, Blob::gpu_diff).
+/** Returns the elements on the device, for reading (Blob::gpu_data, Blob::gpu_diff).
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] as of sb_mem_gpu
+ *  @param out [borrowed] see sb_mem_gpu
  *  Errors: as sb_mem_gpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu(const sb_blob *blob, sb_part part, const void **out,
                                            sb_error *err);
 /** As sb_blob_gpu, for kernels that the program queues on `stream`.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
- *  @param out [borrowed] as of sb_mem_gpu_on
+ *  @param out [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_gpu_on(const sb_blob *blob, sb_part part, sb_stream stream,
                                               const void **out, sb_error *err);
-/** The elements on the device, for writing (Blob::mutable_gpu_data, Blob::mutable_gpu_diff).
+/** Returns the elements on the device, for writing (Blob::mutable_gpu_data,
+ *  Blob::mutable_gpu_diff).
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] as of sb_mem_mutable_gpu
+ *  @param out [borrowed] see sb_mem_mutable_gpu
  *  Errors: as sb_mem_mutable_gpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu(sb_blob *blob, sb_part part, void **out,
                                                    sb_error *err);
 /** As sb_blob_mutable_gpu, for kernels that the program queues on `stream`.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
- *  @param out [borrowed] as of sb_mem_mutable_gpu_on
+ *  @param out [borrowed] see sb_mem_mutable_gpu_on
  *  Errors: as sb_mem_mutable_gpu_on, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_on(sb_blob *blob, sb_part part, sb_stream stream,
                                                       void **out, sb_error *err);
-/** Device memory for a caller that writes every element by kernels on the device's default stream.
+/** Returns device memory for a caller that writes every element with kernels on the device's
+ *  default stream.
  *  @param part SB_DATA or SB_DIFF
- *  @param out [borrowed] as of sb_mem_overwrite_gpu
+ *  @param out [borrowed] see sb_mem_overwrite_gpu
  *  Errors: as sb_mem_overwrite_gpu, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu(sb_blob *blob, sb_part part, void **out,
                                                      sb_error *err);
 /** As sb_blob_overwrite_gpu, for kernels that the program queues on `stream`.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
- *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
+ *  @param out [borrowed] see sb_mem_overwrite_gpu_on
  *  Errors: as sb_mem_overwrite_gpu_on, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part part,
                                                         sb_stream stream, void **out,
                                                         sb_error *err);
 
-/** Reads one element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at). For a few
- *  elements; loops use a pointer.
+/** Reads one element, by indices as in sb_blob_offset (Blob::data_at, Blob::diff_at). Meant for a
+ *  few elements: in a loop, use a pointer.
  *  @param part SB_DATA or SB_DIFF
- *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
+ *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` indices
  *  @param out [borrowed] receives one element of the blob's dtype
  *  Errors: as sb_blob_offset, as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_at(const sb_blob *blob, sb_part part, const int64_t *indices,
@@ -269,9 +272,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_share(sb_blob *blob, sb_part part, const 
                                              sb_error *err);
 
 /** Lends the caller's host memory to a part of the blob (Blob::set_cpu_data). If the part is
- *  shared, this blob first releases its share. In Caffe all sharers see the memory:
- *  sb_mem_set_cpu on sb_blob_mutable_mem does that. The other part stays unchanged. On failure
- *  ownership stays with the caller.
+ *  shared, the other sharers still use the old memory. In Caffe all sharers use the lent memory:
+ *  for that, pass the result of sb_blob_mutable_mem to sb_mem_set_cpu. The other part is unchanged.
+ *  On failure the caller still owns the memory.
  *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_cpu; element-aligned
  *  @param bytes at least count x element size; further bytes are capacity
@@ -284,22 +287,22 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void
                                                uint32_t flags, sb_deleter deleter, void *user,
                                                sb_error *err);
 
-/** Returns host memory that was lent to a part of the blob to the caller: `deleter` does not run,
- *  and the part is as if it had never been used. The blob must be the only user of the memory, and
- *  the bytes must be current on the host (sb_blob_cpu).
+/** Ends the loan of host memory to a part of the blob: `deleter` does not run, and the part is as
+ *  if it had never been used. The blob must be the only user of the memory, and the bytes must be
+ *  current on the host (sb_blob_cpu).
  *  @param part SB_DATA or SB_DIFF
  *  @param deleter [borrowed] the deleter of the call that lent the memory, not NULL
  *  @param out_user [owned] `user` of the call that lent the memory
  *  Errors: INVALID_ARGUMENT (unknown part; memory that was not lent with `deleter`, that is not
  *  current, that another blob, an owner of its sb_mem or a tensor also uses, or that a copy may
- *  still use), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
+ *  still use), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter,
                                                    void **out_user, sb_error *err);
 
 /** Lends the caller's device memory, otherwise as sb_blob_set_cpu (Blob::set_gpu_data).
  *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
- *  @param bytes at least count x element size; the rest is capacity
+ *  @param bytes at least count x element size; further bytes are capacity
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] see sb_mem_set_gpu
  *  @param user passed to `deleter`
@@ -315,24 +318,24 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void
  *  Errors: as sb_mem_clear, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_clear(sb_blob *blob, sb_part part, sb_error *err);
 
-/** Releases the memory of a part; other sharers keep it. The next call that needs the part creates
- *  a memory of zeros. For the diffs of a net that is no longer trained. Like sb_mem_release it
- *  waits for pending transfers.
+/** Releases the memory of a part; other sharers still use it. The next call that needs the part
+ *  creates a memory of zeros. Meant for the diffs of a net that is no longer trained. Like
+ *  sb_mem_release, the call waits for pending transfers.
  *  @param blob [nullable]
  *  @param part SB_DATA or SB_DIFF; any other value does nothing */
 SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
 
 /* --- arithmetic ------------------------------------------------------------ */
 
-/** Sum of absolute values as double, computed on the side of the head; 0 for memory that was never
- *  written (Blob::asum_data, Blob::asum_diff).
+/** Computes the sum of absolute values as double, on the side of the head; 0 for memory that was
+ *  never written (Blob::asum_data, Blob::asum_diff).
  *  @param part SB_DATA or SB_DIFF
  *  Errors: INVALID_ARGUMENT (unknown part), UNSUPPORTED (not F32 or F64; a device without
- *  arithmetic), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED
- *  (LOST). */
+ *  arithmetic), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (a
+ *  LOST memory). */
 SB_API SB_MUST_CHECK sb_status sb_blob_asum(const sb_blob *blob, sb_part part, double *out,
                                             sb_error *err);
-/** Sum of squares; otherwise as sb_blob_asum (Blob::sumsq_data, Blob::sumsq_diff).
+/** Computes the sum of squares; otherwise as sb_blob_asum (Blob::sumsq_data, Blob::sumsq_diff).
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_blob_asum. */
 SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out,
@@ -357,10 +360,11 @@ enum {
     SB_COPY_RESHAPE = 1 << 1 /**< reshape to the source's shape first */
 };
 
-/** Copies a part of `source`, on the side of its head (SYNCED: the device); between contexts,
- *  through the host (Blob::CopyFrom). If the source was never written, it stays so, and the blob's
- *  part becomes zeros that count as written: on the side of the blob's head, else on the host. A
- *  copy to itself does nothing. If the device is lost while it writes, the bytes are as after
+/** Copies a part of `source` to the same part of the blob (Blob::CopyFrom): on the side of the
+ *  source's head (SYNCED: the device), or, between contexts, through the host. If the source was
+ *  never written, it is unchanged, and the blob's part becomes zeros that count as written: on the
+ *  side of the blob's head, or on the host if the part was never written. A copy of a blob to
+ *  itself does nothing. If the device is lost during the copy, the blob's bytes are as after
  *  DEVICE_LOST of sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
  *  @param source [borrowed] of any context
@@ -370,21 +374,22 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, const sb_blob *source,
                                                  uint32_t flags, sb_error *err);
 
-/** data -= diff, on the side of the head of data (Blob::Update). On the device the work is queued
- *  on the library's stream, and a call that needs the bytes waits, as in Caffe. If the queued work
- *  fails, that call returns DEVICE_LOST, and the bytes are lost with the device.
+/** Computes data -= diff, on the side of the head of data (Blob::Update). On the device the work is
+ *  queued on the library's stream, and the next call that needs the bytes waits for it, as in
+ *  Caffe. If the queued work fails, the waiting call returns DEVICE_LOST, and the bytes are lost
+ *  with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED (data that was
  *  never written, or is LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part: see
  *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was queued; or earlier work has
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
- *  the head moves to the host if its bytes were current, else the memory is LOST), FORKED. */
+ *  if the host's bytes were current, the head moves there; else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** As sb_blob_update; on the device the work is queued on `stream`, which is recorded as by
- *  sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work fails, or the work that computed
- *  the diff, the first call that waits for data on the host returns DEVICE_FAILURE, and data is
- *  LOST ("Failures of queued work" in mem.h); the device is not lost. If many such calls are queued
- *  without a wait, a call may wait for the oldest. On the host the work is complete on return, and
- *  the stream is ignored.
+/** As sb_blob_update; on the device the work is queued on `stream`. The memories record the stream,
+ *  as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that computed
+ *  the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE, and data
+ *  is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such calls are
+ *  queued without a wait, a call may wait for the oldest. On the host the work is complete on
+ *  return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */

@@ -1,8 +1,8 @@
 /**
  * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe:
  * data and diff in the names, num, channels, height and width, and four legacy dimensions. Each is
- * an inline function over functions of blob.h and mem.h with their arguments, ownership and errors.
- * None depends on a struct's layout.
+ * an inline function that calls functions of blob.h and mem.h; arguments, ownership and errors are
+ * the same. None depends on a struct's layout.
  */
 #ifndef SYNCBLOB_CAFFE_H
 #define SYNCBLOB_CAFFE_H
@@ -63,7 +63,7 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
                                                                   sb_error *err) {                 \
         return sb_blob_mutable_gpu(blob, PART, out, err);                                          \
     }                                                                                              \
-    /** sb_blob_at, by legacy indices: at most 4 axes, missing ones being 1. */                    \
+    /** sb_blob_at, by legacy indices: at most 4 axes; missing axes are 1. */                      \
     static inline SB_MUST_CHECK sb_status sb_blob_##x##_at_legacy(const sb_blob *blob, int64_t n,  \
                                                                   int64_t c, int64_t h, int64_t w, \
                                                                   void *out, sb_error *err) {      \
@@ -90,7 +90,7 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
         return sb_blob_scale(blob, PART, factor, err);                                             \
     }
 
-/* The element at legacy indices, each below its extent. */
+/* Reads the element at legacy indices, each below its extent. */
 static inline SB_MUST_CHECK sb_status sb_blob_at_legacy_(const sb_blob *blob, sb_part part,
                                                          int64_t n, int64_t c, int64_t h, int64_t w,
                                                          void *out, sb_error *err) {
@@ -161,7 +161,8 @@ static inline SB_MUST_CHECK sb_status sb_blob_width(const sb_blob *blob, int64_t
                                                     sb_error *err) {
     return sb_blob_legacy_shape(blob, 3, out, err);
 }
-/** The axis as 0..num_axes-1; a negative one counts from the end (Blob::CanonicalAxisIndex).
+/** Converts an axis to 0..num_axes-1; a negative axis counts from the end
+ *  (Blob::CanonicalAxisIndex).
  *  Errors: as sb_blob_dim. */
 static inline SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis,
                                                              int32_t *out, sb_error *err) {
@@ -176,8 +177,8 @@ static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, in
                                                          int64_t *out, sb_error *err) {
     return sb_blob_count_range(blob, start, sb_blob_num_axes(blob), out, err);
 }
-/** 1 if the blob has these axes: Blob::ShapeEquals of a BlobProto with a shape, by its field. 0 for
- *  a blob that was never shaped.
+/** Returns 1 if the blob has these dimensions (Blob::ShapeEquals with a BlobProto that has the
+ *  field shape); 0 for a blob that was never shaped.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions */
 static inline int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64_t *shape,
                                                 int32_t num_axes) {
@@ -188,7 +189,7 @@ static inline int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64
             return 0;
     return 1;
 }
-/** 1 if both have the same axes (never-shaped equals only never-shaped).
+/** Returns 1 if both blobs have the same dimensions, or neither was ever shaped.
  *  @param b [borrowed] */
 static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     if (!a || !b || sb_blob_is_shaped(a) != sb_blob_is_shaped(b))
@@ -196,8 +197,9 @@ static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return !sb_blob_is_shaped(a) ||
            sb_blob_shape_equals_dims(a, sb_blob_shape(b), sb_blob_num_axes(b));
 }
-/** 1 if these are the last four axes of at most four, missing ones being 1: Blob::ShapeEquals of a
- *  BlobProto with legacy dimensions, by its fields. 0 for a blob that was never shaped. */
+/** Returns 1 if the blob has at most four axes with these dimensions, missing axes being 1
+ *  (Blob::ShapeEquals with a BlobProto that has legacy dimensions); 0 for a blob that was never
+ *  shaped. */
 static inline int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num,
                                                   int64_t channels, int64_t height, int64_t width) {
     const int64_t legacy[4] = {num, channels, height, width};

@@ -1,38 +1,39 @@
 /**
- * DLPack: exchange of blobs and other programs' tensors without a copy, by the structs of DLPack
- * 1.x and of earlier versions (legacy).
+ * DLPack: exchange of tensors with other programs without a copy, through the structs of DLPack 1.x
+ * and of earlier versions (legacy).
  *
- * The structs here have the layout of the structs of dlpack.h and other names, so that a program
- * can include both headers in either order. Cast pointers from one to the other:
+ * The structs here have the layout of the structs of DLPack's dlpack.h and different names, so that
+ * a program can include both headers in either order. Cast pointers between the two:
  * (DLManagedTensorVersioned *)tensor.
  *
- * An exported tensor uses the storage of the blob's memory until its deleter runs: until then the
- * memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if the memory
- * retires them (set, evict, release, a mutable call on read-only storage); the deleter of lent
- * bytes waits for the tensor. The rules of sb_mem for sharers apply to the holder of the tensor,
- * and to a blob made from the tensor:
- *  - the tensor is read on the side where the bytes were current; after a mutable or overwrite call
- *    on the other side it has old bytes;
+ * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
+ * then the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if
+ * the memory retires them (set, evict, release, a mutable call on read-only storage). If the bytes
+ * were lent, their deleter runs after the tensor's. The rules of sb_mem for sharers apply to the
+ * holder of the tensor, and to a blob made from the tensor:
+ *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
+ *    these bytes are old;
  *  - a write through the tensor is a write through the pointer of a mutable call: all sharers see
  *    it until the next call for the other side (even a const call); then a mutable call for this
  *    side must precede the next write;
- *  - reads and writes through the tensor need the same exclusive access as those of sharers.
+ *  - reads and writes through the tensor need the same exclusive access as reads and writes by
+ *    sharers.
  *
  * On a device the bytes are ready for any stream. If a stream is not ordered with the legacy
- * default stream, pass it to sb_blob_gpu_on (work that reads) or sb_blob_mutable_gpu_on (work that
- * writes), or finish the work before the deleter is called. The same holds for work of the producer
- * of an imported tensor. If such work fails, the memory that was passed the stream reports the
- * failure; other memories of the same bytes do not.
+ * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
+ * (for work that writes), or finish the work before the deleter is called. The same holds for work
+ * of the producer of an imported tensor. If such work fails, only the memory that was passed the
+ * stream reports the failure, and no other memory of the same bytes.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
- * tensor of DLPack's bool is refused: a blob of U8 could write values other than 0 and 1 into it.
- * Its owner may pass it as uint8. Devices: the host; page-locked host memory of CUDA; "cuda:N" is
- * CUDA device N; "sim:N" is extension device N, whose memory the host cannot access; the table of
- * another backend contains its number.
+ * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
+ * it. The tensor's owner may pass it as uint8. Devices: the host; page-locked host memory of CUDA;
+ * "cuda:N" is CUDA device N; "sim:N" is extension device N, whose memory the host cannot access;
+ * for another backend the numbers in its table (backend.h).
  *
- * The memory of "cuda:N" comes from a memory pool of the driver: cudaIpcGetMemHandle refuses it,
- * and other devices cannot access it. For a tensor that processes or devices share, lend memory of
- * cudaMalloc to the blob with sb_mem_set_gpu.
+ * The memory of "cuda:N" is from a memory pool of the driver: cudaIpcGetMemHandle refuses such
+ * memory, and other devices cannot access it. For a tensor that processes or devices share, lend
+ * memory of cudaMalloc to the blob with sb_mem_set_gpu.
  */
 #ifndef SYNCBLOB_DLPACK_H
 #define SYNCBLOB_DLPACK_H
@@ -64,8 +65,8 @@ enum {
 /** Flags of a versioned tensor. */
 enum {
     SB_DL_READ_ONLY = 1,     /**< must not be written */
-    SB_DL_IS_COPIED = 2,     /**< a copy that only this tensor uses */
-    SB_DL_SUBBYTE_PADDED = 4 /**< of element types below a byte */
+    SB_DL_IS_COPIED = 2,     /**< the bytes are a copy that only this tensor uses */
+    SB_DL_SUBBYTE_PADDED = 4 /**< elements of less than a byte are padded */
 };
 
 /** @def SB_DL_STRUCT Allows the compiler to alias these structs with those of dlpack.h. */
@@ -92,14 +93,14 @@ sb_dl_device;
 /** DLDataType. */
 typedef SB_DL_STRUCT sb_dl_data_type {
     uint8_t code;   /**< SB_DL_CODE_* and others */
-    uint8_t bits;   /**< of one lane */
-    uint16_t lanes; /**< 1 but for vectors */
+    uint8_t bits;   /**< bits of one lane */
+    uint16_t lanes; /**< 1, except for vectors */
 }
 sb_dl_data_type;
 
 /** DLTensor. */
 typedef SB_DL_STRUCT sb_dl_tensor {
-    void *data;            /**< NULL for no elements */
+    void *data;            /**< NULL if there are no elements */
     sb_dl_device device;   /**< where `data` is */
     int32_t ndim;          /**< axes */
     sb_dl_data_type dtype; /**< element type */
@@ -133,9 +134,9 @@ enum {
 };
 
 /* --- export ----------------------------------------------------------------- */
-/* Each function allocates one struct in the blob's context; bytes are copied only if the access of
-   the same kind (sb_blob_cpu ...) copies them. The tensor retains the context; call its deleter
-   once, on any thread except a device driver's. Strides are set. */
+/* Each function allocates one struct in the blob's context, and copies bytes only if the
+   corresponding call (sb_blob_cpu ...) copies them. The tensor retains the context and has strides;
+   call its deleter once, on any thread except a device driver's. */
 
 /** Exports data or diff on the host or the device for reading: the bytes of sb_blob_cpu or
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.
@@ -168,31 +169,31 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
                                                         sb_dl_managed **out, sb_error *err);
 
 /* --- import ----------------------------------------------------------------- */
-/* On success the library owns the tensor, and its deleter runs once, when the last user has
-   released the memory, after pending copies (see sb_mem_set_cpu). On failure the tensor is
-   unchanged and the caller still owns it, also one of another major version: DLPack requires that
-   its deleter is called then.
+/* On success the library owns the tensor and calls its deleter once, when the last user has
+   released the memory and pending copies have ended (see sb_mem_set_cpu). On failure the tensor is
+   unchanged, and the caller still owns it. After ABI_MISMATCH (another major version) DLPack
+   requires that the caller calls the deleter.
 
-   A tensor that this copy of the library has exported ends at once: the blob's memory uses the
-   storage directly, beside the exported memory, in any contexts. Passing storage from blob to blob
-   repeatedly therefore needs no additional memory and no nested release. Each of the memories has a
-   separate head. If another program has wrapped a tensor of the library in a new one, the library
-   keeps the wrapper until its deleter runs, which ends the inner tensor. */
+   If this copy of the library has exported the tensor, the import ends the tensor at once: the
+   blob's memory shares the storage with the exported memory, in any contexts, and each memory has a
+   separate head. Passing storage from blob to blob repeatedly therefore needs no additional memory
+   and no nested release. If another program has wrapped a tensor of the library in a new tensor,
+   the library owns the wrapper; the wrapper's deleter ends the inner tensor. */
 
 /** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
- *  moves there. The blob releases memory that it shared before. The library never writes a
- *  read-only tensor: a call that writes first moves the bytes to storage of the library.
+ *  moves there. The blob releases the part's old memory. The library never writes a read-only
+ *  tensor: a call that writes the memory first copies the bytes to storage of the library.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
  *  @param flags 0 or SB_DLPACK_RESHAPE; without it a different shape is SHAPE_MISMATCH
  *  Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (an unknown flag of the tensor, another
  *  element type, strides that are not row-major; strides of axes of extent 1 and of tensors without
  *  elements are ignored), DTYPE_MISMATCH (not the blob's), SHAPE_MISMATCH, INVALID_ARGUMENT
- *  (negative dimension or ndim, no data or shape where there must be, misaligned for the element
- *  type, unknown part or flag), OVER_LIMIT (more than SB_MAX_AXES), SIZE_OVERFLOW, NO_DEVICE,
- *  WRONG_DEVICE (not memory of the host or of this context's device; the device type "host" is
- *  trusted; CUDA's managed memory is refused, but sb_mem_set_gpu accepts it), OUT_OF_MEMORY,
- *  CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  (negative dimension or ndim, no data or shape although they are required, data that is
+ *  misaligned for the element type, unknown part or flag), OVER_LIMIT (more than SB_MAX_AXES),
+ *  SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device; the
+ *  device type "host" is trusted; CUDA's managed memory is refused, but sb_mem_set_gpu accepts it),
+ *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part,
                                                    sb_dl_managed_versioned *tensor, uint32_t flags,
                                                    sb_error *err);

@@ -1,8 +1,8 @@
 /**
  * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first values. Random numbers
- * are counter-based: an element depends only on the seed, its index and the element type
- * (positive_unitball: also on its row). It is the same on every machine and for any number of
- * threads of the context's parallel_for, in the default floating-point environment (base.h).
+ * are counter-based: in the default floating-point environment (base.h) an element depends only on
+ * the seed, its index and the element type (positive_unitball: also on its row), and not on the
+ * machine or on the number of threads of the context's parallel_for.
  *
  *     sb_filler filler = SB_FILLER_INIT;
  *     filler.type = SB_FILLER_XAVIER;
@@ -21,8 +21,8 @@ typedef int32_t sb_filler_type;
 /** The meaning of n for xavier and msra, SB_VARIANCE_*. */
 typedef int32_t sb_variance;
 
-/** The type of a filler. n is the number of inputs of an output, of outputs of an input, or their
- *  mean (SB_VARIANCE_*). */
+/** The type of a filler. n is the number of inputs of each output, the number of outputs of each
+ *  input, or the mean of both (SB_VARIANCE_*). */
 enum {
     SB_FILLER_CONSTANT = 0,          /**< `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
@@ -30,31 +30,30 @@ enum {
     SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) divided by its sum */
     SB_FILLER_XAVIER = 4,            /**< uniform on [-a, a], a = sqrt(3 / n) */
     SB_FILLER_MSRA = 5,              /**< normal, mean 0, variance 2 / n */
-    SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling, from the position only
-                                      */
+    SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling; no random numbers */
 };
 
 /** The meaning of n for xavier and msra. A shape (d0, d1, ...) has count / d0 inputs and count / d1
  *  outputs; a shape of one axis has count outputs. */
 enum {
-    SB_VARIANCE_FAN_IN = 0,  /**< inputs of an output */
-    SB_VARIANCE_FAN_OUT = 1, /**< outputs of an input */
+    SB_VARIANCE_FAN_IN = 0,  /**< the number of inputs of each output */
+    SB_VARIANCE_FAN_OUT = 1, /**< the number of outputs of each input */
     SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
 };
 
-/** FillerParameter. Start from SB_FILLER_INIT. Members that the type does not use: the doubles may
- *  have any value, including NaN, `variance_norm` any of SB_VARIANCE_*; `sparse` must be -1. */
+/** FillerParameter. Start from SB_FILLER_INIT. If the type does not use a member: a double may have
+ *  any value, including NaN; `variance_norm` must be one of SB_VARIANCE_*, `sparse` must be -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
-    sb_variance variance_norm; /**< xavier, msra; SB_VARIANCE_* for all types */
+    sb_variance variance_norm; /**< used by xavier and msra; one of SB_VARIANCE_* for all types */
     double value;              /**< constant; may be infinite */
     double min;                /**< uniform: the least value */
     double max;                /**< uniform: the greatest value */
     double mean;               /**< gaussian: the mean */
     double std;                /**< gaussian: the standard deviation */
-    int32_t sparse;   /**< gaussian: an element is not zero with the probability sparse / d0;
-                           -1: none is made zero. -1 for all other types */
+    int32_t sparse;   /**< gaussian: an element is nonzero with the probability sparse / d0; -1: no
+                           element is made zero. -1 for all other types */
     int32_t reserved; /**< 0 for all types */
 } sb_filler;
 
@@ -62,20 +61,21 @@ typedef struct sb_filler {
 #define SB_FILLER_INIT                                                                             \
     { sizeof(sb_filler), SB_FILLER_CONSTANT, SB_VARIANCE_FAN_IN, 0, 0, 1, 0, 1, -1, 0 }
 
-/** Fills in the defaults.
+/** Writes the defaults.
  *  @param filler [nullable]
- *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; the tail of a newer
- *      caller's struct becomes zero
+ *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that only a
+ *      newer version knows become zero
  */
 SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
-/** FillerParameter's name of a type ("positive_unitball"); "unknown" for any other number.
+/** Returns FillerParameter's name of a type ("positive_unitball"), or "unknown" for a number that
+ *  is not a type.
  *  @return [borrowed] static text. */
 SB_API const char *sb_filler_type_name(sb_filler_type type);
 
 /** Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std 6, sparse 7,
- *  variance_norm 8). Missing fields have their defaults; of a repeated field the last value counts;
- *  unknown fields are skipped.
+ *  variance_norm 8). Missing fields have their defaults; if a field is repeated, the last value
+ *  counts; unknown fields are skipped.
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
  *      are written at most
@@ -85,7 +85,7 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
                                                sb_error *err);
 
 /** Fills data on the host (Filler::Fill). Values are computed as double and rounded to the element
- *  type. The call reads nothing from the device. A blob of count 0 stays unchanged; its shape and
+ *  type. The call copies nothing from the device. A blob of count 0 stays unchanged; its shape and
  *  `sparse` are not checked. Use a different seed for each blob: equal seeds give equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a reserved that is not 0; a
@@ -93,8 +93,8 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
  *  double; std < 0; sparse below -1, above d0, or set for another type than gaussian), UNSUPPORTED
  *  (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no known
  *  version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear needs four,
- *  the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room for more
- *  than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  with equal extents of the last two), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
+ *  with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed,
                                             sb_error *err);
 

@@ -1,47 +1,49 @@
 /**
- * sb_mem: Caffe's SyncedMemory. One buffer that lives in host memory, on the context's device, or
- * both; it knows which copy is newest and copies bytes only when a call needs them.
+ * sb_mem: Caffe's SyncedMemory. One buffer in host memory, on the context's device, or both. A
+ * memory records which copy is newest, and copies bytes only when a call needs them.
  *
- * Threads: const calls are safe beside each other. Set, mutable, overwrite, clear and evict calls
- * need exclusive access among all sharers of the memory.
+ * Threads: const calls are safe beside each other. A set, mutable, overwrite, clear or evict call
+ * needs exclusive access among all sharers of the memory.
  *
- * Pointers: the memory behind a pointer stays allocated until a set or evict call, a mutable or
- * overwrite call on read-only storage, or the last release. It stays current for reading until a
- * mutable or overwrite call on the other side. A mutable pointer may be written until the next call
- * for the other side (even a const call): then fetch it again. Reading a message or file into a
- * blob with room for it is a mutable call for the host.
+ * Pointers: the bytes behind a pointer stay allocated until a set or evict call, a mutable or
+ * overwrite call on read-only storage, or the last release. They stay current for reading until a
+ * mutable or overwrite call on the other side. The holder of a mutable pointer may write until the
+ * next call for the other side (even a const call), and must fetch the pointer again before later
+ * writes. Reading a message or file into a blob with room for the values is a mutable call for the
+ * host.
  *
- * Overlap: two memories may borrow the same bytes, as imported tensors do, or bytes that overlap.
- * Each memory knows only its own writes: a transfer of one writes the bytes of the other.
- * sb_blob_copy_from and sb_blob_update accept source and target that are the same bytes, and refuse
- * bytes that overlap in part with INVALID_ARGUMENT. The two sides of one memory may be the same
+ * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
+ * tracks only its own writes, but a transfer of one memory also changes the bytes of the other.
+ * sb_blob_copy_from and sb_blob_update accept a source and a target with the same bytes, and return
+ * INVALID_ARGUMENT for bytes that overlap in part. The two sides of one memory may be the same
  * bytes of managed memory: a transfer then copies nothing. Other buffers that a call reads or
  * writes, such as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work returns the
- * failure: a call on the memory, sb_context_synchronize or sb_context_forget_stream. Every call on
- * the memory that needs the bytes also returns it, until the head has been corrected. After a
- * failed transfer the head is the side that the bytes came from; later writes on the device are
- * lost. After failed arithmetic, or failed work of the caller on a stream that a pointer was
- * fetched for, the memory is LOST; so is every memory whose bytes arithmetic or a transfer has
- * computed from those bytes. A call that only queues work behind failed work may succeed; the wait
- * for that work fails. No call returns SB_OK and a host pointer to bytes that failed work should
- * have written, even if other threads have waited in between. The library cannot track the caller's
- * work on such bytes on another stream, nor work on a default stream through a plain pointer. If
- * several memories borrow the same bytes (Overlap), the memory that queued the work reports its
- * failure; call it before another is read. A wait that fails although the work succeeds is not a
- * failure of the work.
+ * failure. Such a call is a call on the memory, sb_context_synchronize or sb_context_forget_stream.
+ * Every call on the memory that needs the bytes also returns the failure, until the head has been
+ * corrected. After a failed transfer the head is the side that the bytes came from; later writes on
+ * the device are lost. The memory is LOST after failed arithmetic, and after failed work of the
+ * caller on a stream that was passed when the pointer was fetched. Every memory whose bytes
+ * arithmetic or a transfer has computed from the lost bytes is LOST, too. A call that only queues
+ * work behind failed work may succeed; the wait for the later work then fails. No call returns
+ * SB_OK and a host pointer to bytes that failed work should have written, even if other threads
+ * have waited in between. The library cannot track the caller's work on such bytes on another
+ * stream, nor work on a default stream if the pointer was fetched without a stream. If several
+ * memories borrow the same bytes (Overlap), only the memory whose call queued the work reports the
+ * failure: call that memory before another is read. If a wait fails but the work succeeds, the work
+ * has not failed.
  *
- * Default streams of CUDA: once the caller holds a plain pointer to the device's side, copies and
- * arithmetic also wait for kernels on per-thread default streams, through the legacy default
- * stream. While any thread in the process captures a blocking stream, CUDA forbids the use of the
- * legacy stream. Copies and arithmetic then do not wait for per-thread default streams: synchronise
- * those first, or wait for the end of the capture. Memory that is retired during the capture is
- * freed after it (quarantine, context.h).
+ * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
+ * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
+ * through the legacy default stream. While any thread in the process captures a blocking stream,
+ * CUDA forbids the use of the legacy stream. Copies and arithmetic then do not wait for per-thread
+ * default streams: synchronise those streams first, or wait for the end of the capture. Memory that
+ * is retired during the capture is freed after it (quarantine, context.h).
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
- * forked child FORKED also means host bytes that a CUDA device has page-locked, or a memory that
- * another thread was changing at the fork.
+ * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device, or that
+ * another thread was changing the memory at the fork.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H
@@ -62,8 +64,8 @@ enum {
     SB_HEAD_AT_CPU = 1,        /**< on the host */
     SB_HEAD_AT_GPU = 2,        /**< on the device */
     SB_HEAD_SYNCED = 3,        /**< on both, or on one side while a copy to the other is queued */
-    SB_HEAD_LOST = 4           /**< lost with the device, or by queued work that failed: only set,
-                                    overwrite and release calls work */
+    SB_HEAD_LOST = 4           /**< lost with the device, or because queued work failed: only set,
+                                    overwrite and release calls succeed */
 };
 
 /** A side of a memory, SB_SIDE_*. */
@@ -87,14 +89,14 @@ enum {
     SB_STORAGE_BORROWED_READ_ONLY = 4 /**< the caller's; never written */
 };
 
-/** Flag of the set calls: the library never writes the storage. A call that writes first moves the
- *  bytes to storage of the library. */
+/** Flag of the set calls: the library never writes the storage. A call that writes the memory first
+ *  copies the bytes to storage of the library. */
 enum {
     SB_READ_ONLY = 1 << 0 /**< never written */
 };
 
-/** A memory of `bytes` bytes (0 is fine) in `context`. No buffer is allocated
- *  until the first use of a side.
+/** Creates a memory of `bytes` bytes (0 is allowed) in `context`. A side's buffer is allocated at
+ *  its first use.
  *  @param context [borrowed, nullable] retained
  *  @param out [owned] release with sb_mem_release
  *  Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED. */
@@ -104,61 +106,61 @@ SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, 
 /** Adds an owner. @param mem [nullable] @return [owned] `mem` */
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
-/** Removes an owner. Removing the last one waits for pending transfers, frees owned storage and
- *  runs the deleters of borrowed storage, or leaves storage to quarantine (context.h).
+/** Removes an owner. Removing the last owner waits for pending transfers, frees owned storage and
+ *  runs the deleters of borrowed storage. Storage that the device may still be using goes to
+ *  quarantine (context.h).
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
-/** 1 if there is exactly one owner, and no tensor (dlpack.h) and no memory made from a tensor uses
- *  storage that this memory may write. */
+/** Returns 1 if the memory has exactly one owner, and neither a tensor (dlpack.h) nor a memory made
+ *  from a tensor uses storage that this memory may write. */
 SB_API int32_t sb_mem_is_unique(const sb_mem *mem);
 
-/** Bytes of the buffer. */
+/** Returns the bytes of the buffer. */
 SB_API size_t sb_mem_size(const sb_mem *mem);
 
-/** SB_HEAD_*; never waits. */
+/** Returns SB_HEAD_*; never waits. */
 SB_API sb_head sb_mem_head(const sb_mem *mem);
 
-/** SB_STORAGE_* of a side; SB_STORAGE_NONE for any other `side`. */
+/** Returns SB_STORAGE_* of a side; SB_STORAGE_NONE for an unknown `side`. */
 SB_API sb_storage sb_mem_storage(const sb_mem *mem, sb_side side);
 
-/** The context of the memory.
+/** Returns the context of the memory.
  *  @return [borrowed] lives as long as `mem`; NULL for the built-in context */
 SB_API sb_context *sb_mem_context(const sb_mem *mem);
 
-/** The bytes on the host, for reading. The first use fills them with zeros; if the device has newer
- *  bytes, the call copies them once (SyncedMemory::cpu_data).
- *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, not readable
+/** Returns the bytes on the host, for reading (SyncedMemory::cpu_data). At the first use the bytes
+ *  are zeros; if the device has newer bytes, the call copies them once.
+ *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, and not to be read
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
 SB_API SB_MUST_CHECK sb_status sb_mem_cpu(const sb_mem *mem, const void **out, sb_error *err);
 
-/** The bytes on the host, for writing: the head moves to the host
+/** Returns the bytes on the host, for writing: the head moves to the host
  *  (SyncedMemory::mutable_cpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_error *err);
 
-/** The bytes on the device, for reading, ready for any stream
- *  (SyncedMemory::gpu_data).
+/** Returns the bytes on the device, for reading, ready for any stream (SyncedMemory::gpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
-/** As sb_mem_gpu, without waiting on the host: work queued on `stream` from now on sees the bytes.
- *  The memory records `stream` as a user: every later transfer, free, evict or set is ordered after
- *  the work queued there. The stream must exist until sb_context_forget_stream, even if it is the
- *  own stream of another context.
- *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the legacy stream is
- *      ordered with the per-thread default streams, and the call refuses those; any other handle
- *      must be an existing stream, since CUDA does not check it
+/** As sb_mem_gpu, without waiting on the host: the bytes are ready for later work on `stream`. The
+ *  memory records `stream` as a user: every later transfer, free, evict or set is ordered after the
+ *  work queued on it. The stream must exist until sb_context_forget_stream, even if it is the
+ *  library's stream of another context (sb_context_stream).
+ *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
+ *      per-thread default streams: pass NULL, since the legacy stream is ordered with them. Any
+ *      other handle must be an existing stream, since CUDA does not check it
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu_on(const sb_mem *mem, sb_stream stream, const void **out,
                                              sb_error *err);
 
-/** The bytes on the device, for writing: the head moves to the device
+/** Returns the bytes on the device, for writing: the head moves to the device
  *  (SyncedMemory::mutable_gpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu. */
@@ -171,13 +173,13 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu(sb_mem *mem, void **out, sb_er
 SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_on(sb_mem *mem, sb_stream stream, void **out,
                                                      sb_error *err);
 
-/** Host memory for a caller that writes every byte: no copy, no zeros; the
- *  contents are unspecified and the head moves to the host. Works for a LOST memory.
+/** Returns host memory for a caller that writes every byte: the call copies nothing, the contents
+ *  are unspecified, and the head moves to the host. A LOST memory is allowed.
  *  @param out [borrowed] see "Pointers" above
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err);
 
-/** Device memory for a caller that writes every byte; otherwise as sb_mem_overwrite_cpu.
+/** Returns device memory for a caller that writes every byte; otherwise as sb_mem_overwrite_cpu.
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_overwrite_cpu, NO_DEVICE, UNSUPPORTED (a stream that uses this side is
  *  being captured). */
@@ -190,11 +192,11 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_
 SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out,
                                                        sb_error *err);
 
-/** Makes the caller's host memory this memory's host side, in place: every sharer sees it
- *  (sb_blob_set_cpu changes one blob). Owned storage is freed; the head moves to the host
- *  (SyncedMemory::set_cpu_data). Works for a LOST memory.
- *  @param ptr [borrowed] until replaced, evicted or the last release; aligned for the elements; the
- *      call does not check this, since a memory does not know their type
+/** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
+ *  sharers (sb_blob_set_cpu changes one blob). Owned storage of that side is freed; the head moves
+ *  to the host. A LOST memory is allowed.
+ *  @param ptr [borrowed] until replaced, evicted or the last release. It must be aligned for the
+ *      elements; the call cannot check that, since a memory has no element type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is retired, after pending copies; never if
@@ -202,27 +204,27 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
  *  @param user passed to `deleter`
  *  Errors: INVALID_ARGUMENT (a different size, an unknown flag, a partial overlap with the other
  *  side's bytes), OUT_OF_MEMORY, CAP_REACHED (both only if the context has a device),
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
+ *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
-/** Makes the caller's device memory this memory's device side; otherwise as sb_mem_set_cpu
- *  (SyncedMemory::set_gpu_data). On "cuda:N" the memory belongs to the device's primary context, to
- *  a pool, or is mapped by virtual addresses. Managed memory is accepted, too; CUDA's rules decide
- *  whether the host may access it meanwhile.
+/** Makes the caller's device memory the device side of `mem`; otherwise as sb_mem_set_cpu
+ *  (SyncedMemory::set_gpu_data). On "cuda:N" the memory must be allocated in the device's primary
+ *  context or from a pool, or be mapped by virtual addresses. Managed memory is also accepted;
+ *  CUDA's rules decide whether the host may access it during the loan.
  *  @param ptr [borrowed] as in sb_mem_set_cpu
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] as in sb_mem_set_cpu
  *  @param user passed to `deleter`
  *  Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device, or
- *  memory of another driver context on it). */
+ *  memory of another driver context on the device). */
 SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                               sb_deleter deleter, void *user, sb_error *err);
 
 /** Queues the copy to the device on `stream`. The head is SYNCED at once; a call that needs the
- *  device's bytes, or that writes or frees the host's, waits for the copy
- *  (SyncedMemory::async_gpu_push, made safe). SYNCED: does nothing.
+ *  device's bytes, or that writes or frees the host's bytes, waits for the copy
+ *  (SyncedMemory::async_gpu_push, made safe). If the head is SYNCED already, the call does nothing.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on, UNINITIALIZED (also a memory that was never written), INVALID_ARGUMENT
  *  (the head is on the other side). */
@@ -235,8 +237,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_strea
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the work of sb_mem_cpu on `stream`; of the heads only LOST is an error. Host-only
- *  contexts: fills a memory that was never written with zeros.
+/** Queues the work of sb_mem_cpu on `stream`; the head may be any but LOST. In a host-only context,
+ *  fills a memory that was never written with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
@@ -248,42 +250,42 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream 
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream,
                                                    sb_error *err);
 
-/** Waits for a pending transfer. If it failed, the head returns to the source's side and the call
- *  returns the failure. If the work that wrote the source had failed, the memory is LOST and the
- *  call returns that failure. SB_OK: the transfer has succeeded.
+/** Waits for a pending transfer. If the transfer failed, the head returns to the source's side and
+ *  the call returns the failure. If the work that wrote the source failed, the memory is LOST and
+ *  the call returns the failure of that work. SB_OK: the transfer has succeeded.
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Retires the host side: frees it, or runs its deleter.
- *  Errors: INVALID_ARGUMENT (it holds the only current bytes, or a write is open), UNINITIALIZED,
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
+ *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or a write is open),
+ *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
 /** Retires the device side. Errors: as sb_mem_evict_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
-/** Sets all bytes to zero where the head is (SYNCED: the device); an UNINITIALIZED memory stays so,
- *  since it reads as zeros. If the device is lost while it writes, the bytes are as after
- *  DEVICE_LOST of sb_blob_update.
+/** Sets all bytes to zero where the head is (SYNCED: the device); an UNINITIALIZED memory is
+ *  unchanged, since it reads as zeros. If the device is lost during the call, the bytes are as
+ *  after DEVICE_LOST of sb_blob_update.
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 /* --- a write in steps -------------------------------------------------------- */
 
 /** A write in two steps, begin and end: for bytes that another party writes and that may fail to
- *  arrive, such as a transport that receives into a memory, or a reader that fills it in place.
- *  Between begin and end no observable state of the memory has changed, and no other call may use
- *  the memory. sb_mem_mutable_cpu is both steps at once. */
+ *  arrive, for example from a transport or a reader that writes them in place. Between begin and
+ *  end no observable state of the memory has changed, and no other call may use the memory.
+ *  sb_mem_mutable_cpu does both steps at once. */
 typedef struct sb_write sb_write;
 
 /** Flags of sb_write_begin. */
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< every byte will be written: the old bytes need not be copied
                                    */
-    SB_WRITE_QUEUED = 1 << 12 /**< for the device's side, else ignored: the caller's work is ordered
-                                   after work that is queued on the context's stream
-                                   (sb_context_stream) and on the default streams, so that the host
-                                   does not wait for it */
+    SB_WRITE_QUEUED = 1 << 12 /**< for the device's side; ignored on the host's. The caller orders
+                                   its work after work that is queued on the context's stream
+                                   (sb_context_stream) and on the default streams, so that the call
+                                   does not wait for the queued work */
 };
 
 /** How a write ends, SB_WRITE_*. */
@@ -292,11 +294,11 @@ typedef int32_t sb_write_outcome;
 /** How a write ends. A write that is destroyed before its end has written nothing. */
 enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
-    SB_WRITE_SPOILED = 1,  /**< some bytes may be written. Bytes that were written in place are
+    SB_WRITE_SPOILED = 1,  /**< some bytes may be written. A write in place leaves the side's bytes
                                 unspecified: if both sides were current, the head moves to the other
                                 side, else it stays. If the write had separate storage (the side was
                                 lent SB_READ_ONLY), nothing has changed */
-    SB_WRITE_ABANDONED = 2 /**< as SPOILED, and another party may go on writing for an unknown time:
+    SB_WRITE_ABANDONED = 2 /**< as SPOILED, and another party may still write for an unknown time:
                                 the storage is never freed and counts as live */
 };
 
@@ -306,14 +308,14 @@ enum {
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE as of sb_mem_mutable_cpu
- *  @param out [owned] sb_write_destroy; it is an owner of the memory
+ *      SB_WRITE_DONE a pointer as of sb_mem_mutable_cpu
+ *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,
                                               void **out_ptr, sb_write **out, sb_error *err);
 
-/** Ends a write, once. Deleters run later, in sb_write_destroy, so that several writes can end
- *  before any deleter runs.
+/** Ends a write. Deleters run later, in sb_write_destroy, so that several writes can end before any
+ *  deleter runs.
  *  @param write [borrowed]
  *  @param outcome SB_WRITE_*
  *  Errors: INVALID_ARGUMENT (unknown outcome, a write that has ended), FORKED (the write began
@@ -321,8 +323,8 @@ SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_
 SB_API SB_MUST_CHECK sb_status sb_write_end(sb_write *write, sb_write_outcome outcome,
                                             sb_error *err);
 
-/** Destroys the handle. A write without sb_write_end has changed nothing. Frees storage that the
- *  write has replaced, or runs its deleter.
+/** Destroys the handle. A write that has not ended changes nothing. After an ended write the call
+ *  frees the storage that the write has replaced, or runs its deleter.
  *  @param write [owned, nullable] */
 SB_API void sb_write_destroy(sb_write *write);
 

@@ -1,16 +1,17 @@
 /**
- * blob.h with typed pointers: for each type of SB_DTYPE_FLOAT_LIST and
- * SB_DTYPE_INTEGER_LIST (base.h) a wrapper with its suffix that checks the blob's dtype
- * (DTYPE_MISMATCH) and casts, e.g.
+ * blob.h with typed pointers: for each type of SB_DTYPE_FLOAT_LIST and SB_DTYPE_INTEGER_LIST
+ * (base.h) wrappers with the type's name as suffix. A wrapper checks the blob's dtype
+ * (DTYPE_MISMATCH) and casts the pointer:
  *
  *     const float *x;
  *     sb_status st = sb_blob_cpu_f32(blob, SB_DATA, &x, &err);
  *
- * and, in C, a _Generic spelling that picks the wrapper by the type of `out`:
+ * In C, a _Generic macro selects the wrapper by the type of `out`:
  *
  *     st = sb_blob_cpu_t(blob, SB_DATA, &x, &err);
  *
- * (In a macro that a list of base.h expands, use the suffix.) None depends on a struct's layout.
+ * In a macro that a list of base.h expands, use the wrapper with the suffix. No wrapper depends on
+ * a struct's layout.
  */
 #ifndef SYNCBLOB_TYPED_H
 #define SYNCBLOB_TYPED_H
