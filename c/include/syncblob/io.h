@@ -1,19 +1,19 @@
 /**
- * Sources and sinks: bytes that are neither in memory nor in a file with a path, such as an object
- * store, an archive, an encrypted file, or a descriptor from another process. The library reads a
- * source at offsets and writes a sink in order. proto.h and model.h have the functions that use
- * them.
+ * Sources and sinks: callbacks for bytes that are neither in memory nor in a file with a path, for
+ * example in an object store, an archive, an encrypted file, or behind a descriptor from another
+ * process. The library reads a source at offsets and writes a sink in order. proto.h and model.h
+ * have the functions that use sources and sinks.
  *
- * Callbacks run on the thread that made the call, without any lock of the library held. They may
- * call the library, except calls that change or destroy the object that is being read or written,
- * and any call on a blob that is being loaded or on its memories. They must not throw or longjmp.
+ * Callbacks run on the thread that called the library, without a lock of the library. They may call
+ * the library, except calls that change or destroy the object that is being read or written, and
+ * any call on a blob that is being loaded or on its memories. They must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
- * (never NULL) with sb_error_fill; the library's call returns that status and text. Any other
+ * (never NULL) with sb_error_fill; the library's call returns the same status and text. Any other
  * status becomes SB_ERR_IO.
  *
- * On Linux and macOS a call that reads or writes a file, a source or a sink takes at most 24 KiB of
- * its thread's stack, not counting callbacks and the backend.
+ * On Linux and macOS a call that reads or writes a file, a source or a sink uses at most 24 KiB of
+ * the thread's stack, not counting callbacks and the backend.
  */
 #ifndef SYNCBLOB_IO_H
 #define SYNCBLOB_IO_H
@@ -25,30 +25,32 @@ SB_BEGIN_DECLS
 /**
  * A source of bytes that can be read at any offset.
  *
- * The library does not trust a source: bytes that differ between two reads, by error or intent,
- * give SB_ERR_IO or an error of the data, and nothing else.
+ * The library does not trust a source: if bytes differ between two reads, by error or intent, the
+ * call returns SB_ERR_IO or an error of the data, and does no other harm.
  */
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; over 2^31 - 1 is SB_ERR_DATA_LIMIT */
-    /** Writes bytes [offset, offset + bytes) to `buffer`: all of them, or fails. The range lies
-     *  inside the size; `bytes` is above 0. Runs on several threads at once if the program calls a
-     *  const model on several threads.
+    uint64_t size;      /**< number of bytes; more than 2^31 - 1 give SB_ERR_DATA_LIMIT */
+    /** Writes bytes [offset, offset + bytes) of the source to `buffer`: all of them, or fails. The
+     *  range is inside the source's size; `bytes` is above 0. Runs on several threads at once if
+     *  the program calls a const model on several threads.
      *
      *  The library reads fields other than values in pieces of up to 4 KiB, repeatedly: opening a
-     *  model walks the source several times from its beginning to its end; loading a blob walks the
-     *  blob's message. Within a walk offsets increase, except for names. Contiguous values of the
-     *  blob's element type are one read (with a progress callback, reads of up to 1 MiB); other
-     *  values are read 4 KiB at a time. A save into memory copies unchanged bytes by one read, a
-     *  save into a file or a sink 4 KiB at a time. A slow source should cache its last piece. */
+     *  model reads the source several times from its beginning to its end; loading a blob reads the
+     *  blob's message. In each such pass offsets increase, except for names. Contiguous values of
+     *  the blob's element type take one read (with a progress callback, reads of up to 1 MiB);
+     *  other values are read 4 KiB at a time. A save to memory copies unchanged bytes in one read,
+     *  a save to a file or a sink copies 4 KiB at a time. A slow source should cache its last
+     *  piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
-    /** [nullable] Returns a number that changes with the bytes: from a modification time or an
-     *  ETag. The library calls it when it opens the source and after each complete read; a
-     *  difference is SB_ERR_IO. Runs on as many threads as read_at. */
+    /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
+     *  modification time or an ETag. The library calls the slot when it opens the source and after
+     *  each complete read; a different number gives SB_ERR_IO. Like read_at, the slot may run on
+     *  several threads at once. */
     sb_status (*version)(void *user, uint64_t *out, sb_error *err);
-    /** [nullable] Runs once when a model releases the source; never if the opening failed, nor
-     *  after calls that only borrow the source. */
+    /** [nullable] Runs once, when a model releases the source. Does not run if opening the model
+     *  failed, or after a call that only borrows the source. */
     void (*close)(void *user);
 } sb_source;
 
@@ -58,14 +60,14 @@ typedef struct sb_source {
 
 /**
  * A sink that accepts bytes in order, borrowed for one call. If the call fails, the sink has
- * received some of the bytes, or none, and its owner must discard them. If the call returns SB_OK,
- * the sink has received all bytes exactly once, and its owner may close or publish it.
+ * received an unknown part of the bytes, and its owner must discard them. If the call returns
+ * SB_OK, the sink has received all bytes exactly once, and its owner may close or publish it.
  */
 typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
-    /** Accepts `size` bytes, above 0: all of them, or fails. It is not called again after a
-     *  failure. Small pieces are collected to 4 KiB first. */
+    /** Accepts `size` bytes, above 0: all of them, or fails. Is not called again after a failure.
+     *  The library collects small pieces to 4 KiB before a call. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 
@@ -73,16 +75,16 @@ typedef struct sb_sink {
 #define SB_SINK_INIT                                                                               \
     { sizeof(sb_sink), NULL, NULL }
 
-/** A progress callback of long calls, which may cancel the call. */
+/** A progress callback of long calls. It can cancel the call. */
 typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
     /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
      *  unknown. Runs about once for each MiB that is read or written, and with `done` equal to
-     *  `total` before the result is published. Opening a model skips the values: there `done` may
-     *  increase by much more than a MiB between reports. A return value other than 0 ends the call
-     *  with SB_ERR_CANCELLED: nothing has changed, except the contents of a sink. Runs on several
-     *  threads at once if the program calls a const model on several threads. */
+     *  `total` before the result is published. Opening a model skips the values, so that `done` may
+     *  increase by much more than a MiB between two reports. A return value other than 0 ends the
+     *  library's call with SB_ERR_CANCELLED: nothing has changed, except the contents of a sink.
+     *  Runs on several threads at once if the program calls a const model on several threads. */
     int32_t (*report)(void *user, uint64_t done, uint64_t total);
 } sb_progress;
 
@@ -96,18 +98,19 @@ enum {
                                 */
 };
 
-/** Creates a source that reads an open descriptor of a regular file (pread) without using or moving
- *  its offset. Its size is the current size, its version the file's modification time and size.
- *  When the library checks the version, it also compares the time of the last change (ctime), as
- *  for a file that it opened (proto.h). For programs that receive descriptors instead of paths (a
- *  sandbox, an archive).
+/** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor
+ *  moves the descriptor's offset. The size is the file's current size, the version is made from the
+ *  file's modification time and size. When the library checks the version, it also compares the
+ *  time of the last change (ctime), as for a file that it opened (proto.h). Meant for programs that
+ *  receive descriptors instead of paths (a sandbox, an archive).
  *  @param descriptor must stay open as long as the source is used. On Windows a handle (HANDLE,
  *      whose value has 32 bits), whose offset is moved
  *  @param flags 0 or SB_SOURCE_CLOSES
- *  @param out [owned] `struct_size` set by the caller; if no model takes it, call its `close` if
- *      that is not NULL. The caller may replace a slot by a function that calls the old one
+ *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
+ *      `close` if that is not NULL. The caller may replace a slot by a function that calls the old
+ *      slot
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
- *  device_code; also a descriptor that is not of a regular file, and a file with a size of 0 that
+ *  device_code; also for a descriptor that is not of a regular file, and for a file of size 0 that
  *  has bytes, as in procfs). */
 SB_API SB_MUST_CHECK sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags,
                                                        sb_source *out, sb_error *err);
@@ -124,8 +127,9 @@ typedef struct sb_span {
  *  @param context [borrowed, nullable] retained; allocates the list of pieces
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their
  *      bytes must not change as long as the source is used
- *  @param out [owned] `struct_size` set by the caller; if no model takes it, call its `close`
- *  Errors: INVALID_ARGUMENT (a piece of NULL with a size), ABI_MISMATCH (struct_size too small),
+ *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
+ *      `close`
+ *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),
  *  SIZE_OVERFLOW (the sum of the sizes), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_source_of_spans(sb_context *context, const sb_span *spans,
                                                   size_t num_spans, sb_source *out, sb_error *err);

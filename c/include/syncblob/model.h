@@ -1,15 +1,15 @@
 /**
  * sb_model: an opened .caffemodel (current `layer`, V1 `layers`, V0 nested layers), .solverstate or
- * BlobProto file. Opening indexes and checks the bytes; payloads stay where they are until a blob
- * is loaded. A program can replace blobs and save the model; every other byte is preserved.
+ * BlobProto file. Opening a model checks and indexes the bytes, and reads no values; loading a blob
+ * reads them. A program can replace blobs and save the model; all other bytes are preserved.
  *
- * Blobs are addressed by (layer, index). Layer SB_NO_LAYER holds the blobs that belong to no layer:
- * the history of a solver state, the one blob of a blob file, the blobs of a BlobProtoVector. A V1
- * layer with a nested V0 layer is one layer; it has the blobs of both, in the order of the file's
+ * Blobs are addressed by (layer, index). Layer SB_NO_LAYER has the blobs that belong to no layer:
+ * the history of a solver state, the only blob of a blob file, the blobs of a BlobProtoVector. A V1
+ * layer with a nested V0 layer is one layer with the blobs of both, in the order of the file's
  * bytes.
  *
- * If bytes are refused and the library recognises them (a web page, an archive, a truncated file),
- * the message ends in "; this is ..." and names them.
+ * If the library refuses bytes and recognises their actual format (a web page, an archive, a
+ * truncated file), the message ends in "; this is ..." with the name of the format.
  *
  * A model has one owner (open or create, destroy). Calls on a const model are
  * safe beside each other.
@@ -22,7 +22,7 @@
 
 SB_BEGIN_DECLS
 
-/** A model file, opened or being made. */
+/** A model: opened from bytes, or created by the program. */
 typedef struct sb_model sb_model;
 
 /** The format of a file, SB_FORMAT_*. */
@@ -34,15 +34,15 @@ enum {
     SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
-    SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects it if the first blob has values: a
-                                    net that consists only of a name with such bytes is taken for one
-                                    */
+    SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
+                                    values, and also for a net that has only a name that consists of
+                                    such bytes */
 };
 
-/** The generation of Caffe's format that a layer is written in, SB_LAYER_*. */
+/** The version of Caffe's format in which a layer is written, SB_LAYER_*. */
 typedef int32_t sb_layer_generation;
 
-/** The generation of Caffe's format that a layer is written in. */
+/** The version of Caffe's format in which a layer is written. */
 enum {
     SB_LAYER_CURRENT = 2, /**< NetParameter.layer */
     SB_LAYER_V1 = 1,      /**< NetParameter.layers */
@@ -60,10 +60,10 @@ enum {
 
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
- *  @param format SB_FORMAT_*. With a named format, bytes that have no field of it are MALFORMED,
- *      and so are bytes that the library recognises as another format or another program's,
- *      unless a limit is exceeded first (DATA_LIMIT). Zero bytes are an empty message of any
- *      format
+ *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field of the format are
+ *      MALFORMED, and so are bytes that the library recognises as another format or another
+ *      program's, unless they exceed a limit first (DATA_LIMIT). Zero bytes are an empty message of
+ *      any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
@@ -97,7 +97,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
  *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and never if this
  *      call fails
  *  @param limits [borrowed, nullable] the context's
- *  @param progress [borrowed, nullable] reports of this call only; see sb_model_set_progress
+ *  @param progress [borrowed, nullable] for this call only; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,
@@ -106,9 +106,9 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
                                                     const sb_progress *progress, sb_model **out,
                                                     sb_error *err);
 
-/** Sets the progress callback of later calls on this model: each load of a blob and each read of
- *  its values reports the bytes of its message, and each save reports the bytes of the model. Calls
- *  on several threads report separately, each on its thread.
+/** Sets the progress callback of later calls on this model: a call that loads a blob or reads its
+ *  values reports the bytes of the blob's message, and a save reports the bytes of the model. Calls
+ *  on several threads report separately, each on its own thread.
  *  @param progress [borrowed, nullable] copied; NULL: no progress callback
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (of another version). */
 SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,
@@ -126,31 +126,30 @@ SB_API SB_MUST_CHECK sb_status sb_model_create(sb_context *context, sb_format fo
  *  @param model [owned, nullable] */
 SB_API void sb_model_destroy(sb_model *model);
 
-/** The format of the model, detected or passed, SB_FORMAT_*. */
+/** Returns the format of the model, detected or passed, SB_FORMAT_*. */
 SB_API sb_format sb_model_format(const sb_model *model);
 
-/** A text of the file: `size` bytes, followed by a NUL that `size` does not count; it may contain
- *  any byte. */
+/** A text of the file: `size` bytes of any value, then a NUL that `size` does not count. */
 typedef struct sb_text {
-    const char *bytes; /**< [borrowed] until the model is destroyed, the text is set or its layer is
-                            popped */
+    const char *bytes; /**< [borrowed] until the model is destroyed, the text is set, or the text's
+                            layer is popped */
     size_t size;       /**< without the NUL */
 } sb_text;
 
-/** The net's name; empty if it has none.
- *  @param out [borrowed] its bytes, until the name is set or the model is destroyed
+/** Reads the net's name; empty if the net has no name.
+ *  @param out [borrowed] the name, until it is set or the model is destroyed
  *  Errors: none. */
 SB_API SB_MUST_CHECK sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
 
-/** The number of layers, including layers without blobs. */
+/** Returns the number of layers, including layers without blobs. */
 SB_API int64_t sb_model_num_layers(const sb_model *model);
 
 /** A description of a layer. */
 typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
-    sb_text type;       /**< as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
-                             number as decimal digits */
+    sb_text type;       /**< as text: for a V1 layer the name of the enum's value ("CONVOLUTION"),
+                             or an unknown number in decimal digits */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -167,30 +166,30 @@ typedef struct sb_layer_info {
 SB_API SB_MUST_CHECK sb_status sb_model_layer_info(const sb_model *model, int64_t layer,
                                                    sb_layer_info *out, sb_error *err);
 
-/** The first layer with a name, in constant time for any number of layers and any names.
+/** Finds the first layer with a name, in constant time for any number of layers and any names.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, of any value
- *  @param out its index
+ *  @param out the layer's index
  *  Errors: NOT_FOUND. */
 SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const char *name,
                                                    size_t name_size, int64_t *out, sb_error *err);
 
-/** A layer's message (LayerParameter; V1LayerParameter of an old net, see sb_layer_info) without
- *  its blobs: for readers of a net's topology. All other fields of the file are included, unknown
- *  fields, too. Of a file or source the call reads little more than it returns.
- *  @param layer 0..num_layers-1; SB_NO_LAYER: the message of the model itself, without layers and
- *      blobs (of a net its name, inputs and state)
+/** Writes a layer's message (LayerParameter, or for an old net V1LayerParameter, see sb_layer_info)
+ *  without its blobs: for readers of a net's topology. The message has all other fields of the
+ *  file's message, including unknown fields. From a file or source the call reads little more than
+ *  it returns.
+ *  @param layer 0..num_layers-1; SB_NO_LAYER: the model's message without layers and blobs (for a
+ *      net: name, inputs and state)
  *  @param buffer [borrowed, nullable when capacity is 0] receives the message
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, OVER_LIMIT
- *  (over 2^31 - 1, protobuf's limit), IO,
- *  MALFORMED, DATA_LIMIT (the last three if the file has changed), OUT_OF_MEMORY, CANCELLED
- *  (both a source's). */
+ *  (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three if the file has
+ *  changed), OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_message(const sb_model *model, int64_t layer,
                                                       void *buffer, size_t capacity,
                                                       size_t *out_size, sb_error *err);
 
-/** Blobs of a layer or of SB_NO_LAYER. Errors: INDEX_OUT_OF_RANGE. */
+/** Reads the number of blobs of a layer or of SB_NO_LAYER. Errors: INDEX_OUT_OF_RANGE. */
 SB_API SB_MUST_CHECK sb_status sb_model_num_blobs(const sb_model *model, int64_t layer,
                                                   int64_t *out, sb_error *err);
 
@@ -199,29 +198,30 @@ typedef int32_t sb_encoding;
 
 /** How the values of a blob are stored. */
 enum {
-    SB_ENCODING_NONE = 0,          /**< no values, or an announced blob without values yet */
-    SB_ENCODING_LITTLE_ENDIAN = 1, /**< contiguous, little-endian: may be copied as they are */
+    SB_ENCODING_NONE = 0,          /**< no values; also an announced blob that is not set yet */
+    SB_ENCODING_LITTLE_ENDIAN = 1, /**< contiguous, little-endian: a program may copy the values
+                                        unchanged */
     SB_ENCODING_SCATTERED = 2,     /**< in several pieces, between other bytes */
     SB_ENCODING_MEMORY = 3         /**< not in the file: the blob was set or added */
 };
 
-/** A description of a blob that is not loaded. */
+/** A description of a blob in a model; needs no load of the blob. */
 typedef struct sb_blob_info {
     size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
-    int64_t count;       /**< elements of its shape */
-    int64_t data_count;  /**< values of data present, of sb_dtype_size(dtype) bytes; 0: none */
-    int64_t diff_count;  /**< values of diff present, of sb_dtype_size(diff_dtype); 0: none */
-    int64_t offset;      /**< byte offset of its message in the file, -1 if not from a file */
-    size_t size;         /**< bytes of its message in the file; 0 if not from a file */
-    sb_dtype dtype;      /**< the stored type of its data (without data, of its diff): SB_DTYPE_F32,
-                              F64, and in NVCaffe's raw_data also F16, I32, U32. Loading converts
-                              any of these to floats or integers, and F16 to F16 */
-    int32_t legacy;      /**< 1 if the shape came from num, channels, height, width; in files of C3D
-                              1.0 from five numbers, with a length before the height */
+    int64_t count;       /**< elements of the blob's shape */
+    int64_t data_count;  /**< number of stored values of data, of sb_dtype_size(dtype) bytes each */
+    int64_t diff_count;  /**< the same for diff, of sb_dtype_size(diff_dtype) bytes each */
+    int64_t offset;      /**< byte offset of the message in the file, -1 if not from a file */
+    size_t size;         /**< bytes of the message in the file; 0 if not from a file */
+    sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
+                              or F64; in NVCaffe's raw_data also F16, I32, U32. A load converts each
+                              of these types to a float or integer type, and F16 also to F16 */
+    int32_t legacy;      /**< 1 if the message has legacy dimensions: num, channels, height, width;
+                              in files of C3D 1.0 also a length before the height */
     int32_t num_axes;    /**< 0 to SB_MAX_AXES */
-    sb_dtype diff_dtype; /**< the stored type of its diff; dtype if it has none */
-    int64_t data_offset; /**< with SB_ENCODING_LITTLE_ENDIAN the byte offset in the file of the
-                              data_count values of dtype; else -1 */
+    sb_dtype diff_dtype; /**< the stored type of diff; equal to dtype if there is no diff */
+    int64_t data_offset; /**< byte offset in the file of the data_count values of dtype if
+                              data_encoding is SB_ENCODING_LITTLE_ENDIAN, else -1 */
     int64_t diff_offset; /**< the same for the diff_count values of diff_dtype */
     sb_encoding data_encoding;  /**< SB_ENCODING_* */
     sb_encoding diff_encoding;  /**< SB_ENCODING_* */
@@ -240,14 +240,15 @@ typedef struct sb_blob_info {
  *  @param layer a layer or SB_NO_LAYER
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), IO, MALFORMED,
- *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two only if the file has changed),
- *  OUT_OF_MEMORY, CANCELLED (both a source's). */
+ *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all after ABI_MISMATCH only if the file has changed),
+ *  OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
 SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
-/** Loads a blob into `blob`, which is reshaped. Conversions and storage are as in
- *  sb_blob_from_proto, for files as in sb_blob_load_file. A blob without payload gives
- *  LENGTH_MISMATCH unless its count is 0. A replaced blob is copied.
+/** Reshapes `blob` and loads the values of a blob of the model into it. Conversions and storage are
+ *  as in sb_blob_from_proto, for files as in sb_blob_load_file. A blob without values gives
+ *  LENGTH_MISMATCH unless its count is 0. If the program has set the blob, the call copies that
+ *  blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as
@@ -258,8 +259,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
                                                   int64_t index, sb_blob *blob, sb_error *err);
 
 /** Reads a range of a blob's values without loading the blob. Conversions are as in
- *  sb_model_load_blob. Of a file or source the call reads the values of the range, and values
- *  before them only if the encoding requires it (sb_blob_info).
+ *  sb_model_load_blob. From a file or source the call reads the values of the range, and earlier
+ *  values only if the encoding requires it (sb_blob_info).
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first the first value, by its linear index
@@ -269,8 +270,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *      after a failure
  *  @param capacity bytes of `buffer`
  *  Errors: INVALID_ARGUMENT (unknown part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
- *  BUFFER_TOO_SMALL, UNSUPPORTED (another dtype; an announced blob), DTYPE_MISMATCH (as in
- *  sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (also a part without values), BAD_SHAPE,
+ *  BUFFER_TOO_SMALL, UNSUPPORTED (a dtype other than these; an announced blob), DTYPE_MISMATCH (as
+ *  in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (also a part without values), BAD_SHAPE,
  *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (a source's), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
                                                     int64_t index, sb_part part, int64_t first,
@@ -297,10 +298,10 @@ SB_API SB_MUST_CHECK sb_status sb_model_add_blob(sb_model *model, int64_t layer,
                                                  sb_error *err);
 
 /** Appends a layer without blobs, in the current generation. Name and type may contain any bytes,
- *  including NUL. Readers accept max_name_bytes each (sb_limits), by default 65536.
+ *  including NUL. A reader accepts at most max_name_bytes bytes each (sb_limits), by default 65536.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
  *  @param type [borrowed, nullable when type_size is 0] `type_size` bytes, copied
- *  @param out_layer [nullable] its index
+ *  @param out_layer [nullable] the layer's index
  *  Errors: UNSUPPORTED (not a caffemodel), OVER_LIMIT (a text over 2^31 - 1 bytes, protobuf's
  *  limit), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_model_add_layer(sb_model *model, const char *name,
@@ -308,8 +309,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_add_layer(sb_model *model, const char *n
                                                   size_t type_size, int64_t *out_layer,
                                                   sb_error *err);
 
-/** Removes the last layer with its blobs, if the program has added it: undoes sb_model_add_layer
- *  when adding a blob fails.
+/** Removes the last layer and its blobs, if the program has added the layer: to undo
+ *  sb_model_add_layer if adding a blob fails.
  *  Errors: UNSUPPORTED (no layer was added). */
 SB_API SB_MUST_CHECK sb_status sb_model_pop_layer(sb_model *model, sb_error *err);
 
@@ -345,14 +346,14 @@ SB_API SB_MUST_CHECK sb_status sb_model_solver_info(const sb_model *model, sb_so
 SB_API SB_MUST_CHECK sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
                                                         sb_error *err);
 
-/** The size of the saved model in bytes.
+/** Computes the size of the saved model in bytes.
  *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three
- *  if the file has changed), OUT_OF_MEMORY (of a source), CANCELLED. */
+ *  if the file has changed), OUT_OF_MEMORY (a source's), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
-/** Saves the model to a buffer: bytes that were not replaced are copied verbatim, including unknown
- *  fields. A file that has changed since the opening is detected before a byte is written; if it
- *  changes during the call, the buffer's contents are unspecified.
+/** Saves the model to a buffer. Bytes that were not replaced are copied verbatim, including unknown
+ *  fields. If the file has changed since it was opened, the call fails before it writes a byte; if
+ *  the file changes during the call, the buffer's contents are unspecified.
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_model_size bytes
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
@@ -376,25 +377,27 @@ SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const s
 
 #ifdef SB_EXPERIMENTAL
 
-/** Appends a blob like sb_model_add_blob, but without its values, which sb_model_save_file_from
- *  requests one blob at a time: for models that do not fit into memory. Other calls that save or
- *  load the blob return UNSUPPORTED until it is set.
+/** Appends a blob as sb_model_add_blob does, but without its values: for models that do not fit
+ *  into memory. sb_model_save_file_from requests the values one blob at a time. Other calls that
+ *  save or load the blob return UNSUPPORTED until the blob is set.
  *  @param layer a layer or SB_NO_LAYER
- *  @param like [borrowed] has the blob's dtype and shape; its bytes are not accessed
+ *  @param like [borrowed] a blob of the same dtype and shape; its values are not accessed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
  *  OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t layer,
                                                       const sb_blob *like, sb_error *err);
 
-/** Lends the values of an announced blob, once each, in the file's order.
+/** A callback that lends the values of an announced blob. It runs once for each announced blob, in
+ *  the file's order.
  *  @param layer a layer or SB_NO_LAYER
  *  @param out [borrowed] a blob of the announced dtype and shape, unchanged until the next call
  *      or the end of the save
- *  @return SB_OK, or a status that the save returns, with `err` written if it is not NULL */
+ *  @return SB_OK, or a status, which the save returns; a callback that fails writes `err` unless it
+ *      is NULL */
 typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
                                     sb_error *err);
 
-/** As sb_model_save_file; `lender` provides the values of announced blobs one at a time.
+/** As sb_model_save_file; `lender` lends the values of announced blobs, one blob at a time.
  *  @param path [borrowed] NUL-terminated
  *  @param lender [borrowed]
  *  @param user passed to `lender`

@@ -1,9 +1,9 @@
 /**
  * Blobs as bytes: Caffe's BlobShape and BlobProto messages (protobuf wire format). A message is
  * always (bytes, size). All reads are safe for untrusted bytes: a read checks everything before it
- * changes the blob, memory and time are bounded, and a failure names the field and the byte offset,
- * then the actual format if it is recognised (model.h). A number with more than 64 bits, which
- * Google's readers truncate, is MALFORMED.
+ * changes the blob, memory and time are bounded, and the error of a refusal has the field, the byte
+ * offset, and the actual format if the library recognises it (model.h). A number with more than 64
+ * bits, which Google's readers truncate, is MALFORMED.
  */
 #ifndef SYNCBLOB_PROTO_H
 #define SYNCBLOB_PROTO_H
@@ -19,27 +19,26 @@ enum {
     SB_PROTO_WRITE_DIFF = 1 << 4 /**< writing: also write diff */
 };
 
-/** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions take precedence over
- *  shape, double_data over data, and data over raw_data. Values are converted to the blob's
- *  type: to F32 by rounding to nearest, beyond its range to infinity; an integer type must hold
- *  the value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN is DATA_OVERFLOW.
- *  A blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without
- *  a shape is a scalar; zero bytes are therefore a scalar without its value: LENGTH_MISMATCH,
- *  where Caffe aborts. Fields of a net or of a solver state, which protobuf would skip, are
- *  MALFORMED.
+/** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions take precedence over shape,
+ *  double_data over data, and data over raw_data. Values are converted to the blob's type: to F32
+ *  by rounding to nearest, or to infinity beyond its range. An integer type must represent the
+ *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN gives DATA_OVERFLOW. A
+ *  blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without a
+ *  shape is a scalar; zero bytes therefore are a scalar without a value and give LENGTH_MISMATCH
+ *  (Caffe aborts). Fields of a net or of a solver state, which protobuf would skip, give MALFORMED.
  *
- *  If the memory has room for the values, the call writes it as a mutable call for the host
- *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is
- *  replaced by storage of the library. Capacity beyond the values keeps its bytes and moves to
- *  the host with them: if it is not on the host yet, or is read-only, the whole memory counts
- *  against limits->max_memory (DATA_LIMIT). A memory without room is replaced by a new one, as
- *  in sb_blob_reshape, and sharers keep the old one. For integer types the call needs the same
- *  number of bytes again until it has checked all values.
+ *  If the memory has room for the values, the call writes the memory as a mutable call for the host
+ *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is replaced
+ *  by storage of the library. Bytes beyond the values are preserved and move to the host, too: if
+ *  the memory is not current on the host, or is read-only, the whole memory counts against
+ *  limits->max_memory (DATA_LIMIT). A memory without room is replaced by a new memory, as in
+ *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs the values'
+ *  bytes twice until it has checked all values.
  *
- *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that raw_data_type,
- *  raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The
- *  library reads them and never writes them: BVLC's Caffe ignores these fields. A message with
- *  num, channels, length, height and width is C3D 1.0's, with five axes (proto/README.md).
+ *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type in raw_data_type and
+ *  raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library reads
+ *  them and never writes them: BVLC's Caffe ignores these fields. A message with num, channels,
+ *  length, height and width is C3D 1.0's, with five axes (proto/README.md).
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a different shape is SHAPE_MISMATCH (by
  *      Caffe's rule for legacy dimensions)
@@ -54,7 +53,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *byt
                                                   sb_error *err);
 
 /** Compares the blob's shape with a BlobProto's (Blob::ShapeEquals): legacy dimensions are compared
- *  with the last four axes; missing axes are 1. Another format is MALFORMED as in
+ *  with the last four axes; missing axes are 1. Bytes of another format give MALFORMED, as in
  *  sb_blob_from_proto.
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out 0 or 1
@@ -69,7 +68,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_shape_equals_proto(const sb_blob *blob, c
 SB_API SB_MUST_CHECK sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
                                                      uint32_t *out_reallocated, sb_error *err);
 
-/** The size of the blob's BlobProto in bytes.
+/** Computes the size of the blob's BlobProto in bytes.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: INVALID_ARGUMENT (unknown flag), UNSUPPORTED (not F32 or F64), OVER_LIMIT (over
  *  2^31 - 1 bytes, protobuf's limit). */
@@ -77,8 +76,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t 
                                                   sb_error *err);
 
 /** Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64 to double_data and
- *  double_diff. On failure the buffer is unchanged. Memory that was never written is saved as
- *  zeros, and counts as written from then on, even if the call fails.
+ *  double_diff. On failure the buffer is unchanged. A memory that was never written is saved as
+ *  zeros and counts as written afterwards, even if the call fails.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_blob_proto_size bytes
  *  @param capacity bytes of `buffer`
@@ -89,17 +88,17 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
 
 /** Reads a file that is one BlobProto, such as mean.binaryproto (ReadProtoFromBinaryFile, then
  *  FromProto). Values are stored as by sb_blob_from_proto. Existing storage is written only after
- *  all values have been read: until then they need a second buffer, and a failure changes nothing.
+ *  all values have been read into a second buffer, so that a failure changes nothing.
  *
- *  The call detects a file that changes while it is read by the size, the time of the last write
- *  (mtime) and, on Linux and macOS, the time of the last change (ctime). A renamed file or changed
- *  permissions also count as a change; a save that replaces the file does not. Three changes are
- *  not detected, and the values may then be a mixture of old and new: a change within the same tick
- *  of the file system's clock (some milliseconds) as the last change before the opening; stores
- *  through a shared mapping, since many file systems update the times only at the first store; and,
- *  on Windows or after a name of the file was added or removed, a change whose writer resets mtime.
- *  A file with a size of 0 that has bytes, as in procfs, gives IO. While another process holds a
- *  lease on the file, the call waits.
+ *  The call detects that the file changes during the read, by the size, the time of the last write
+ *  (mtime) and, on Linux and macOS, the time of the last change (ctime). Renaming the file or
+ *  changing its permissions also counts as a change; a save that replaces the file does not. Three
+ *  kinds of changes are not detected, after which the values may be a mixture of old and new: a
+ *  change within the same tick of the file system's clock (some milliseconds) as the last change
+ *  before the call; stores through a shared mapping, since many file systems update the times only
+ *  at the first store; and a change whose writer resets mtime, on Windows or if a name of the file
+ *  is added or removed during the read. A file of size 0 that has bytes, as in procfs, gives IO.
+ *  While another process holds a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] the context's
@@ -109,20 +108,20 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
                                                  const sb_limits *limits, sb_error *err);
 
 /** Writes the blob's BlobProto to a file, atomically: the file is always the old one or the
- *  complete new one (WriteProtoToBinaryFile). The call writes a temporary file beside the old one,
+ *  complete new one (WriteProtoToBinaryFile). The call writes a temporary file in the same folder,
  *  with a name that begins with ".syncblob-", and renames it; a killed process may leave the
- *  temporary file. The folder must be writable and searchable; if it is not readable, a power
- *  failure soon after the call may restore the old file.
+ *  temporary file. The folder must be writable and searchable; if the folder is not readable, a
+ *  power failure soon after the call may restore the old file.
  *
- *  A symbolic link is followed, also a dangling one, and stays a link. A link to an open file, such
- *  as /dev/stdout or /proc/self/fd/3, has no folder: IO. The new file has the old file's
- *  permissions, without the set-user-ID and set-group-ID bits, and its owner and group if the
- *  process may set them. If it may not set the group, group and others get the permissions that
- *  both had. A POSIX access list (Linux) is kept; if it cannot be kept, or the group cannot, all
+ *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
+ *  such as /dev/stdout or /proc/self/fd/3, has no folder and gives IO. The new file has the old
+ *  file's permissions, without the set-user-ID and set-group-ID bits, and its owner and group if
+ *  the process may set them. If it may not set the group, group and others get the permissions that
+ *  both had. A POSIX access list (Linux) is preserved; if the list or the group cannot be set, all
  *  users except the owner get the permissions that all entries allow. The folder's default list is
- *  not applied. Other access lists and extended attributes are not kept, and other hard links still
- *  name the old file. On Windows the access list and the hidden attribute are kept; a read-only
- *  file is not replaced.
+ *  not applied. Other access lists and extended attributes are not preserved, and other hard links
+ *  still refer to the old file. On Windows the access list and the hidden attribute are preserved;
+ *  a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */
@@ -130,7 +129,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_save_file(const sb_blob *blob, const char
                                                  uint32_t flags, sb_error *err);
 
 /** Reads a source that is one BlobProto, as sb_blob_load_file reads a file.
- *  @param source [borrowed] not closed
+ *  @param source [borrowed] the call does not close it
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] the context's
  *  @param progress [borrowed, nullable] reports the bytes of the message

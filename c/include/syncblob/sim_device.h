@@ -1,11 +1,11 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
- * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) plants failures with it, and other
- * libraries access the device's memory. Programs use those libraries.
+ * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) uses the table to plant failures, other
+ * libraries to access the device's memory. Programs use those libraries instead of the table.
  *
- * The host cannot access the device's memory (a read or write of a device pointer faults). Streams
- * run by the schedule, a copy's target holds garbage from the call until the copy has run, and
- * every call can be made to fail. Each context has a separate device.
+ * The host cannot access the device's memory (a read or write of a device pointer faults). A
+ * schedule decides when streams run, the target of a copy holds garbage from the call until the
+ * copy has run, and every call can be made to fail. Each context has a separate device.
  */
 #ifndef SYNCBLOB_SIM_DEVICE_H
 #define SYNCBLOB_SIM_DEVICE_H
@@ -24,8 +24,8 @@ typedef int32_t sb_sim_schedule;
 enum {
     SB_SIM_EAGER = 0, /**< at once, when it is queued (the default) */
     SB_SIM_LAZY = 1,  /**< when a call waits for it */
-    SB_SIM_RANDOM = 2 /**< at times drawn from a seed: at once, at a wait, or between; streams run
-                           in any order that their waits allow */
+    SB_SIM_RANDOM = 2 /**< at times drawn from a seed: at once, at a wait, or in between; streams
+                           run in any order that their waits allow */
 };
 
 /** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
@@ -62,10 +62,11 @@ typedef int32_t sb_sim_failure;
 enum {
     SB_SIM_FAIL_NOW = 0,   /**< the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
                                 OUT_OF_MEMORY) and has done nothing */
-    SB_SIM_FAIL_LATER = 1, /**< the call succeeds, its work does nothing, and waits for it return
-                                DEVICE_FAILURE: to the thread that queued it and to at most one
-                                other; from an event every time. STREAM_WAIT still delays its
-                                stream. For a call that queues nothing: as NOW */
+    SB_SIM_FAIL_LATER = 1, /**< the call succeeds, but the work that it queues fails, and a wait for
+                                that work returns DEVICE_FAILURE: once on the thread that queued it,
+                                at most once on other threads, and every time if the wait is for an
+                                event. STREAM_WAIT still delays its stream. A call that queues
+                                nothing fails as with NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later one return DEVICE_LOST */
 };
 
@@ -73,13 +74,14 @@ enum {
 typedef struct sb_sim_fault {
     sb_sim_op op;        /**< SB_SIM_ANY to SB_SIM_SUMSQ */
     sb_sim_failure mode; /**< SB_SIM_FAIL_* */
-    int64_t countdown;   /**< the number of the failing call: 1 is the next; each call of `op`
-                              subtracts 1; 0: no fault is armed */
+    int64_t countdown;   /**< calls until the fault, each of which subtracts 1: the call of `op`
+                              that makes it 0 fails; 0: no fault is armed */
 } sb_sim_fault;
 
-/** The functions of the simulated device. Work, slots and kernels run under the device's one lock,
- *  which is recursive; call all functions except `lock` under it. `err` may be NULL. A lost device
- *  refuses new streams, kernels and memory; all else works as before. */
+/** The functions of the simulated device. Work, slots and kernels run under one lock of the device,
+ *  which is recursive; call all functions except `lock` with this lock held. `err` may be NULL. On
+ *  a lost device stream_create, launch and alloc return DEVICE_LOST; the other functions work as
+ *  before. */
 typedef struct sb_sim_device {
     size_t struct_size; /**< sizeof(sb_sim_device) of the library that has the device */
 
@@ -87,30 +89,33 @@ typedef struct sb_sim_device {
     void (*lock)(void *device);
     /** Releases the device's lock. */
     void (*unlock)(void *device);
-    /** Chooses the schedule, SB_SIM_EAGER to SB_SIM_RANDOM, for work queued from now on; `seed` is
-     *  SB_SIM_RANDOM's. */
+    /** Sets the schedule, SB_SIM_EAGER to SB_SIM_RANDOM, of work queued from now on; `seed` is for
+     *  SB_SIM_RANDOM. */
     void (*set_schedule)(void *device, sb_sim_schedule schedule, uint64_t seed);
-    /** An array of `*out_count` faults, to be armed and disarmed in place, valid as long as the
-     *  device is open. If several are due at one call, the first in the array decides. */
+    /** Returns the array of `*out_count` faults, which the caller arms and disarms in place; valid
+     *  as long as the device is open. If several faults are due at one call, the first in the array
+     *  decides. */
     sb_sim_fault *(*faults)(void *device, int32_t *out_count);
-    /** An array of `*out_count` call counts since the device was opened, indexed by SB_SIM_*, valid
-     *  as long as the device is open. */
+    /** Returns the array of `*out_count` counts of calls since the device was opened, indexed by
+     *  SB_SIM_*; valid as long as the device is open. */
     const int64_t *(*calls)(const void *device, int32_t *out_count);
-    /** Creates a stream that is not ordered with the default stream. DEVICE_LOST, OUT_OF_MEMORY. */
+    /** Creates a stream that is not ordered with the default stream. Returns DEVICE_LOST,
+     *  OUT_OF_MEMORY. */
     sb_status (*stream_create)(void *device, sb_stream *out, sb_error *err);
-    /** Runs queued work and destroys the stream. WRONG_DEVICE for a stream of another device,
-     *  INVALID_ARGUMENT for NULL and for the library's stream. */
+    /** Runs queued work and destroys the stream. Returns WRONG_DEVICE for a stream of another
+     *  device, INVALID_ARGUMENT for NULL and for the library's stream. */
     sb_status (*stream_destroy)(void *device, sb_stream stream, sb_error *err);
-    /** Queues kernel(user) on a stream. DEVICE_LOST, OUT_OF_MEMORY, WRONG_DEVICE. */
+    /** Queues kernel(user) on a stream. Returns DEVICE_LOST, OUT_OF_MEMORY, WRONG_DEVICE. */
     sb_status (*launch)(void *device, sb_stream stream, void (*kernel)(void *user), void *user,
                         sb_error *err);
-    /** Allocates device memory for the caller, usable at once. DEVICE_LOST, OUT_OF_MEMORY. */
+    /** Allocates device memory that is usable at once. Returns DEVICE_LOST, OUT_OF_MEMORY. */
     sb_status (*alloc)(void *device, size_t bytes, void **out, sb_error *err);
-    /** Frees memory of `alloc`; NULL does nothing. DEVICE_FAILURE for any other pointer. */
+    /** Frees memory of `alloc`; does nothing for NULL. Returns DEVICE_FAILURE for any other
+     *  pointer. */
     sb_status (*free)(void *device, void *ptr, sb_error *err);
-    /** The host memory behind [ptr, ptr + bytes), valid as long as that is allocated; NULL if it is
-     *  not memory of the device. `*out_ready`, unless `out_ready` is NULL: 1 if the stream of the
-     *  allocation has reached it. */
+    /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated,
+     *  or NULL if the range is not memory of the device. Sets `*out_ready`, unless `out_ready` is
+     *  NULL: 1 if the stream of the allocation has reached the allocation. */
     void *(*address)(const void *device, const void *ptr, size_t bytes, int32_t *out_ready);
 } sb_sim_device;
 

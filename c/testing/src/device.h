@@ -1,4 +1,4 @@
-/* The simulated device behind a context. */
+/* Access to the simulated device of a context. */
 #ifndef SB_TESTING_DEVICE_H
 #define SB_TESTING_DEVICE_H
 

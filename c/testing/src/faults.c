@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* Adds the fault after the armed ones, which keep their order: false if there is no room. */
+/* Adds a fault behind the armed faults; with `alone`, disarms those first. False if there is no
+   room. */
 static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault, bool alone) {
     int32_t count;
     int32_t armed = 0;

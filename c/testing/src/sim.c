@@ -73,7 +73,7 @@ void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes) {
     return is_ready ? address : NULL;
 }
 
-/* Host memory behind a device pointer. */
+/* Finds the host memory behind a device pointer. */
 static sb_status look(const struct sb__testing_handle *sim, const void *ptr, size_t bytes,
                       void **out, sb_error *err) {
     *out = sim->table->address(sim->device, ptr, bytes, NULL);

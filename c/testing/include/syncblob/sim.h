@@ -1,13 +1,14 @@
 /**
- * Control of the simulated device "sim:N": a device made of host memory, for tests of code that
- * moves bytes between host and device, without a GPU. These functions are in a separate library,
+ * Control of the simulated device "sim:N": a device in host memory, for tests without a GPU of code
+ * that moves bytes between host and device. These functions are in a separate library,
  * libsyncblob-testing.
  *
- * The host cannot access the device's memory (a read or write of a device pointer faults). Streams
- * run by the schedule, a copy's target holds garbage from the call until the copy has run, and
- * every call can be made to fail. Open it by the device name "sim:N" in sb_context_options; each
- * context has a separate device. NO_DEVICE means a host-only context, UNSUPPORTED another device,
- * FORKED a forked child.
+ * The host cannot access the device's memory (a read or write of a device pointer faults). A
+ * schedule decides when streams run, the target of a copy holds garbage from the call until the
+ * copy has run, and every call can be made to fail. To open the device, set `device` of
+ * sb_context_options to "sim:N"; each context has a separate device. NO_DEVICE means that the
+ * context is host-only, UNSUPPORTED that it has another device, FORKED that the caller is a forked
+ * child.
  */
 #ifndef SYNCBLOB_SIM_H
 #define SYNCBLOB_SIM_H
@@ -16,15 +17,15 @@
 
 SB_BEGIN_DECLS
 
-/** Chooses the schedule for work queued from now on.
+/** Sets the schedule of work queued from now on.
  *  @param schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
  *  @param seed the seed of SB_SIM_RANDOM
  *  Errors: INVALID_ARGUMENT (unknown schedule), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule,
                                                    uint64_t seed, sb_error *err);
 
-/** Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`, once; nth 0 disarms.
- *  Disarms all earlier faults.
+/** Plants a fault: the `nth` call of `op` from now on (1 is the next) fails in `mode`, once.
+ *  Disarms all earlier faults; nth 0 does nothing else.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (unknown operation, nth below 0, unknown mode), NO_DEVICE, UNSUPPORTED,
@@ -41,9 +42,10 @@ SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, in
 SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op op, int64_t nth,
                                                 sb_sim_failure mode, sb_error *err);
 
-/** The number of calls of each slot, by SB_SIM_*, since the context was created.
+/** Reads the number of calls of each slot, indexed by SB_SIM_*, since the context was created.
  *  @param out [borrowed] `count` numbers
- *  @param count SB_SIM_OP_COUNT of the caller, not negative; unknown operations give 0
+ *  @param count SB_SIM_OP_COUNT of the caller, not negative; the number for an unknown operation is
+ *      0
  *  Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
                                             sb_error *err);
@@ -61,9 +63,9 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_create(sb_context *context, sb_stre
 SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues kernel(user) on a stream, in place of a user's kernel. The kernel may run at once, later,
- *  or on another thread; it accesses device memory through sb_sim_address and must not call other
- *  functions of the library.
+/** Queues kernel(user) on a stream, as a program queues a kernel on a GPU. The kernel may run at
+ *  once, later, or on another thread; it accesses device memory through sb_sim_address and must not
+ *  call other functions of the library.
  *  @param stream [borrowed]
  *  @param kernel [borrowed]
  *  @param user passed to `kernel`
@@ -72,13 +74,13 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_str
 SB_API SB_MUST_CHECK sb_status sb_sim_launch(sb_context *context, sb_stream stream,
                                              void (*kernel)(void *user), void *user, sb_error *err);
 
-/** Inside a kernel: host memory behind a device pointer; NULL if [ptr, ptr + bytes) is not memory
- *  of the device, or the context has no simulated device or was opened before a fork.
+/** Returns the host memory behind a device pointer, for kernels. NULL if [ptr, ptr + bytes) is not
+ *  memory of the device, or if the context has no simulated device or was created before a fork.
  *  @param ptr [borrowed] of the device
  *  @return [borrowed] as long as the memory is allocated */
 SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes);
 
-/** Allocates device memory for the caller, to lend by sb_mem_set_gpu.
+/** Allocates device memory that the caller can lend with sb_mem_set_gpu.
  *  @param out [owned] sb_sim_free
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out,
@@ -86,10 +88,10 @@ SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, 
 
 /** Frees memory of sb_sim_malloc.
  *  @param ptr [owned, nullable]
- *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (no such memory). */
+ *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not memory of sb_sim_malloc). */
 SB_API SB_MUST_CHECK sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
 
-/** Copies device memory to the host at once, bypassing streams and counters: for assertions of
+/** Copies device memory to the host at once, bypassing streams and counters: for assertions in
  *  tests.
  *  @param dst [borrowed] `bytes` bytes of the host
  *  @param src [borrowed] `bytes` bytes of the device
