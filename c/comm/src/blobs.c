@@ -1,5 +1,5 @@
-/* Collectives on a list of blobs: all blobs begin before the first is sent, so that failures of
-   this rank happen before the others wait for it. */
+/* Collectives on a list of blobs: the exchanges of all blobs begin before the first blob is sent,
+   so that failures of this rank happen before other ranks wait for it. */
 #include "exchange.h"
 
 #include "error.h"
@@ -42,7 +42,7 @@ static void cancel(struct list *list, int64_t from, int64_t to) {
         sb__exchange_cancel(&list->exchanges[i]);
 }
 
-/* `memories` has room for one memory a blob. */
+/* Refuses blobs with the same memory. `memories` has room for one memory per blob. */
 static sb_status check_memories(const struct list *list, const sb_mem **memories, sb_error *err) {
     int64_t count = 0;
     for (int64_t i = 0; i < list->num_blobs; i++) {
@@ -78,7 +78,8 @@ static sb_status send(struct list *list, int64_t i, sb_error *err) {
                : sb__comm_broadcast(list->comm, list->root, buffer, err);
 }
 
-/* The engine has failed at blob i: COMM_FAILURE, unless it has sent nothing at all. */
+/* Handles a failure of the engine at blob i. Returns COMM_FAILURE, unless the engine has sent
+   nothing. */
 static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err) {
     cancel(list, i + 1, list->num_blobs);
     if (st != SB_ERR_COMM_FAILURE && i == 0) {
@@ -89,7 +90,7 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
     return sb__comm_give_up(list->comm, err);
 }
 
-/* A device that is lost meanwhile does not keep the other ranks from the later blobs. */
+/* Continues after a device is lost, so that the other ranks can complete the later blobs. */
 static sb_status run(struct list *list, sb_error *err) {
     sb_status first = SB_OK;
     for (int64_t i = 0; i < list->num_blobs; i++) {

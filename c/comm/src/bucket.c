@@ -1,4 +1,4 @@
-/* One bucket of a reducer: gathering blobs, sending, and storing results. */
+/* One bucket of a reducer: gathers blobs, sends them, and stores the results. */
 #include "reducer.h"
 
 #include "error.h"
@@ -14,7 +14,7 @@ static void cancel(struct sb__entry *entries, int64_t count) {
         sb__exchange_cancel(&entries[i].exchange);
 }
 
-/* Checks that a ready blob, which callers must not reshape, still fits into the room. */
+/* Checks that the caller has not reshaped a ready blob: the values must fit into the room. */
 static sb_status check_entry(const struct sb__entry *entry, sb_error *err) {
     if (sb_blob_count(entry->blob) == entry->count)
         return SB_OK;
@@ -40,7 +40,7 @@ static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_
     return SB_OK;
 }
 
-/* Copies between the room at `*at`, which advances, and a blob's host bytes. */
+/* Copies between a blob's host bytes and the room at `*at`, and advances `*at`. */
 static void copy(const struct sb__entry *entry, sb_dtype dtype, char **at, bool into_room) {
     void *ptr = entry->exchange.buffer.ptr;
     const size_t bytes = (size_t)entry->count * sb_dtype_size(dtype);
@@ -100,5 +100,5 @@ void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket) {
     }
     cancel(entries, bucket->num_entries);
     if (!is_over)
-        reducer->rooms[bucket->room].mem = NULL; /* never freed */
+        reducer->rooms[bucket->room].mem = NULL; /* never freed: the engine may still use it */
 }

@@ -161,7 +161,7 @@ sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) 
 
 /* --- slots -------------------------------------------------------------------------- */
 
-/* Handles a failure of a slot; returns the status to continue with. */
+/* Handles a failure of a slot; returns the status for the caller. */
 static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_err, sb_error *err) {
     st = known_status(st);
     if (st == SB_ERR_COMM_FAILURE)
@@ -169,7 +169,7 @@ static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_e
     return sb__comm_fail_slot(err, st, slot_err, comm->engine.name);
 }
 
-/* Evaluates CALL, which passes `slot_err` to the slot. */
+/* Returns the status of CALL, which passes `slot_err` to a slot. */
 #define SLOT(comm, err, CALL)                                                                      \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \

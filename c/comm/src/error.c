@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An upper bound of every struct of every version. */
+/* An upper bound of the size of every struct in every version. */
 #define MAX_STRUCT_SIZE 4096
 
 sb_status sb__comm_fail(sb_error *err, sb_status status, const char *format, ...) {
@@ -20,8 +20,7 @@ sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *sl
                              const char *engine) {
     if (!slot_err->message[0])
         return sb__comm_fail(err, status, "%s failed and did not say why", engine);
-    char text[sizeof slot_err->message]; /* may lack its NUL, or be the same memory as err->message
-                                          */
+    char text[sizeof slot_err->message]; /* the slot's text may have no NUL, or be err->message */
     memcpy(text, slot_err->message, sizeof text);
     text[sizeof text - 1] = '\0';
     return sb_error_fill(err, status, slot_err->device_code, text);

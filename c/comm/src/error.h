@@ -1,4 +1,4 @@
-/* Filling in an sb_error, and option structs of older and newer callers. */
+/* Filling an sb_error, and option structs of older and newer callers. */
 #ifndef SB_COMM_ERROR_H
 #define SB_COMM_ERROR_H
 
@@ -9,7 +9,8 @@
 /* Writes `err` (may be NULL) and returns `status`. */
 sb_status sb__comm_fail(sb_error *err, sb_status status, const char *format, ...)
     SB__COMM_PRINTF(3, 4);
-/* Passes on the error of an engine's slot; the message may be "". */
+/* Fills `err` from the error of an engine's slot, whose message may be "". Returns `status`.
+ */
 sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *slot_err,
                              const char *engine);
 sb_status sb__comm_fail_null(sb_error *err, const char *what);
@@ -18,11 +19,12 @@ sb_status sb__comm_fail_memory(sb_error *err);
 /* Checks that `given` can be the size of a struct of some version; the first version had `first`
    bytes. */
 sb_status sb__comm_check_struct(size_t given, size_t first, const char *what, sb_error *err);
-/* Copies it over the defaults in `ours`; a newer caller's tail must be zero. */
+/* Copies the caller's struct over the defaults in `ours`; members that only a newer version knows
+   must be zero. */
 sb_status sb__comm_adopt_struct(void *ours, size_t known, size_t first, const void *theirs,
                                 size_t given, const char *what, sb_error *err);
 
-/* For a call that cannot fail, or whose failure changes nothing. */
+/* Ignores the status of a call that cannot fail, or whose failure changes nothing. */
 static inline void sb__comm_ignore(sb_status status) {
     (void)status;
 }

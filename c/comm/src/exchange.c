@@ -9,7 +9,8 @@ static bool is_current(int32_t head, sb_side side) {
            head == (side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
 }
 
-/* The device's side, if it has the newest bytes and the engine accepts its memory. */
+/* Chooses the device's side if it has the newest bytes and the engine accepts its memory, else the
+   host's. */
 static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                         enum sb__exchange_kind kind, bool scales) {
     sb_context *context = sb_mem_context(mem);
@@ -21,12 +22,12 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
     if (head == SB_HEAD_SYNCED && sb_context_device_status(context) != SB_OK)
         return SB_SIDE_CPU; /* the host's bytes are also current */
     if (scales && sb__comm_is_half(dtype))
-        return SB_SIDE_CPU; /* devices have no arithmetic of halves */
+        return SB_SIDE_CPU; /* no device has arithmetic of halves */
     return !scales || sb_context_prepare_arithmetic(context, NULL) == SB_OK ? SB_SIDE_GPU
                                                                             : SB_SIDE_CPU;
 }
 
-/* The root's host bytes are read in place, if that runs no deleter. */
+/* Whether the root's host bytes are read in place: only if the read runs no deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
                                    sb_mem_storage(mem, side) != SB_STORAGE_BORROWED_READ_ONLY);
@@ -127,8 +128,8 @@ sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_erro
     if (scales && is_half)
         sb__comm_scale(buffer->dtype, buffer->count, factor, buffer->ptr);
     sb__comm_ignore(
-        sb_write_end(exchange->write->write, SB_WRITE_DONE, NULL)); /* cannot fail: it has not ended
-                                                                       before */
+        sb_write_end(exchange->write->write, SB_WRITE_DONE, NULL)); /* cannot fail: the write has
+                                                                       not ended */
     leave(exchange);
     return scales && !is_half ? scale(exchange, factor, err) : (sb_status)SB_OK;
 }

@@ -1,13 +1,13 @@
-/* The transfer of one part of a blob through a communicator: begin makes its bytes current on a
-   side that the engine accepts and changes nothing observable; end moves the head there. Between
-   them the caller must not use the blob. */
+/* The transfer of one part of a blob through a communicator. The begin makes the bytes current on a
+   side that the engine accepts, and changes nothing observable; the end moves the head to that
+   side. In between, the caller must not use the blob. */
 #ifndef SB_COMM_EXCHANGE_H
 #define SB_COMM_EXCHANGE_H
 
 #include "comm.h"
 
-/* A write of a memory. Destroying it runs deleters, which may call the library on any object: calls
-   do this last. */
+/* A write of a memory. Destroying a write runs deleters, which may call the library on any object:
+   a public call therefore destroys writes last. */
 struct sb__comm_write {
     struct sb__comm_write *next;
     sb_write *write;
@@ -16,21 +16,21 @@ struct sb__comm_write {
 struct sb__exchange {
     sb_blob *blob;
     sb_part part;
-    struct sb__comm_write *write; /* NULL: the bytes are only sent */
-    bool sends;                   /* a write at the root, which changes nothing */
+    struct sb__comm_write *write; /* NULL: the bytes are read in place */
+    bool sends;                   /* this rank is the root: the write changes nothing */
     sb_comm_buffer buffer;
-    struct sb__comm_write **ended; /* the list that receives the write */
+    struct sb__comm_write **ended; /* receives the write at the end */
 };
 
 enum sb__exchange_kind {
-    SB__EXCHANGE_REDUCE, /* in and out, on the side of the head */
-    SB__EXCHANGE_HOST,   /* in and out, on the host */
-    SB__EXCHANGE_SEND,   /* in */
-    SB__EXCHANGE_RECEIVE /* out */
+    SB__EXCHANGE_REDUCE, /* reads and writes, on the side of the head */
+    SB__EXCHANGE_HOST,   /* reads and writes, on the host */
+    SB__EXCHANGE_SEND,   /* reads */
+    SB__EXCHANGE_RECEIVE /* writes */
 };
 
-/* `scales`: the result will be scaled. Errors are those of a mutable call. Destroy `ended` after
-   the exchange. */
+/* Begins an exchange; `scales`: the result will be scaled. Errors are those of a mutable call. The
+   caller destroys `ended` after the exchange. */
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
                              sb_part part, enum sb__exchange_kind kind, bool scales,
                              struct sb__comm_write **ended, sb_error *err);
@@ -39,13 +39,13 @@ sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_erro
 /* Ends an exchange that has written nothing. */
 void sb__exchange_cancel(struct sb__exchange *exchange);
 /* Ends an exchange after a failure of the engine. `is_over`: the engine no longer accesses the
-   bytes; else the storage is never freed. */
+   bytes; otherwise the storage is never freed. */
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over);
 
 /* Destroys all writes and runs deleters; the list is then empty. */
 void sb__comm_writes_destroy(struct sb__comm_write **list);
 
-/* SHARED if two of the memories are the same. Sorts them. */
+/* Returns SHARED if two of the memories are the same. Sorts `memories`. */
 sb_status sb__check_apart(const sb_mem **memories, int64_t count, sb_error *err);
 
 static inline size_t sb__comm_blob_bytes(const sb_blob *blob) {

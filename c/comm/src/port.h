@@ -1,4 +1,4 @@
-/* Functions of each system. */
+/* Functions that differ between systems. */
 #ifndef SB_COMM_PORT_H
 #define SB_COMM_PORT_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #ifdef __MINGW32__
-#include <stdio.h> /* defines which of the two printfs it has */
+#include <stdio.h> /* defines __MINGW_PRINTF_FORMAT, the variant of printf */
 #define SB__COMM_PRINTF(format_at, args_at)                                                        \
     __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
 #else
@@ -23,17 +23,17 @@
 
 #define SB__COMM_SECOND 1000000000u
 
-/* The process id; constant on systems without fork. */
+/* Returns the process id, or a constant on systems without fork. */
 int64_t sb__comm_process(void);
 
-/* Nanoseconds of a monotonic clock. */
+/* Returns the nanoseconds of a monotonic clock. */
 uint64_t sb__comm_now(void);
 void sb__comm_sleep(uint64_t nanoseconds);
 
-/* Opens a shared library, preferably one that is loaded; NULL with the system's text in `reason` on
-   failure. */
+/* Opens a shared library, preferably an instance that is already loaded. On failure returns NULL
+   with the system's text in `reason`. */
 void *sb__comm_library_open(const char *name, char *reason, size_t capacity);
-/* NULL if the library has no such function. */
+/* Returns NULL if the library has no such function. */
 void *sb__comm_library_symbol(void *library, const char *name);
 void sb__comm_library_close(void *library);
 

@@ -10,8 +10,8 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Whether a blob is reduced in place: gathering it, two copies, would take longer than a separate
-   message, whose latency grows with the ranks. */
+/* Whether a blob is reduced in place: the two copies of gathering would take longer than a separate
+   message, whose latency grows with the number of ranks. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -37,7 +37,7 @@ static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
     bucket->elements += sb_blob_count(blob);
 }
 
-/* Adds a bucket of the small blobs from `last` down to before `first`. */
+/* Adds a bucket of the small blobs with index i, last >= i > first. */
 static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int64_t first) {
     add_bucket(reducer, blobs[last]);
     for (int64_t i = last; i > first; i--)
@@ -51,7 +51,7 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
 }
 
 /* Fills buckets from the last blob of the list to the first. A bucket of small blobs stays open
-   while large blobs get their buckets, and comes after them. */
+   while large blobs are added as buckets, and is added after them. */
 static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
     int64_t open = -1; /* the first blob of the open bucket */
     size_t bytes = 0;
@@ -85,7 +85,8 @@ static int compare(const void *a, const void *b) {
            ((uintptr_t)one->blob < (uintptr_t)other->blob);
 }
 
-/* Uses the array of `by_blob`, which is not filled yet, for the memories to compare. */
+/* Checks dtypes and memories. Compares the memories in the array of `by_blob`, which is not in use
+   yet. */
 static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
     for (int64_t i = 0; i < reducer->num_entries; i++) {
@@ -122,7 +123,7 @@ static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
     return st;
 }
 
-/* Allocates arrays with one element a blob; checks for overflow. */
+/* Allocates the arrays with one element per blob; checks for overflow. */
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
     const size_t count = reducer->num_entries ? (size_t)reducer->num_entries : 1;
     if (count > PTRDIFF_MAX / sizeof *reducer->entries)
@@ -200,7 +201,8 @@ static void begin_step(sb_reducer *reducer) {
         reducer->buckets[i].missing = reducer->buckets[i].num_entries;
 }
 
-/* A rank that has failed still takes part in the comparison, since the others wait for it. */
+/* Even if this rank has failed, it takes part in the comparison: the other ranks wait for it.
+ */
 sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                             const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
     sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
@@ -262,7 +264,7 @@ void sb_reducer_destroy(sb_reducer *reducer) {
     sb__comm_writes_destroy(&ended);
 }
 
-/* The last step of a call: deleters may make the next call, or destroy the reducer. */
+/* Must be the last step of a call: deleters may call the reducer, or destroy it. */
 static void destroy_ended(sb_reducer *reducer) {
     struct sb__comm_write *ended = reducer->ended;
     reducer->ended = NULL;
@@ -280,8 +282,8 @@ static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
     reducer->num_done++;
 }
 
-/* Ends completed buckets, up to the oldest incomplete one: testing one request makes the engine
-   progress on all, and testing each would take long if there are many. */
+/* Ends completed buckets, up to the oldest incomplete bucket. Tests no later requests, since a test
+   makes the engine progress on all requests, and many tests would take long. */
 static sb_status test_oldest(sb_reducer *reducer, sb_error *err) {
     for (int64_t i = reducer->oldest; i < reducer->next; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
@@ -350,7 +352,7 @@ static struct sb__entry *find(sb_reducer *reducer, const sb_blob *blob) {
     return &reducer->entries[reducer->by_blob[low].entry];
 }
 
-/* During a step only the reducer may use the communicator. */
+/* Refuses a call on this reducer during another reducer's step. */
 static sb_status check_step(const sb_reducer *reducer, sb_error *err) {
     return reducer->in_step ? sb__comm_check_usable(reducer->comm, err)
                             : sb__comm_check(reducer->comm, err);
@@ -412,7 +414,8 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Starts buckets that can start; if none can, no room is free, so that a bucket is in flight. */
+/* Completes the step. If the next bucket cannot start, no room is free: a bucket is in flight, and
+   the loop waits for the oldest. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

@@ -1,5 +1,5 @@
-/* The comparison of registrations at the creation of a reducer. If all ranks agree, one small
-   reduction of checksums suffices. If not, rank 0 broadcasts its registration, and the first rank
+/* The comparison of registrations when a reducer is created. If all ranks agree, one small
+   reduction of checksums suffices. Otherwise rank 0 broadcasts its registration, and the first rank
    that differs broadcasts the difference. */
 #include "reducer.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A blob, or the head of the list. Equal records are equal as bytes. */
+/* A blob, or the head of the list. Records are compared as bytes. */
 struct record {
     int64_t dtype;    /* of a blob */
     int64_t num_axes; /* -1 without a shape */
@@ -22,7 +22,7 @@ struct list {
     sb_blob *const *blobs;
 };
 
-/* Record 0 is the head, 1 the first blob. */
+/* Returns record i: 0 is the head, 1 the first blob. */
 static struct record record_at(const struct list *list, int64_t i) {
     const struct sb_reducer *reducer = list->reducer;
     struct record record = {.dtype = 0};
@@ -43,7 +43,7 @@ static struct record record_at(const struct list *list, int64_t i) {
     return record;
 }
 
-/* FNV-1a, 64 bits. */
+/* Computes the checksum of a registration: FNV-1a, 64 bits. */
 static uint64_t sum_of(const struct list *list) {
     uint64_t sum = 0xcbf29ce484222325u;
     for (int64_t i = 0; i <= list->reducer->num_entries; i++) {
@@ -61,8 +61,8 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
     return sb__comm_all_reduce(comm, op, &buffer, err);
 }
 
-/* Reductions after the first one, which all ranks take part in: a rank that cannot send fails the
-   communicator. */
+/* Reduces `first` to the minimum of all ranks. The communicator fails if this rank cannot send,
+   since the other ranks take part. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
     return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
 }
@@ -130,8 +130,8 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
     return SB_OK;
 }
 
-/* Broadcasts the story of the first rank that has one. A failure's story is prefixed with the rank;
-   a difference contains its ranks. */
+/* Broadcasts `story`, the error, of the first rank that has an error. The message of a failure is
+   prefixed with the rank; the message of a difference contains its ranks. */
 static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_error *story,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;
@@ -152,7 +152,7 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
     if (told.code >= 0) /* the received code may be invalid */
         told.code = sb__comm_give_up(comm, NULL);
     if (ours != SB_OK && is_failure)
-        return ours; /* `err` still describes it */
+        return ours; /* `err` still describes this failure */
     return is_failure ? sb__comm_fail(err, told.code, "rank %d: %.200s", rank, told.message)
                       : sb__comm_fail_slot(err, told.code, &told, "registration");
 }

@@ -1,5 +1,5 @@
-/* The simulated communicator: operations and waits of its ranks. All functions run under the
-   group's lock. */
+/* The simulated communicator: operations and waits of its ranks. The group's lock protects the
+   group and its operations. */
 #include "sim_comm.h"
 
 #include "../../src/base/draw.h"
@@ -36,7 +36,8 @@ static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
 
 /* --- operations --------------------------------------------------------------------- */
 
-/* Appends an operation. It becomes the upcoming one of every rank that has called all earlier ones.
+/* Appends an operation. For every rank that has called all earlier operations it is the upcoming
+   operation.
  */
 static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
     operation->previous = group->last;
@@ -77,7 +78,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     struct sb__sim_operation *operation =
         calloc(1, sizeof *operation + (size_t)group->size * sizeof *operation->parts);
     if (!operation)
-        return sb__comm_fail_memory(err); /* nothing was sent */
+        return sb__comm_fail_memory(err); /* the call has sent nothing, and may be retried */
     for (int32_t i = 0; i < group->size; i++)
         operation->parts[i].operation = operation;
     append(group, operation);
@@ -85,7 +86,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* The first rank that arrives defines the operation. */
+/* Copies the call of the first rank that arrives to the operation. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;
@@ -138,7 +139,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
     (void)pthread_cond_broadcast(&group->changed);
 }
 
-/* Whether the armed failure is due with this call. */
+/* Counts the call; returns whether the armed failure is due with it. */
 static bool is_due(struct sb__sim_rank *rank) {
     return rank->fail_nth && --rank->fail_nth == 0;
 }
@@ -186,13 +187,13 @@ static int32_t first_missing(const struct sb__sim_group *group,
     int32_t rank = 0;
     while (operation->parts[rank].here)
         rank++;
-    for (int32_t i = rank; i < group->size; i++) /* a destroyed rank will not arrive */
+    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank: it will not arrive */
         if (!operation->parts[i].here && group->ranks[i].gone)
             return i;
     return rank;
 }
 
-/* Fails the group if the operation cannot complete, or not within the limit. */
+/* Fails the group if the operation cannot complete, or has not completed within the limit. */
 static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part) {
     const int32_t missing = first_missing(group, part->operation);
     if (group->ranks[missing].gone)
@@ -211,7 +212,8 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
         free_operation(group, part->operation);
 }
 
-/* Makes progress on a part: complete, or SB_OK and incomplete, or COMM_FAILURE. */
+/* Leaves the operation if it is complete for this rank (`*out_done`). Returns COMM_FAILURE if it
+   cannot complete, else SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bool *out_done,
                       sb_error *err) {
     *out_done = false;
@@ -227,8 +229,8 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bo
     return SB_OK;
 }
 
-/* Waits until the group changes or until `due`; may return earlier, since the clock of condition
-   variables may be set. Callers check again. */
+/* Waits until the group changes or until `due`. May return earlier, since the clock of condition
+   variables may be set: callers check again. */
 static void sleep_until(struct sb__sim_group *group, uint64_t due) {
     const uint64_t now = sb__comm_now(), left = due > now ? due - now : 0;
     const uint64_t wait = left < LONGEST_SLEEP ? left : LONGEST_SLEEP;
@@ -347,7 +349,7 @@ static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
     struct sb__sim_part *part = request;
     (void)pthread_mutex_lock(&rank->group->lock);
-    if (!is_complete(rank->group, part)) /* a complete one ends with the group */
+    if (!is_complete(rank->group, part)) /* a complete operation ends with the group */
         break_group(rank->group, "rank %d has given up", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);
     return 1;
@@ -396,7 +398,7 @@ static sb_status make_group(int32_t size, const sb_sim_comm_options *options,
     return SB_OK;
 }
 
-/* On failure the group ends with the last opened rank, or here. */
+/* On failure closes all ranks; closing the last rank frees the group. */
 static sb_status make_ends(sb_context *context, struct sb__sim_group *group, sb_comm **ends,
                            sb_error *err) {
     const int32_t size = group->size;

@@ -11,21 +11,21 @@ enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
 /* A rank's part of an operation. Elements are accessed only under the group's lock. */
 struct sb__sim_part {
     struct sb__sim_operation *operation;
-    bool here;      /* the rank has arrived, and responds */
+    bool here;      /* the rank has arrived; false if it has stopped */
     uint64_t began; /* nanoseconds */
-    uint64_t due;   /* the time at which the rank sees that the operation is complete */
+    uint64_t due;   /* the time from which the operation is complete for the rank */
     sb_comm_buffer buffer;
 };
 
-/* An operation of all ranks: the n-th call of each. */
+/* An operation of all ranks: the n-th call of each rank. */
 struct sb__sim_operation {
-    struct sb__sim_operation *previous, *next; /* in the order of their begin */
+    struct sb__sim_operation *previous, *next; /* in the order in which operations began */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;
     int32_t first; /* the rank that called first and defined the operation */
     int32_t arrived, left;
-    struct sb__sim_part parts[]; /* one a rank */
+    struct sb__sim_part parts[]; /* one per rank */
 };
 
 struct sb__sim_group;
@@ -34,8 +34,8 @@ struct sb__sim_rank {
     struct sb__sim_group *group;
     int32_t rank;
     bool gone;
-    uint64_t number;                    /* of its next operation */
-    struct sb__sim_operation *upcoming; /* the next operation; NULL: not begun by any rank */
+    uint64_t number;                    /* number of the rank's next operation */
+    struct sb__sim_operation *upcoming; /* the rank's next operation; NULL: no rank has begun it */
     uint64_t random;
     int64_t fail_nth; /* 0: not armed */
     sb_sim_comm_failure mode;
@@ -46,9 +46,9 @@ struct sb__sim_group {
     pthread_cond_t changed;
     int32_t size, alive;
     uint64_t delay, limit;                  /* nanoseconds */
-    bool broken;                            /* failed: elements are no longer accessed */
-    char story[160];                        /* the cause */
-    struct sb__sim_operation *first, *last; /* operations that a rank has not left */
+    bool broken;                            /* failed: operations no longer access elements */
+    char story[160];                        /* the cause of the failure */
+    struct sb__sim_operation *first, *last; /* operations that some rank has not left */
     struct sb__sim_rank ranks[];
 };
 

@@ -1,15 +1,14 @@
 /**
- * The table of a communicator's engine, for implementers of another transport. Users of
- * communicators do not need this header.
+ * The table of an engine, for implementers of another transport. Users of communicators do not need
+ * this header.
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops exist. The slots of one communicator run on one thread at a time, without a lock
- * of the library: a slot may call the library, except on its communicator. Every slot that can fail
- * returns SB_OK or one of
+ * of the library: a slot may call the library, but not on its communicator. A slot that fails fills
+ * `err` (never NULL) with sb_error_fill. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
- *    library calls only `abandon` and `close` and fills `err` (never NULL) with sb_error_fill on
- *    failure.
+ *    library calls only `abandon` and `close`.
  */
 #ifndef SYNCBLOB_COMM_ENGINE_H
 #define SYNCBLOB_COMM_ENGINE_H
@@ -23,24 +22,25 @@ SB_BEGIN_DECLS
 
 /** Flag of an engine. */
 enum {
-    SB_COMM_ENGINE_HALF = 1 /**< it also reduces SB_DTYPE_F16 and SB_DTYPE_BF16, in all memory that
-                                 it accepts */
+    SB_COMM_ENGINE_HALF = 1 /**< the engine also reduces SB_DTYPE_F16 and SB_DTYPE_BF16, in all
+                                 memory that it accepts */
 };
 
 /** Elements to reduce or to send. */
 typedef struct sb_comm_buffer {
     void *ptr;        /**< `count` elements */
     int64_t count;    /**< above 0 */
-    sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64, SB_DTYPE_F16 or SB_DTYPE_BF16 with
-                           SB_COMM_ENGINE_HALF; of `broadcast` SB_DTYPE_U8 */
+    sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64; with SB_COMM_ENGINE_HALF also SB_DTYPE_F16
+                           or SB_DTYPE_BF16; in `broadcast` always SB_DTYPE_U8 */
     int32_t reserved; /**< 0 */
-    /** [borrowed, nullable] NULL: host memory, page-locked or not. Else memory of this context's
-     *  device, without unfinished work of the library unless `takes` returned 2. */
+    /** [borrowed, nullable] NULL: `ptr` is host memory, page-locked or not. Otherwise `ptr` is
+     *  memory of this context's device; the library's work on it has ended, unless `takes` returned
+     *  2. */
     sb_context *context;
 } sb_comm_buffer;
 
-/** The table. With a smaller struct_size the missing tail is NULL and 0; a struct that ends within
- *  a slot is refused. */
+/** The table of an engine. In a struct with a smaller struct_size the missing members count as NULL
+ *  and 0; a struct that ends within a slot is refused. */
 typedef struct sb_comm_engine {
     size_t struct_size;   /**< sizeof(sb_comm_engine) of the implementer */
     uint32_t abi_version; /**< SB_COMM_ENGINE_ABI_VERSION */
@@ -50,12 +50,13 @@ typedef struct sb_comm_engine {
     /* --- life: required ------------------------------------------------------ */
 
     /** Opens the rank's handle; `*out` is the first argument of all other slots. `user` is the
-     *  argument of sb_comm_create. On failure nothing stays open. A rank that is not below the size
-     *  gives COMM_FAILURE, and the handle is closed. */
+     *  argument of sb_comm_create. On failure nothing stays open. If the rank is not below the
+     *  size, sb_comm_create closes the handle and returns COMM_FAILURE. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Closes the handle. Every request has ended or was abandoned. Must not fail, and must not
-     *  wait for other ranks, which may have ended. `failed`: the ranks no longer agree on the next
-     *  operation, since a slot has failed at this rank, or a reducer ended within its step. */
+     *  wait for other ranks, which may have ended. `failed` is not 0 if the ranks no longer agree
+     *  on the next operation: a slot has failed at this rank, or a reducer was destroyed in its
+     *  step. */
     void (*close)(void *comm, int32_t failed);
 
     /* --- collectives: required; return when complete ------------------ */
@@ -63,44 +64,47 @@ typedef struct sb_comm_engine {
     /** Combines every rank's elements, in place. `op` is SB_COMM_SUM, SB_COMM_MIN or
      *  SB_COMM_MAX. */
     sb_status (*all_reduce)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, sb_error *err);
-    /** Sends the root's elements to all. */
+    /** Sends the root's elements to all ranks. */
     sb_status (*broadcast)(void *comm, int32_t root, const sb_comm_buffer *buffer, sb_error *err);
 
     /* --- optional ---------------------------------------------------------------- */
 
-    /** Waits for all ranks; missing: the library reduces one element. */
+    /** Returns when all ranks have called it; missing: the library reduces one element. */
     sb_status (*barrier)(void *comm, sb_error *err);
-    /** 1 if buffers may be the context's device memory; 2 if, in addition, the engine orders its
-     *  access after work queued on the context's stream and on the default streams, so that the
-     *  host need not wait for that work; missing: only host memory. Host memory is always accepted.
-     *  */
+    /** Returns 1 if buffers may be memory of the context's device, 2 if, in addition, the engine
+     *  orders its access after work queued on the context's stream and on the default streams, so
+     *  that the host need not wait for that work; otherwise 0. Missing: 0. An engine always accepts
+     *  host memory. */
     int32_t (*takes)(void *comm, sb_context *context);
 
-    /* --- requests: all or none; missing: `all_reduce` is called where one would start ----- */
+    /* --- requests: all or none; missing: the library calls `all_reduce` instead ----- */
 
-    /** Begins an all_reduce. The engine owns the elements until the request ends, but not the
-     *  struct. On failure it no longer accesses them. */
+    /** Begins an all_reduce. The engine may access the elements until the request ends, but the
+     *  struct only during the call. After a failure the engine no longer accesses the elements. */
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);
-    /** Whether the request has completed, without waiting; a completed request has ended and is not
-     *  tested again. The library calls this often, for the oldest request only: an engine without
-     *  threads makes progress on all requests here. */
+    /** Sets `*out_done` to 1 if the request has completed, else to 0, without waiting. A completed
+     *  request has ended and is not tested again. The library calls this slot often, and only for
+     *  the oldest request: an engine without threads must make progress on all requests here. */
     sb_status (*test)(void *comm, void *request, int32_t *out_done, sb_error *err);
-    /** Waits for the request, which has then ended. */
+    /** Waits until the request has completed, which ends it. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
-    /** Ends a request after a failure of it or another one. 1: the engine no longer accesses its
-     *  elements. 0: unknown; the library then never frees the memory. */
+    /** Ends a request after a failure of this or another request. Returns 1 if the engine no longer
+     *  accesses the request's elements; 0 if that is unknown: the library then never frees the
+     *  memory. */
     int32_t (*abandon)(void *comm, void *request);
 } sb_comm_engine;
 
-/** Creates a communicator of an engine. The engine decides whether ranks wait for each other here.
+/** Creates a rank's handle of a communicator. The engine decides whether this call waits for the
+ *  other ranks.
  *  @param context [borrowed, nullable] retained; for a reducer's buckets
  *  @param engine [borrowed] outlives the communicator
  *  @param user passed to `open`
  *  @param out [owned] sb_comm_destroy
- *  Errors: INVALID_ARGUMENT (a table without a required slot, a name with other characters),
- *  UNSUPPORTED (flags, unknown tail that is not zero), ABI_MISMATCH (a table of another version, or
- *  one that ends within a slot), OUT_OF_MEMORY, COMM_FAILURE. */
+ *  Errors: INVALID_ARGUMENT (a table without a required slot or with only some slots of requests, a
+ *  name with characters other than letters and digits), UNSUPPORTED (unknown flags, an unknown tail
+ *  that is not zero), ABI_MISMATCH (a table of another version, or that ends within a slot),
+ *  OUT_OF_MEMORY, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine,
                                               void *user, sb_comm **out, sb_error *err);
 

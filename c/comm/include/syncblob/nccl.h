@@ -1,14 +1,14 @@
 /**
  * Communicators over NCCL, for devices "cuda:N" of one machine or many. NCCL (libnccl.so.2, 2.14 or
- * later) is opened by the first call of a function of this header. Without the CUDA backend of
- * libsyncblob there are no contexts on "cuda:N", and no communicator can be created.
+ * later) is opened by the first call of a function of this header. Creating a communicator requires
+ * a context on "cuda:N", and therefore the CUDA backend of libsyncblob.
  *
- * A rank is a device. Each rank needs a separate thread or process: a collective call waits for the
- * other ranks, so that one thread cannot make it for two.
+ * A rank is a device. Each rank needs a separate thread or process, since a collective call waits
+ * for the other ranks.
  *
- * Memory: NCCL reduces memory of the rank's own device. A call on other memory copies the bytes to
- * the device and back, and waits for the context's stream. Use bucket_bytes 0 for reducers, since
- * small blobs are gathered on the host. A blob is reduced after work that is queued on its
+ * Memory: NCCL reduces memory of the rank's device. A call on other memory copies the bytes to the
+ * device and back, and waits for the context's stream. For reducers, use bucket_bytes 0: otherwise
+ * small blobs are gathered on the host. A blob is reduced after work that is queued on the blob's
  * context's stream and on the default streams.
  *
  * Ranks of one process: NCCL stores straight into buffers of the other ranks. The pool of each
@@ -22,9 +22,9 @@
  * the communicator, for which it may need the other ranks: at most 5 seconds, and at most the
  * limit. ncclCommDestroy then waits for work of this rank's streams only.
  *
- * Failures: COMM_FAILURE has NCCL's text, and its number as device_code, or the driver's. After an
- * abort, memory is freed when the device reports that NCCL no longer uses it; if it does not within
- * 5 seconds, the memory is never freed.
+ * Failures: COMM_FAILURE has the text and, as device_code, the number of NCCL or of the driver.
+ * After an abort, memory is freed when the device reports that NCCL no longer uses it; without that
+ * report within 5 seconds, the memory is never freed.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H
@@ -33,21 +33,21 @@
 
 SB_BEGIN_DECLS
 
-/** Bytes of an id of a future communicator (ncclUniqueId). */
+/** Bytes of the id with which a communicator is created (ncclUniqueId). */
 #define SB_NCCL_ID_BYTES 128
 
-/** Creates an id. One rank calls this and sends the bytes to all ranks by any means.
+/** Creates an id. One rank calls this function and sends the id to all ranks by other means.
  *  @param out [borrowed] SB_NCCL_ID_BYTES bytes
  *  Errors: UNSUPPORTED (NCCL cannot be opened, or is too old),
  *  OUT_OF_MEMORY, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 
-/** Collective: makes a rank's communicator.
+/** Collective: creates a rank's handle of a communicator.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
- *  @param id [borrowed] SB_NCCL_ID_BYTES bytes, the same at all ranks; each id serves once
+ *  @param id [borrowed] SB_NCCL_ID_BYTES bytes, the same at all ranks; an id can be used once
  *  @param rank 0 to size - 1
- *  @param size how many ranks there are
- *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
+ *  @param size number of ranks
+ *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (no such rank), NO_DEVICE (a context on another device), UNSUPPORTED
  *  (NCCL cannot be opened, or is too old; the driver), OUT_OF_MEMORY,
@@ -57,23 +57,24 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
                                                    uint32_t limit_milliseconds, sb_comm **out,
                                                    sb_error *err);
 
-/** Collective: the same for the ranks of another communicator, MPI's for example, which distributes
- *  the id. If a rank cannot take part, all ranks get a status.
+/** Collective: as sb_nccl_comm_create for the ranks of another communicator, for example MPI's,
+ *  through which the call distributes the id. If a rank cannot take part, the call fails at all
+ *  ranks.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
- *  @param other [borrowed] is not used afterwards
- *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
+ *  @param other [borrowed] used only during the call
+ *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy
  *  Errors: as sb_nccl_comm_create, as sb_comm_all_reduce. */
 SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other,
                                                         uint32_t limit_milliseconds, sb_comm **out,
                                                         sb_error *err);
 
-/** Creates the communicators of all ranks, which are devices of this process. One thread calls this
- *  once; afterwards each rank needs a separate thread, also for sb_comm_destroy.
- *  @param contexts [borrowed] `size` of them, by rank, each on another "cuda:N"; retained
+/** Creates the handles of all ranks, which are devices of this process. One thread calls this once;
+ *  afterwards each rank needs a separate thread, also for sb_comm_destroy.
+ *  @param contexts [borrowed] `size` contexts, by rank, each on a different "cuda:N"; retained
  *  @param size 1 or more
- *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
- *  @param out [owned] `size` of them, by rank; sb_comm_destroy
+ *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
+ *  @param out [owned] `size` handles, by rank; sb_comm_destroy
  *  Errors: as sb_nccl_comm_create. */
 SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
                                                        uint32_t limit_milliseconds, sb_comm **out,

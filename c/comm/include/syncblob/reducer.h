@@ -1,27 +1,28 @@
 /**
  * sb_reducer: sums the diffs of a training step over all ranks while the rest of the step is still
  * being computed (Caffe's P2PSync and NCCL). Blobs are registered once. In each step the caller
- * marks every blob as ready, in any order, then waits.
+ * marks every blob as ready, in any order, and then waits.
  *
- * Buckets: blobs are assigned from the last of the list to the first, since a backward pass
- * finishes the last layer first. Small blobs are gathered in buckets on the host; a blob that fills
- * a bucket, or has 128 KiB for each rank, is reduced in place, on the device if its head is there
- * and the engine accepts its memory. A bucket starts when all of its blobs are ready and earlier
- * buckets have started, so that all ranks start buckets in the same order. The reducer needs memory
- * for at most two buckets.
+ * Buckets: blobs are assigned to buckets from the last of the list to the first, since a backward
+ * pass finishes the last layer first. Small blobs are gathered in buckets on the host. A blob that
+ * fills a bucket, or has at least 128 KiB for each rank, is reduced in place: on the device if the
+ * head is there and the engine accepts the device's memory, else on the host. A bucket starts when
+ * all of its blobs are ready and earlier buckets have started, so that all ranks start buckets in
+ * the same order. The reducer needs memory for at most two buckets.
  *
  * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
- * bytes on either side, reshape it or destroy it. Afterwards its head is on the side of the
- * reduction, for gathered blobs the host. Between steps the reducer identifies a blob by its
- * address: a destroyed blob cannot become ready, and the step cannot end; another blob at the same
- * address replaces it if dtype and count are equal.
+ * bytes on either side, reshape it or destroy it. Afterwards the head is on the side of the
+ * reduction: for gathered blobs on the host. Between steps the reducer identifies a blob by its
+ * address: if a blob is destroyed, no step can end, unless another blob of equal dtype and count at
+ * the same address becomes ready.
  *
- * During a step, from the first sb_reducer_ready on, other calls of the communicator are errors.
+ * During a step, which begins with the first sb_reducer_ready, other collective calls on the
+ * communicator return an error.
  *
- * Failures: after COMM_FAILURE the step has ended. Blobs of completed buckets are reduced; gathered
- * blobs of other buckets are unchanged; a blob that was being reduced in place has unspecified
- * bytes, unless both sides were current: then the other side keeps the old bytes and is the head.
- * Memory that the engine may still use is never freed and counts as live.
+ * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
+ * other buckets are unchanged. A blob that was being reduced in place has unspecified bytes, unless
+ * both sides were current: then the other side has the old bytes and is the head. Memory that the
+ * engine may still use is never freed and counts as live.
  */
 #ifndef SYNCBLOB_REDUCER_H
 #define SYNCBLOB_REDUCER_H
@@ -38,46 +39,48 @@ typedef struct sb_reducer_options {
     size_t struct_size;  /**< sizeof(sb_reducer_options) of the caller */
     sb_part part;        /**< SB_DATA or SB_DIFF */
     sb_comm_op op;       /**< SB_COMM_SUM to SB_COMM_MAX */
-    size_t bucket_bytes; /**< the most bytes of a bucket; 0: blobs are not gathered */
+    size_t bucket_bytes; /**< the maximum size of a bucket; 0: blobs are not gathered */
 } sb_reducer_options;
 
-/** The mean of diffs, in buckets of 25 MiB, as an initialiser. */
+/** The defaults as an initialiser: the mean of diffs, in buckets of 25 MiB. */
 #define SB_REDUCER_OPTIONS_INIT                                                                    \
     { sizeof(sb_reducer_options), SB_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
 
 /** Collective: creates a reducer and registers blobs. Ranks compare the options, and the number,
- *  order, dtypes and shapes of the blobs. A difference is a status at every rank, and the message
- *  contains both values. A failure of one rank before it sends (out of memory, a wrong argument) is
- *  also a status at every rank, with that rank's message. After these statuses the communicator is
- *  unchanged. If the engine cannot begin the first reduction at a rank (its OUT_OF_MEMORY or
- *  UNSUPPORTED), the other ranks are not informed: they wait until that rank retries the call, or
- *  ends. If an engine fails later, its rank gets COMM_FAILURE, and the others the status of their
- *  engine for a rank that has ended.
+ *  order, dtypes and shapes of the blobs. If they differ, the call fails at every rank with a
+ *  message that has both values. If one rank fails before it sends (out of memory, a wrong
+ *  argument), the call fails at every rank with that rank's message. After these failures the
+ *  communicator is unchanged. If the engine of one rank cannot begin the first reduction
+ *  (OUT_OF_MEMORY or UNSUPPORTED), the other ranks receive no message: they wait until that rank
+ *  retries the call, or ends. If the engine of one rank fails later, that rank returns
+ *  COMM_FAILURE, and the other ranks return their engine's status for a rank that has ended.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them, of any contexts. No two may have the same memory, now or in a step, since it
- *      would be summed twice. The call detects neither later sharing nor lent bytes that overlap
+ *      reduces them, of any contexts. No two blobs may have the same memory, now or in a step,
+ *      since the memory would be summed twice. The call detects neither later sharing nor lent
+ *      bytes that overlap
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
  *  Errors: INVALID_ARGUMENT (unknown part, unknown op, a negative number; options that differ from
  *  another rank's; a reducer's step is in progress), ABI_MISMATCH (a struct_size of no known
  *  version), UNSUPPORTED (a dtype that is not reduced, unknown tail that is not zero), SHARED (two
- *  blobs have one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's),
- *  OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE, FORKED. */
+ *  blobs have one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (the last two: another rank's blobs
+ *  differ), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs,
                                                  int64_t num_blobs,
                                                  const sb_reducer_options *options,
                                                  sb_reducer **out, sb_error *err);
 
-/** Destroys the reducer. In a step it waits for buckets that have started; the blobs' bytes are
- *  then unspecified, and the communicator is unusable, since other ranks may be at another bucket.
+/** Destroys the reducer. In a step the call waits for buckets that have started; the blobs' bytes
+ *  are then unspecified, and the communicator is unusable, since other ranks may be at another
+ *  bucket.
  *  @param reducer [owned, nullable] */
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
 /** Marks the blob's values as final in this step. Starts buckets that can start, and makes progress
- *  on started ones; does not wait for other ranks, unless the engine has no requests. If a bucket
- *  cannot start because of memory or a device's failure, later calls retry it.
+ *  on started buckets; does not wait for other ranks, unless the engine has no requests. If a
+ *  bucket cannot start because of memory or a device's failure, later calls retry it.
  *  @param blob [borrowed] a registered blob, with the count of its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than at the registration), COMM_FAILURE,
@@ -86,11 +89,12 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because of memory or a device's failure, the step continues, and the call may be
- *  retried; only DEVICE_LOST of a device that failed while it scaled a mean is returned at the end
- *  of the step. A step that needs bytes that only a lost device has cannot end: destroy the
- *  reducer; the other ranks get the status of their engine for a rank that has ended. The same
- *  holds for a blob that is LOST: UNINITIALIZED, until the caller overwrites it. A lost device that
- *  is not needed does not fail the step: current bytes of the host are reduced there.
+ *  retried. DEVICE_LOST of a device that failed while it scaled a mean is different: the call
+ *  returns it after the step has ended. If the step needs bytes that only a lost device has, it
+ *  cannot end: destroy the reducer; the other ranks return their engine's status for a rank that
+ *  has ended. For a blob that is LOST the call returns UNINITIALIZED until the caller overwrites
+ *  the blob. The step does not fail if a device is lost and the host's bytes are current: the host
+ *  reduces them.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

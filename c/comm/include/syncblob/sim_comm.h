@@ -1,15 +1,15 @@
 /**
  * The simulated communicator: ranks are threads of one process, for tests of distributed code on
  * one machine. Sums are computed in double, in the order of ranks, and rounded once: they are the
- * same in every run. It accepts memory of the host and of "sim:N". Operations may complete late and
- * in any order, and a rank may fail or stop responding. No rank waits longer than the time limit.
+ * same in every run. The engine accepts memory of the host and of "sim:N". Options make operations
+ * complete late and in any order, and sb_sim_comm_fail makes a rank fail or stop responding. No
+ * rank waits longer than the time limit.
  *
- * Ranks that make different calls get COMM_FAILURE, with both calls in the message: kind, op,
- * dtype, count, root. Differences that an engine cannot see are not detected: SB_COMM_MEAN and
- * SB_COMM_SUM, data and diff, other blobs of equal counts. A reducer compares the first two at its
- * creation.
+ * If ranks make different calls, they return COMM_FAILURE with both calls in the message: kind, op,
+ * dtype, count, root. An engine cannot detect these differences: SB_COMM_MEAN and SB_COMM_SUM, data
+ * and diff, different blobs of equal counts. sb_reducer_create compares op and part.
  *
- * One thread at a time uses a rank's communicator, as for every engine.
+ * As with every engine, only one thread at a time may use a rank's communicator.
  */
 #ifndef SYNCBLOB_SIM_COMM_H
 #define SYNCBLOB_SIM_COMM_H
@@ -18,16 +18,16 @@
 
 SB_BEGIN_DECLS
 
-/** The most ranks. */
+/** The maximum number of ranks. */
 #define SB_SIM_COMM_MAX 4096
 
 /** Options of the simulated communicator. */
 typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
-    uint32_t delay_microseconds; /**< upper bound of the random delay after which a rank sees that
-                                      an operation is complete; 0: none */
-    uint32_t limit_milliseconds; /**< a rank that waits longer than this for the others gets
+    uint32_t delay_microseconds; /**< upper bound of the random delay after which an operation is
+                                      complete for a rank; 0: no delays */
+    uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */
 } sb_sim_comm_options;
 
@@ -35,12 +35,12 @@ typedef struct sb_sim_comm_options {
 #define SB_SIM_COMM_OPTIONS_INIT                                                                   \
     { sizeof(sb_sim_comm_options), 0, 0, 0 }
 
-/** Creates the communicators of all ranks. They may be destroyed in any order; operations that wait
- *  for a destroyed rank get COMM_FAILURE at once.
+/** Creates the handles of all ranks. They may be destroyed in any order; a call that waits for a
+ *  destroyed rank returns COMM_FAILURE at once.
  *  @param context [borrowed, nullable] retained; for reducers' buckets
  *  @param size 1 to SB_SIM_COMM_MAX
  *  @param options [borrowed, nullable] NULL: the defaults
- *  @param out [owned] `size` of them, by rank; sb_comm_destroy
+ *  @param out [owned] `size` handles, by rank; sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (a struct_size of no known version), UNSUPPORTED
  *  (unknown tail that is not zero), OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_comm_create(sb_context *context, int32_t size,
@@ -52,12 +52,14 @@ typedef int32_t sb_sim_comm_failure;
 
 /** The kind of a planted failure. */
 enum {
-    SB_SIM_COMM_FAIL_NOW = 0, /**< the rank gets COMM_FAILURE, and the other ranks wait for it */
+    SB_SIM_COMM_FAIL_NOW = 0, /**< the rank's call returns COMM_FAILURE, and the other ranks wait
+                                   for the rank */
     SB_SIM_COMM_STOP = 1      /**< the rank stops responding: all ranks wait until the limit */
 };
 
-/** Plants a failure in the `nth` next operation of this rank (1 is the next), once; nth 0 removes
- *  it. Operations are those of the engine: at least one for each blob or bucket.
+/** Plants a failure: the `nth` operation of this rank from now on (1 is the next) fails, once; nth
+ *  0 removes the failure. An operation is a call of the engine: at least one for each blob or
+ *  bucket.
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, unknown mode), UNSUPPORTED (another engine's
  *  communicator). */
