@@ -6,7 +6,7 @@
 #include <syncblob/comm_engine.h>
 
 struct sb_comm {
-    sb_context *context;   /* NULL: the built-in one */
+    sb_context *context;   /* NULL: the built-in context */
     int64_t process;       /* the process that created it */
     sb_comm_engine engine; /* a copy; missing members are zero */
     void *end;             /* the result of `open` */
@@ -44,7 +44,7 @@ sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
 /* Marks the communicator as failed, for a rank that cannot complete an operation that other ranks
-   have begun. `err` (may be NULL) has the cause; its code becomes COMM_FAILURE. Returns
+   have begun. `err` (may be NULL) has the cause; the call only changes its code. Returns
    COMM_FAILURE. */
 sb_status sb__comm_give_up(sb_comm *comm, sb_error *err);
 

@@ -104,7 +104,7 @@ static sb_status scale_on_host(const struct sb__exchange *exchange, double facto
     return st == SB_OK ? sb_blob_scale(exchange->blob, exchange->part, factor, NULL) : st;
 }
 
-/* Scales on the host if the device refuses although it was prepared. */
+/* Scales on the host if the device, although prepared, refuses. */
 static sb_status scale(const struct sb__exchange *exchange, double factor, sb_error *err) {
     sb_error story;
     sb_status st = sb_blob_scale(exchange->blob, exchange->part, factor, &story);

@@ -36,8 +36,8 @@ static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
 
 /* --- operations --------------------------------------------------------------------- */
 
-/* Appends an operation. For every rank that has called all earlier operations it is the upcoming
-   operation.
+/* Appends an operation. It becomes the upcoming operation of every rank that has called all earlier
+   operations.
  */
 static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
     operation->previous = group->last;

@@ -30,8 +30,8 @@ SB_BEGIN_DECLS
 /** Flags of a backend. */
 enum {
     SB_BACKEND_PINNED_NOT_IN_CHILD = 1 /**< in a forked child, page-locked memory of the parent may
-                                            not be mapped: the core returns FORKED there instead of
-                                            a pointer to it */
+                                            be unmapped: there the core returns FORKED instead of a
+                                            pointer to such memory */
 };
 
 /** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL
@@ -45,8 +45,8 @@ typedef struct sb_backend {
 
     /* --- life: both required -------------------------------------------- */
 
-    /** Opens device `ordinal`; `*out` is the first argument of all other slots. On failure nothing
-     *  stays open. */
+    /** Opens device `ordinal`; `*out` is the first argument of all other slots. A failed call
+     *  leaves nothing open. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. All memory has been freed before. Also called
      *  on a lost device. Must not fail. */
@@ -116,19 +116,19 @@ typedef struct sb_backend {
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns a failure of the work that the event covers, on
      *  every call and on any thread. An event covers all earlier work on its stream, except work
-     *  whose failure a wait had already returned or an earlier event of the same thread covers. The
-     *  core records an event behind each copy and each arithmetic operation whose failure it must
-     *  detect. After a failure the core retries the wait: SB_OK then means that the wait had failed
-     *  and the work had not. An event may outlive its stream. The statuses mean the same as for
-     *  stream_synchronize. */
+     *  whose failure a wait had already returned or an earlier event of the thread that queued the
+     *  work covers. The core records an event behind each copy and each arithmetic operation whose
+     *  failure it must detect. After a failure the core retries the wait: SB_OK then means that the
+     *  wait had failed and the work had not. An event may outlive its stream. The statuses mean the
+     *  same as for stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. If axpy or scale returns OUT_OF_MEMORY or UNSUPPORTED, it has queued
-       nothing. After any other failure, unlike other slots, it may have changed the output: the
-       core then treats the device as lost, even if the slot has queued nothing. */
+    /* dtype is F32 or F64. If axpy or scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has
+       queued nothing. After any other failure, axpy and scale, unlike other slots, may have changed
+       the output: the core then treats the device as lost, even if the slot has queued nothing. */
 
     /** Takes the steps of arithmetic that may fail before any work is queued (opens a library,
      *  creates a handle). A failure has changed nothing. */
@@ -164,7 +164,7 @@ typedef struct sb_backend {
     /* --- default streams: optional; missing: NULL covers them all ------------- */
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
-     *  own_stream is not ordered with, such as CUDA's per-thread ones. If a caller has fetched a
+     *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
      *  pointer to memory without passing a stream, the core calls this slot before work on that
      *  memory and before it frees the memory. UNSUPPORTED means that a capture forbids the
      *  operation: the core then continues with the work, but frees such memory only after it has

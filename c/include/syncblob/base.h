@@ -12,10 +12,10 @@
  *    text, as snprintf does; sb_model_read_values writes exactly the values that the caller
  *    requests.
  *  - [owned]: the receiver must release the object. [borrowed]: the receiver must not release the
- *    object; the text states how long the pointer is valid, else it is valid during the call.
- *    [nullable]: NULL is allowed, and the text states its meaning. NULL for a pointer without
- *    [nullable] gives SB_ERR_INVALID_ARGUMENT. The first parameter, the object of the call, is
- *    [borrowed].
+ *    object; the text states how long the pointer is valid; without such a statement it is valid
+ *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
+ *    a pointer without [nullable] gives SB_ERR_INVALID_ARGUMENT. The first parameter, the object of
+ *    the call, is [borrowed].
  *  - "Errors:" is the closed list of a function's codes, without SB_ERR_; "as f" stands for the
  *    codes of f. A function may also return INVALID_ARGUMENT for a NULL, and any code that the
  *    slots of the caller's backend return (backend.h).
@@ -54,8 +54,7 @@
 /** @def SB_MUST_CHECK Marks a function that returns a status: compilers warn of a call whose status
  *  is ignored. */
 /** @def SB_BEGIN_DECLS Begins declarations with C linkage in C++. */
-/** @def SB_END_DECLS
- *  Ends them. */
+/** @def SB_END_DECLS Ends the declarations of SB_BEGIN_DECLS. */
 /* On Windows a list of exports replaces the mark. The static library is compiled with SB__STATIC,
    so that a program that links it does not export the library's functions. */
 #if defined(__GNUC__) && !defined(_WIN32) && !defined(SB__STATIC)
@@ -69,8 +68,8 @@
 #define SB_MUST_CHECK
 #endif
 
-/* Declarations in #ifdef SB_EXPERIMENTAL may change or disappear in any minor version; a program
-   that defines SB_EXPERIMENTAL sees them. */
+/* Declarations in #ifdef SB_EXPERIMENTAL may change or disappear in any minor version; they are
+   visible if the program defines SB_EXPERIMENTAL. */
 
 #ifdef __cplusplus
 #define SB_BEGIN_DECLS extern "C" {

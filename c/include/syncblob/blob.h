@@ -2,8 +2,8 @@
  * sb_blob: Caffe's Blob. An n-dimensional array of one element type with two memories, data and
  * diff. Each is created at its first use.
  *
- * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem share its memories.
- * Elements are stored row-major; sb_blob_offset gives the index of element (i0, i1, ...).
+ * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem make blobs share a
+ * memory. Elements are stored row-major; sb_blob_offset gives the index of element (i0, i1, ...).
  *
  * Threads: calls on a const blob are safe beside each other. Calls that may replace a memory
  * (reshape, share, shrink, set) need exclusive access to the blob; calls that write bytes need
@@ -89,8 +89,8 @@ SB_API sb_dtype sb_blob_dtype(const sb_blob *blob);
  *  @return [borrowed] lives as long as the blob; NULL for the built-in context */
 SB_API sb_context *sb_blob_context(const sb_blob *blob);
 
-/** Returns 1 if the blob has a shape. It has none before its first reshape, and after a copy with
- *  SB_COPY_RESHAPE from a blob without a shape. */
+/** Returns 1 if the blob has a shape. A blob has no shape before its first reshape, or after a copy
+ *  with SB_COPY_RESHAPE from a blob without a shape. */
 SB_API int32_t sb_blob_is_shaped(const sb_blob *blob);
 
 /** Returns the number of axes, 0 to SB_MAX_AXES. */
@@ -188,7 +188,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, 
 SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_mem *mem,
                                                sb_error *err);
 /** Returns the number of elements that fit into the memory of a part: its size divided by the
- *  element size. 0 if the part has no memory, because it was never used or because a reshape
+ *  element size. 0 if the part has no memory, because the part was never used or because a reshape
  *  exceeded its capacity. The call does not create the memory.
  *  @param part SB_DATA or SB_DIFF; 0 for any other */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
@@ -392,7 +392,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
  *  return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
- *  (a capturing stream, a per-thread default one). */
+ *  (a capturing stream, a per-thread default stream). */
 SB_API SB_MUST_CHECK sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err);
 
 SB_END_DECLS

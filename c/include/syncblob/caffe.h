@@ -36,7 +36,7 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
 
 /* --- Blob: data and diff --------------------------------------------------- */
 
-/* All spellings of one part: `x` is data or diff. */
+/* Defines the functions of one part: `x` is data or diff. */
 #define SB_CAFFE_PART_(x, PART)                                                                    \
     /** sb_blob_mem. */                                                                            \
     static inline SB_MUST_CHECK sb_status sb_blob_##x(const sb_blob *blob, const sb_mem **out,     \

@@ -15,7 +15,8 @@
  *
  * A context that its last owner has released exists until its device no longer uses any storage in
  * quarantine (sb_stats::leaked_bytes counts that storage). The library checks such contexts when
- * any context is trimmed or ends. Until then it may call their allocators and backends.
+ * any context is trimmed or ends. Until they end, the library may call their allocators and
+ * backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -31,9 +32,8 @@ struct sb_backend; /* backend.h */
 /** Flags that the library passes to an allocator. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< a handle or an index of the library, or a blob of less than 4 KiB that
-                              a model holds; without the flag, a buffer of an sb_mem or of encoded
-                              bytes */
+    SB_ALLOC_OBJECT = 2  /**< a handle or an index of the library, or a blob of less than 4 KiB in a
+                              model; without the flag, a buffer of an sb_mem or of encoded bytes */
 };
 
 /**
@@ -59,7 +59,7 @@ typedef struct sb_allocator {
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
 
-/** Bounds on one read of untrusted bytes; 0 in a member means its default. */
+/** Bounds on one read of untrusted bytes; 0 in a member means the default. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
     size_t max_memory;     /**< the most bytes that one read may have allocated at a time: the index
@@ -83,7 +83,7 @@ enum {
     SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers go back to the allocator at once */
 };
 
-/** The options of a context. 0 or NULL in a member means its default. */
+/** The options of a context. 0 or NULL in a member means the default. */
 typedef struct sb_context_options {
     size_t struct_size; /**< sizeof(sb_context_options) of the caller */
     uint32_t flags;     /**< SB_CONTEXT_* */
@@ -145,7 +145,7 @@ SB_API sb_context *sb_context_retain(sb_context *context);
 SB_API void sb_context_release(sb_context *context);
 
 /** Returns "cpu", or the device's "NAME:N".
- *  @param context [nullable] the built-in one
+ *  @param context [nullable] NULL: the built-in context
  *  @return [borrowed] lives as long as the context */
 SB_API const char *sb_context_device(const sb_context *context);
 
@@ -153,7 +153,7 @@ SB_API const char *sb_context_device(const sb_context *context);
 SB_API int32_t sb_context_has_device(const sb_context *context);
 
 /** Returns SB_OK, or the reason why the device can no longer be used.
- *  @param context [nullable] the built-in one
+ *  @param context [nullable] NULL: the built-in context
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *context);
 
@@ -161,9 +161,9 @@ SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *contex
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
  *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
  *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
- *  the call checks for captures only at its beginning. Other contexts do not use the stream, unless
- *  one is trimmed or ends while this context has storage in quarantine.
- *  @param context [nullable] the built-in one
+ *  the call checks for captures only at its beginning. Calls on other contexts do not use the
+ *  stream, except a trim or an end of a context while this context has storage in quarantine.
+ *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
@@ -173,7 +173,7 @@ SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_s
  *  library that extends a backend, as libsyncblob-testing extends the simulated device
  *  (sim_device.h), or that calls a driver directly, as libsyncblob-comm does (cuda_device.h). A
  *  lost device still has its tables; the backend documents how their functions then behave.
- *  @param context [borrowed, nullable] the built-in one
+ *  @param context [borrowed, nullable] NULL: the built-in context
  *  @param name [borrowed] the name of the table, NUL-terminated
  *  @param out_table [borrowed] the table; lives as long as the context
  *  @param out_device [borrowed] the first argument of the table's functions; lives as long as the
@@ -186,7 +186,7 @@ SB_API SB_MUST_CHECK sb_status sb_context_extension(const sb_context *context, c
 /** Prepares the device for arithmetic, as the first sum, update or scaling would: "cuda:N" opens
  *  cuBLAS. Meant for programs that measure times, that will capture a graph, or that must find out
  *  early whether the device has arithmetic.
- *  @param context [nullable] the built-in one, which has no device
+ *  @param context [nullable] NULL: the built-in context, which has no device
  *  Errors: NO_DEVICE, UNSUPPORTED (the device has no arithmetic, or its library cannot be opened),
  *  OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err);
@@ -194,21 +194,21 @@ SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context
 /** Waits until all work that the library queued on the device has ended, and returns a failure of
  *  that work that no other call has reported. Then frees storage in quarantine that is no longer in
  *  use. Host-only: returns SB_OK at once.
- *  @param context [nullable] the built-in one
+ *  @param context [nullable] NULL: the built-in context
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any blocking
  *  stream, since CUDA then allows no wait for the default streams), DEVICE_FAILURE, DEVICE_LOST,
  *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
-/** Waits for the work on `stream` that this context's memories depend on and removes the stream
- *  from their users. After DEVICE_FAILURE (the wait or the work has failed) the stream is still a
- *  user: retry the call. Call this before destroying a stream that was passed to an `_on` function,
- *  while no other thread is between such a call and its work on the stream. The call also accepts a
- *  stream that was never passed.
- *  @param context [nullable] the built-in one, which has no device
+/** Waits for the work on `stream` that memories of this context depend on, and removes the stream
+ *  from the memories' users. After DEVICE_FAILURE (the wait or the work has failed) the stream is
+ *  still a user: retry the call. Call this before destroying a stream that was passed to an `_on`
+ *  function. During the call, no other thread may have a pointer that it fetched with the stream
+ *  and for which it has yet to queue work. The call also accepts a stream that was never passed.
+ *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
- *  DEVICE_LOST (the stream is forgotten nevertheless, and its work has ended). */
+ *  DEVICE_LOST (the stream is removed nevertheless, and its work has ended). */
 SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_stream stream,
                                                         sb_error *err);
 
@@ -245,7 +245,7 @@ typedef struct sb_stats {
     { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Reads the statistics; may be called at any time from any thread.
- *  @param context [nullable] the built-in one
+ *  @param context [nullable] NULL: the built-in context
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,

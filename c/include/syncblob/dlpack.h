@@ -27,9 +27,9 @@
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
- * it. The tensor's owner may pass it as uint8. Devices: the host; page-locked host memory of CUDA;
- * "cuda:N" is CUDA device N; "sim:N" is extension device N, whose memory the host cannot access;
- * for another backend the numbers in its table (backend.h).
+ * it. The tensor's owner may pass it as uint8. Device types: the host; page-locked host memory of
+ * CUDA; "cuda:N" is CUDA device N; "sim:N" is extension device N, whose memory the host cannot
+ * access; the table of another backend has the backend's device types (backend.h).
  *
  * The memory of "cuda:N" is from a memory pool of the driver: cudaIpcGetMemHandle refuses such
  * memory, and other devices cannot access it. For a tensor that processes or devices share, lend
@@ -69,7 +69,8 @@ enum {
     SB_DL_SUBBYTE_PADDED = 4 /**< elements of less than a byte are padded */
 };
 
-/** @def SB_DL_STRUCT Allows the compiler to alias these structs with those of dlpack.h. */
+/** @def SB_DL_STRUCT Allows pointers to these structs to alias pointers to the structs of DLPack's
+ *  dlpack.h. */
 #if defined(__GNUC__)
 #define SB_DL_STRUCT struct __attribute__((may_alias))
 #else
@@ -142,7 +143,7 @@ enum {
  *  sb_blob_gpu. The tensor has the flag SB_DL_READ_ONLY.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param out [owned] end it by its deleter
+ *  @param out [owned] release with the tensor's deleter
  *  Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown part or side), OUT_OF_MEMORY,
  *  CAP_REACHED, UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack),
  *  NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
@@ -153,7 +154,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_part pa
  *  head moves to `side`.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param out [owned] its deleter
+ *  @param out [owned] release with the tensor's deleter
  *  Errors: as sb_blob_to_dlpack. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_part part, sb_side side,
                                                          sb_dl_managed_versioned **out,
@@ -163,7 +164,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_part 
  *  flag.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
- *  @param out [owned] its deleter
+ *  @param out [owned] release with the tensor's deleter
  *  Errors: as sb_blob_to_dlpack. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part part, sb_side side,
                                                         sb_dl_managed **out, sb_error *err);

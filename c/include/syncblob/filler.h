@@ -1,5 +1,5 @@
 /**
- * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first values. Random numbers
+ * sb_filler: Caffe's fillers (FillerParameter), which write a blob's initial values. Random numbers
  * are counter-based: in the default floating-point environment (base.h) an element depends only on
  * the seed, its index and the element type (positive_unitball: also on its row), and not on the
  * machine or on the number of threads of the context's parallel_for.

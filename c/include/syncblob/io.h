@@ -6,7 +6,7 @@
  *
  * Callbacks run on the thread that called the library, without a lock of the library. They may call
  * the library, except calls that change or destroy the object that is being read or written, and
- * any call on a blob that is being loaded or on its memories. They must not throw or longjmp.
+ * any call on a blob that is being loaded or on its memories. Callbacks must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
  * (never NULL) with sb_error_fill; the library's call returns the same status and text. Any other
@@ -60,8 +60,9 @@ typedef struct sb_source {
 
 /**
  * A sink that accepts bytes in order, borrowed for one call. If the call fails, the sink has
- * received an unknown part of the bytes, and its owner must discard them. If the call returns
- * SB_OK, the sink has received all bytes exactly once, and its owner may close or publish it.
+ * received an unknown part of the bytes, and the sink's owner must discard them. If the call
+ * returns SB_OK, the sink has received all bytes exactly once, and the owner may close or publish
+ * the sink.
  */
 typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
@@ -79,8 +80,8 @@ typedef struct sb_sink {
 typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
-    /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
-     *  unknown. Runs about once for each MiB that is read or written, and with `done` equal to
+    /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while the number
+     *  is unknown. Runs about once for each MiB that is read or written, and with `done` equal to
      *  `total` before the result is published. Opening a model skips the values, so that `done` may
      *  increase by much more than a MiB between two reports. A return value other than 0 ends the
      *  library's call with SB_ERR_CANCELLED: nothing has changed, except the contents of a sink.
@@ -103,8 +104,8 @@ enum {
  *  file's modification time and size. When the library checks the version, it also compares the
  *  time of the last change (ctime), as for a file that it opened (proto.h). Meant for programs that
  *  receive descriptors instead of paths (a sandbox, an archive).
- *  @param descriptor must stay open as long as the source is used. On Windows a handle (HANDLE,
- *      whose value has 32 bits), whose offset is moved
+ *  @param descriptor must stay open as long as the source is used. On Windows a HANDLE, whose value
+ *      has 32 bits; reads move its offset
  *  @param flags 0 or SB_SOURCE_CLOSES
  *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
  *      `close` if that is not NULL. The caller may replace a slot by a function that calls the old

@@ -31,15 +31,15 @@
  * have waited in between. The library cannot track the caller's work on such bytes on another
  * stream, nor work on a default stream if the pointer was fetched without a stream. If several
  * memories borrow the same bytes (Overlap), only the memory whose call queued the work reports the
- * failure: call that memory before another is read. If a wait fails but the work succeeds, the work
- * has not failed.
+ * failure: call that memory before you read another. If a wait fails but the work succeeds, the
+ * work has not failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
  * through the legacy default stream. While any thread in the process captures a blocking stream,
  * CUDA forbids the use of the legacy stream. Copies and arithmetic then do not wait for per-thread
  * default streams: synchronise those streams first, or wait for the end of the capture. Memory that
- * is retired during the capture is freed after it (quarantine, context.h).
+ * is retired during the capture is freed after the capture (quarantine, context.h).
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device, or that
@@ -156,7 +156,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, s
  *      other handle must be an existing stream, since CUDA does not check it
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu, WRONG_DEVICE (a stream of another device), UNSUPPORTED
- *  (a capturing stream, a per-thread default one). */
+ *  (a capturing stream, a per-thread default stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu_on(const sb_mem *mem, sb_stream stream, const void **out,
                                              sb_error *err);
 
@@ -302,9 +302,9 @@ enum {
                                 the storage is never freed and counts as live */
 };
 
-/** Begins a write on one side: returns writable storage that holds the current bytes. Every failure
- *  of a write happens here. The call waits for work on the device that uses the bytes. The caller's
- *  work on the bytes must end before sb_write_end.
+/** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
+ *  with SB_WRITE_OVERWRITE). Every failure of a write happens here. The call waits for work on the
+ *  device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after

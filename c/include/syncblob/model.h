@@ -83,7 +83,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_bytes(sb_context *context, sb_forma
  *  @param format SB_FORMAT_*
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_OPEN_MAPPED
- *  @param limits [borrowed, nullable] the context's
+ *  @param limits [borrowed, nullable] NULL: the context's
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
 SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format format,
@@ -96,7 +96,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
  *  @param format SB_FORMAT_*
  *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and never if this
  *      call fails
- *  @param limits [borrowed, nullable] the context's
+ *  @param limits [borrowed, nullable] NULL: the context's
  *  @param progress [borrowed, nullable] for this call only; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
@@ -181,7 +181,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
  *      net: name, inputs and state)
  *  @param buffer [borrowed, nullable when capacity is 0] receives the message
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the bytes needed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, OVER_LIMIT
  *  (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three if the file has
  *  changed), OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
@@ -356,7 +356,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out,
  *  the file changes during the call, the buffer's contents are unspecified.
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_model_size bytes
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the bytes needed
  *  Errors: as sb_model_size, BUFFER_TOO_SMALL, UNSUPPORTED (an announced blob). */
 SB_API SB_MUST_CHECK sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                              size_t *out_size, sb_error *err);

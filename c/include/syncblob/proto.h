@@ -37,8 +37,8 @@ enum {
  *
  *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type in raw_data_type and
  *  raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library reads
- *  them and never writes them: BVLC's Caffe ignores these fields. A message with num, channels,
- *  length, height and width is C3D 1.0's, with five axes (proto/README.md).
+ *  these fields and never writes them, since BVLC's Caffe ignores them. A message with num,
+ *  channels, length, height and width is C3D 1.0's, with five axes (proto/README.md).
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a different shape is SHAPE_MISMATCH (by
  *      Caffe's rule for legacy dimensions)
@@ -81,7 +81,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t 
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_blob_proto_size bytes
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the bytes needed
  *  Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
                                                 size_t capacity, size_t *out_size, sb_error *err);
@@ -101,27 +101,27 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  While another process holds a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
- *  @param limits [borrowed, nullable] the context's
+ *  @param limits [borrowed, nullable] NULL: the context's
  *  Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
  *  changes while it is read). */
 SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path, uint32_t flags,
                                                  const sb_limits *limits, sb_error *err);
 
-/** Writes the blob's BlobProto to a file, atomically: the file is always the old one or the
- *  complete new one (WriteProtoToBinaryFile). The call writes a temporary file in the same folder,
- *  with a name that begins with ".syncblob-", and renames it; a killed process may leave the
- *  temporary file. The folder must be writable and searchable; if the folder is not readable, a
+/** Writes the blob's BlobProto to a file, atomically: `path` always refers to the old file or to
+ *  the complete new file (WriteProtoToBinaryFile). The call writes a temporary file in the same
+ *  folder, with a name that begins with ".syncblob-", and renames it; a killed process may leave
+ *  the temporary file. The folder must be writable and searchable; if the folder is not readable, a
  *  power failure soon after the call may restore the old file.
  *
  *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and gives IO. The new file has the old
  *  file's permissions, without the set-user-ID and set-group-ID bits, and its owner and group if
- *  the process may set them. If it may not set the group, group and others get the permissions that
- *  both had. A POSIX access list (Linux) is preserved; if the list or the group cannot be set, all
- *  users except the owner get the permissions that all entries allow. The folder's default list is
- *  not applied. Other access lists and extended attributes are not preserved, and other hard links
- *  still refer to the old file. On Windows the access list and the hidden attribute are preserved;
- *  a read-only file is not replaced.
+ *  the process may set them. If the process may not set the group, the group and others get the
+ *  permissions that both had. A POSIX access list (Linux) is preserved; if the list or the group
+ *  cannot be set, all users except the owner get the permissions that all entries allow. The
+ *  folder's default list is not applied. Other access lists and extended attributes are not
+ *  preserved, and other hard links still refer to the old file. On Windows the access list and the
+ *  hidden attribute are preserved; a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */
@@ -131,7 +131,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_save_file(const sb_blob *blob, const char
 /** Reads a source that is one BlobProto, as sb_blob_load_file reads a file.
  *  @param source [borrowed] the call does not close it
  *  @param flags 0 or SB_PROTO_RESHAPE
- *  @param limits [borrowed, nullable] the context's
+ *  @param limits [borrowed, nullable] NULL: the context's
  *  @param progress [borrowed, nullable] reports the bytes of the message
  *  Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_load_source(sb_blob *blob, const sb_source *source,

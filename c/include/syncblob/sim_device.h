@@ -22,8 +22,8 @@ typedef int32_t sb_sim_schedule;
 
 /** When queued work runs. */
 enum {
-    SB_SIM_EAGER = 0, /**< at once, when it is queued (the default) */
-    SB_SIM_LAZY = 1,  /**< when a call waits for it */
+    SB_SIM_EAGER = 0, /**< when the work is queued (the default) */
+    SB_SIM_LAZY = 1,  /**< when a call waits for the work */
     SB_SIM_RANDOM = 2 /**< at times drawn from a seed: at once, at a wait, or in between; streams
                            run in any order that their waits allow */
 };
@@ -67,7 +67,7 @@ enum {
                                 at most once on other threads, and every time if the wait is for an
                                 event. STREAM_WAIT still delays its stream. A call that queues
                                 nothing fails as with NOW */
-    SB_SIM_FAIL_STICKY = 2 /**< the call and every later one return DEVICE_LOST */
+    SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 
 /** A planted failure of a call of the device. The struct never grows. */

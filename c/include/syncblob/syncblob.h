@@ -7,7 +7,7 @@
  * - context.h: allocator, limits, device
  * - mem.h: one buffer on host and device (SyncedMemory)
  * - blob.h: an n-dimensional array with data and diff (Blob); typed.h: with typed pointers
- * - filler.h: a blob's first values (Filler)
+ * - filler.h: a blob's initial values (Filler)
  * - io.h: sources, sinks and progress callbacks
  * - proto.h: blobs as bytes and files (BlobProto)
  * - model.h: .caffemodel and .solverstate files

@@ -17,9 +17,9 @@
  * unusable afterwards: every later collective call returns COMM_FAILURE, since the ranks no longer
  * agree on the next operation. Bytes that were being reduced or received when the engine failed are
  * unspecified. Later blobs of the call are unchanged. After any other status the call has sent
- * nothing and may be retried, except after DEVICE_LOST of a device that failed while it scaled a
- * result: if a mean is computed on a device, the blob first has the sum, and queued work scales it,
- * as by sb_blob_scale. If the scaling fails, this rank has neither the mean nor the old values: the
+ * nothing and may be retried. The exception is DEVICE_LOST of a device that failed while it scaled
+ * a result. On a device a mean is computed as the sum, which queued work then scales, as by
+ * sb_blob_scale. If the scaling fails, this rank has neither the mean nor the old values: the
  * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have their means.
  *
  * Halves: a sum of F16 or BF16 is rounded to nearest; a mean is the rounded sum, scaled and rounded
@@ -97,9 +97,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 /** Collective: combines the blobs of all ranks element by element, in place: on the device if the
  *  head is there and the engine accepts the device's memory, else on the host. Every rank's blobs
  *  receive the result. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; a
- *  blob that was never written counts as zeros. After COMM_FAILURE the blobs before the failed one
+ *  blob that was never written counts as zeros. After COMM_FAILURE the blobs before the failed blob
  *  are reduced; the failed blob's bytes are unspecified, unless both sides were current: then the
- *  other side keeps the old bytes and is the head.
+ *  other side has the old bytes and is the head.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 as
  *      sb_comm_all_reduce, of any contexts, no two with the same memory
  *  @param num_blobs 0 or more

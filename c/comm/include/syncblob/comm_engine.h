@@ -50,7 +50,7 @@ typedef struct sb_comm_engine {
     /* --- life: required ------------------------------------------------------ */
 
     /** Opens the rank's handle; `*out` is the first argument of all other slots. `user` is the
-     *  argument of sb_comm_create. On failure nothing stays open. If the rank is not below the
+     *  argument of sb_comm_create. A failed call leaves nothing open. If the rank is not below the
      *  size, sb_comm_create closes the handle and returns COMM_FAILURE. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Closes the handle. Every request has ended or was abandoned. Must not fail, and must not

@@ -25,7 +25,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
                                                    uint64_t seed, sb_error *err);
 
 /** Plants a fault: the `nth` call of `op` from now on (1 is the next) fails in `mode`, once.
- *  Disarms all earlier faults; nth 0 does nothing else.
+ *  Disarms all earlier faults; with nth 0 the call only disarms.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (unknown operation, nth below 0, unknown mode), NO_DEVICE, UNSUPPORTED,
@@ -34,7 +34,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, in
                                            sb_sim_failure mode, sb_error *err);
 
 /** Arms an additional fault, up to 16: for tests of several failures at once. Each fault counts
- *  separately; if two are due at one call, the one that was armed first decides.
+ *  separately; if two faults are due at one call, the fault that was armed first decides.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param nth 1 is the next call
  *  @param mode SB_SIM_FAIL_*
@@ -64,8 +64,8 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_str
                                                      sb_error *err);
 
 /** Queues kernel(user) on a stream, as a program queues a kernel on a GPU. The kernel may run at
- *  once, later, or on another thread; it accesses device memory through sb_sim_address and must not
- *  call other functions of the library.
+ *  once, later, or on another thread; a kernel accesses device memory through sb_sim_address and
+ *  must not call other functions of the library.
  *  @param stream [borrowed]
  *  @param kernel [borrowed]
  *  @param user passed to `kernel`
