@@ -70,7 +70,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *sha
  *  becomes a scalar with count 1, as in Caffe.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: SIZE_OVERFLOW (the blob's elements are larger). */
+ *  Errors: SIZE_OVERFLOW (the bytes do not fit, since the blob's elements are larger). */
 SB_API SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
                                                     uint32_t *out_reallocated, sb_error *err);
 
@@ -110,7 +110,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, in
 
 /** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)); 1 if there
  *  are none. Requires 0 <= start <= end <= num_axes.
- *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (a range that leaves out a dimension of 0). */
+ *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (the product does not fit: the range excludes a
+ *  dimension of 0). */
 SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
                                                    int64_t *out, sb_error *err);
 
@@ -190,7 +191,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_m
 /** Returns the number of elements that fit into the memory of a part: its size divided by the
  *  element size. 0 if the part has no memory, because the part was never used or because a reshape
  *  exceeded its capacity. The call does not create the memory.
- *  @param part SB_DATA or SB_DIFF; 0 for any other */
+ *  @param part SB_DATA or SB_DIFF; any other value gives 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
  *  @param part SB_DATA or SB_DIFF

@@ -85,7 +85,7 @@ enum {
     SB_STORAGE_NONE = 0,              /**< no storage */
     SB_STORAGE_OWNED = 1,             /**< the library's */
     SB_STORAGE_PINNED = 2,            /**< the library's, page-locked */
-    SB_STORAGE_BORROWED = 3,          /**< the caller's; transfers write it */
+    SB_STORAGE_BORROWED = 3,          /**< the caller's; transfers may write it */
     SB_STORAGE_BORROWED_READ_ONLY = 4 /**< the caller's; never written */
 };
 
@@ -166,7 +166,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_gpu_on(const sb_mem *mem, sb_stream stream
  *  Errors: as sb_mem_gpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu(sb_mem *mem, void **out, sb_error *err);
 
-/** The same for work on `stream`.
+/** As sb_mem_mutable_gpu, for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_on. */
@@ -185,7 +185,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_
  *  being captured). */
 SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 
-/** The same for work on `stream`.
+/** As sb_mem_overwrite_gpu, for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream). */
@@ -256,7 +256,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
-/** Retires the host side: frees it, or runs its deleter.
+/** Retires the host side: frees the storage, or runs its deleter.
  *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or a write is open),
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
@@ -274,7 +274,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 /** A write in two steps, begin and end: for bytes that another party writes and that may fail to
  *  arrive, for example from a transport or a reader that writes them in place. Between begin and
- *  end no observable state of the memory has changed, and no other call may use the memory.
+ *  end no observable state of the memory changes, and no other call may use the memory.
  *  sb_mem_mutable_cpu does both steps at once. */
 typedef struct sb_write sb_write;
 

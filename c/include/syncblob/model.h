@@ -205,7 +205,7 @@ enum {
     SB_ENCODING_MEMORY = 3         /**< not in the file: the blob was set or added */
 };
 
-/** A description of a blob in a model; needs no load of the blob. */
+/** A description of a blob in a model. Describing a blob does not load it. */
 typedef struct sb_blob_info {
     size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
     int64_t count;       /**< elements of the blob's shape */
@@ -263,7 +263,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  values only if the encoding requires it (sb_blob_info).
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
- *  @param first the first value, by its linear index
+ *  @param first linear index of the first value
  *  @param count number of values; 0 is allowed if the part has values
  *  @param dtype a float or an integer type, or SB_DTYPE_F16 if halves are stored
  *  @param buffer [borrowed, nullable when count is 0] `count` values of `dtype`; unspecified
@@ -297,8 +297,9 @@ SB_API SB_MUST_CHECK sb_status sb_model_add_blob(sb_model *model, int64_t layer,
                                                  const sb_blob *blob, uint32_t flags,
                                                  sb_error *err);
 
-/** Appends a layer without blobs, in the current generation. Name and type may contain any bytes,
- *  including NUL. A reader accepts at most max_name_bytes bytes each (sb_limits), by default 65536.
+/** Appends a layer without blobs, in the format SB_LAYER_CURRENT. Name and type may contain any
+ *  bytes, including NUL. A reader accepts at most max_name_bytes bytes each (sb_limits), by default
+ *  65536.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
  *  @param type [borrowed, nullable when type_size is 0] `type_size` bytes, copied
  *  @param out_layer [nullable] the layer's index
