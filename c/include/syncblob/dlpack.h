@@ -13,17 +13,17 @@
  * holder of the tensor, and to a blob made from the tensor:
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
  *    these bytes are old;
- *  - a write through the tensor is a write through the pointer of a mutable call: all sharers see
- *    it until the next call for the other side (even a const call); then a mutable call for this
- *    side must precede the next write;
+ *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
+ *    see the write until the next call for the other side (even a const call); after that call, a
+ *    mutable call for the tensor's side must precede the next write;
  *  - reads and writes through the tensor need the same exclusive access as reads and writes by
  *    sharers.
  *
  * On a device the bytes are ready for any stream. If a stream is not ordered with the legacy
  * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
  * (for work that writes), or finish the work before the deleter is called. The same holds for work
- * of the producer of an imported tensor. If such work fails, only the memory that was passed the
- * stream reports the failure, and no other memory of the same bytes.
+ * of the producer of an imported tensor. If such work fails, only the memory to which the stream
+ * was passed reports the failure, and no other memory of the same bytes.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into

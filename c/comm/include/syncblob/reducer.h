@@ -90,7 +90,7 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because of memory or a device's failure, the step continues, and the call may be
  *  retried. DEVICE_LOST of a device that failed while it scaled a mean is different: the call
- *  returns it after the step has ended. If the step needs bytes that only a lost device has, it
+ *  returns it after the step has ended. If a step needs bytes that only a lost device has, the step
  *  cannot end: destroy the reducer; the other ranks return their engine's status for a rank that
  *  has ended. For a blob that is LOST the call returns UNINITIALIZED until the caller overwrites
  *  the blob. The step does not fail if a device is lost and the host's bytes are current: the host
