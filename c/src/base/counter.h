@@ -1,5 +1,5 @@
-/* Statistics that many threads change and read at any time. All operations are relaxed: other locks
-   order the memory that a figure counts. */
+/* Statistics that many threads change and read at any time. All operations are relaxed: the memory
+   that a counter describes is ordered by other locks. */
 #ifndef SB_BASE_COUNTER_H
 #define SB_BASE_COUNTER_H
 
@@ -12,12 +12,13 @@ static inline uint64_t sb__counter_read(const sb__counter *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Returns the new figure. */
+/* Returns the new value. */
 static inline uint64_t sb__counter_add(sb__counter *counter, uint64_t more) {
     return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
 }
 
-/* Adds unless the figure would exceed `limit`; false then. `*out`: the new figure. */
+/* Adds `more` and stores the new value in `*out`. Returns false, without a change, if the value
+   would exceed `limit`. */
 static inline int sb__counter_add_within(sb__counter *counter, uint64_t more, uint64_t limit,
                                          uint64_t *out) {
     uint64_t now = sb__counter_read(counter);

@@ -7,7 +7,7 @@
 
 #define SB__IS_DTYPE(NAME, number, name, type, kind, with) (with) == SB_DTYPE_##NAME ||
 
-/* Types with arithmetic and fillers, which BlobProto can store. */
+/* Floating-point types: they have arithmetic and fillers, and BlobProto can store them. */
 static inline bool sb__is_float(sb_dtype dtype) {
     return SB_DTYPE_FLOAT_LIST(SB__IS_DTYPE, dtype) false;
 }

@@ -112,7 +112,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
 }
 
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
-    return escape(bytes, size, '/', out, capacity); /* unescaped */
+    return escape(bytes, size, '/', out, capacity); /* '/' is not escaped */
 }
 
 const char *sb__escape_path(const char *path, char *out, size_t capacity) {

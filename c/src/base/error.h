@@ -1,4 +1,4 @@
-/* Filling in an sb_error. */
+/* Functions that fill in an sb_error. */
 #ifndef SB_BASE_ERROR_H
 #define SB_BASE_ERROR_H
 
@@ -14,18 +14,19 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
 /* sb__fail with the system's error number (port/files.h); appends its text. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* Passes on the error of a callback named `who`; the message may be "". */
+/* Passes on `reported`, the error of a callback named `who`; its message may be "". */
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 
-/* INVALID_ARGUMENT for a NULL argument named `what`. */
+/* Returns INVALID_ARGUMENT for a NULL argument named `what`. */
 sb_status sb__fail_null(sb_error *err, const char *what);
 sb_status sb__fail_memory(sb_error *err, size_t bytes);
-/* Stores `size` in `out_size` (may be NULL); BUFFER_TOO_SMALL if `capacity` is less. */
+/* Stores `size`, the required capacity, in `out_size` (may be NULL) and returns
+   BUFFER_TOO_SMALL. */
 sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size);
 
-/* For a call that cannot fail, or whose failure changes nothing: SB_MUST_CHECK warns of a cast to
-   void, too. */
+/* Ignores the status of a call that cannot fail, or whose failure changes nothing: SB_MUST_CHECK
+   warns of a cast to void, too. */
 static inline void sb__ignore(sb_status status) {
     (void)status;
 }

@@ -1,7 +1,6 @@
-/* A hash of bytes under a key: SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word, three
-   at the end, as CPython and Rust have it). Without the key an attacker cannot choose names that
-   collide.
- */
+/* A keyed hash of bytes: SipHash-1-3 (Aumasson and Bernstein, 2012; one round per word and three at
+   the end, as in CPython and Rust). Without the key an attacker cannot choose names that
+   collide. */
 #ifndef SB_BASE_HASH_H
 #define SB_BASE_HASH_H
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* An upper bound of every struct of every version. */
+/* No struct of any version is larger. */
 #define MAX_STRUCT_SIZE 4096
 
 sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err) {

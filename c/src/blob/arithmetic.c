@@ -1,5 +1,5 @@
-/* Update, sums and scaling, on the side of the head. Checks in this order: arguments, dtype, count
-   0, head. */
+/* Update, sums and scaling, on the side of the head. The calls check in this order: arguments,
+   dtype, count 0, head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"
@@ -51,7 +51,7 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
                : sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
 }
 
-/* Not inlined, so that the fast path saves no registers for it. */
+/* Not inlined, so that the fast path saves no registers. */
 __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, sb_part part,
                                                       enum sum kind, double *out, sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
@@ -100,15 +100,15 @@ sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out, sb_error
 
 /* --- in place ----------------------------------------------------------------------- */
 
-/* A memory that is modified on the side of its head, and the stream on the device. */
+/* A write in place of a memory, on the side of its head; on the device also the stream. */
 struct in_place {
     struct sb__write write;
     struct sb__target target;
     struct sb__retired retired;
 };
 
-/* Begins a write on the side of the head and prepares the device's arithmetic if it is needed.
-   `stream` NULL: the library's stream. */
+/* Begins a write on the side of the head; on the device also prepares arithmetic. `stream` NULL:
+   the library's stream. */
 static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stream, sb_error *err) {
     int32_t head = sb__head(mem);
     if (head == SB_HEAD_LOST)
@@ -160,7 +160,7 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-/* The bytes of diff on the side where the write of data has begun. */
+/* Finds the bytes of diff on the side where the write of data has begun. */
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;
@@ -199,7 +199,7 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
     return subtract(blob, work, diff, x, err);
 }
 
-/* Not inlined, so that the fast path saves no registers for it. */
+/* Not inlined, so that the fast path saves no registers. */
 __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
                                                          sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};

@@ -82,7 +82,7 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "part %d is neither SB_DATA nor SB_DIFF", part);
 }
 
-/* Stores `made` in `*slot` unless another thread has stored a memory; returns the stored one. */
+/* Stores `made` in `*slot` unless another thread has stored a memory; returns the stored memory. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
     sb_mem *first = atomic_load_explicit(slot, memory_order_acquire);
     while (sb__is_no_memory(first))

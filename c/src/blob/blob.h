@@ -12,7 +12,7 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* Created by the first call that needs them, also a const call: &sb__no_memory until then. */
+    /* &sb__no_memory until the first call, const or not, that needs the memory creates it. */
     _Atomic(sb_mem *) memory[2]; /* by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
 };
@@ -21,36 +21,36 @@ static inline bool sb__is_part(sb_part part) {
     return (uint32_t)part <= SB_DIFF;
 }
 
-/* INVALID_ARGUMENT unless `part` is SB_DATA or SB_DIFF. */
+/* Returns INVALID_ARGUMENT unless `part` is SB_DATA or SB_DIFF. */
 sb_status sb__check_part(sb_part part, sb_error *err);
 
-/* The size of the elements in bytes; sb__shape_make has checked that it fits. */
+/* Returns the size of all elements in bytes; sb__shape_make has checked that the product fits. */
 static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* A placeholder where no memory was created: never written, of size 0, with a state word that fails
-   every fast path. Read-only. */
+/* The placeholder for a memory that was not created: never written, of size 0, with a state word
+   that fails every fast path. Read-only. */
 extern const sb_mem sb__no_memory;
 
 static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
-/* Recognised by having no owner, not by its address: the blob may belong to another copy of the
-   library in the process. */
+/* Recognises the placeholder by its lack of owners, not by its address: the blob may belong to
+   another copy of the library in the process. */
 static inline bool sb__is_no_memory(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }
 
-/* The memory if it exists, else NULL. */
+/* Returns the memory, or NULL if none exists. */
 static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
     return sb__is_no_memory(mem) ? NULL : mem;
 }
 
-/* The memory, or sb__no_memory, also for an invalid part. Branches cost less than a computed index.
- */
+/* Returns the memory, or sb__no_memory if none exists or the part is invalid. Branches cost less
+   than a computed index. */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -58,15 +58,15 @@ static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part
                            : &sb__no_memory;
 }
 
-/* The memory; NULL if it does not exist, and for an invalid part. */
+/* Returns the memory, or NULL if none exists or the part is invalid. */
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
     return sb__is_part(part) ? sb__peek(&blob->memory[part]) : NULL;
 }
 
-/* The memory, created if necessary. */
+/* Returns the memory; creates one if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
-/* Replaces a blob's memory by `mem` (owned; NULL: none) and adds the old one to `retired`; the
+/* Replaces a blob's memory by `mem` (owned; NULL: none) and adds the old memory to `retired`. The
    caller has exclusive access to the blob. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
 /* sb__swap as the last step of a call: runs deleters. */

@@ -5,7 +5,7 @@
 #include "memory/clear.h"
 #include "memory/mem.h"
 
-/* Not inlined, as the next: keeps the fast path's stack frame small. */
+/* Not inlined, like fail_shapes: keeps the fast path's stack frame small. */
 __attribute__((noinline)) static sb_status fail_dtypes(const sb_blob *blob, const sb_blob *source,
                                                        sb_error *err) {
     return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
@@ -20,9 +20,8 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* A memory that was never written is copied as zeros that count as written: Update finds them, as
-   in Caffe.
- */
+/* Writes zeros as the copy of a memory that was never written. As in Caffe, the zeros count as
+   written: a later Update finds data. */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
     struct sb__write write;
@@ -65,8 +64,8 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 
-/* A write that begins on `side` of `to` may first transfer all bytes of `to` there, which must not
-   overwrite those of `from`. */
+/* Checks that a write on `side` of `to` cannot overwrite bytes of `from`: the write may first
+   transfer all bytes of `to` to that side. */
 static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_t bytes,
                              sb_error *err) {
     if (!to || to->bytes <= bytes || to->side[side].kind != SB_STORAGE_BORROWED)
@@ -74,7 +73,7 @@ static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_
     const int32_t head = sb__head(to);
     if (head == SB_HEAD_SYNCED || head == (side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU))
         return SB_OK;
-    sb_status st = sb__lock(from, err); /* other const calls may replace its storage */
+    sb_status st = sb__lock(from, err); /* const calls of other threads may replace the storage */
     if (st != SB_OK)
         return st;
     const void *theirs = from->side[side].ptr;
@@ -84,7 +83,7 @@ static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_
                : SB_OK;
 }
 
-/* If source and target are the same bytes, there is nothing to copy. */
+/* Copies the source's bytes to the target of the write, unless both are the same bytes. */
 static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
                      struct sb__retired *retired, sb_error *err) {
     const void *from;
@@ -154,7 +153,7 @@ static sb_status copy_memory(sb_blob *blob, const sb_blob *source, sb_part part,
     return copy_bytes(blob, source, part, from, retired, err);
 }
 
-/* Not inlined, so that the fast path saves no registers for it. */
+/* Not inlined, so that the fast path saves no registers. */
 __attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source, sb_part part,
                                                 sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

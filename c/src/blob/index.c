@@ -1,4 +1,4 @@
-/* Elements by their indices. */
+/* Offsets and elements by their indices. */
 #include "blob/blob.h"
 
 #include "base/checked.h"
@@ -28,7 +28,7 @@ sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t nu
         int64_t index = i < num_indices ? indices[i] : 0;
         if (index < 0 || index >= dims[i])
             return fail_index(err, i, index, dims[i]);
-        offset = offset * dims[i] + index; /* below count, which fits */
+        offset = offset * dims[i] + index; /* less than the count, which fits */
     }
     *out = offset;
     return SB_OK;
@@ -40,9 +40,9 @@ static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], in
     if (shape->num_axes != 4)
         return false;
     for (int axis = 0; axis < 4; axis++)
-        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* also negative */
+        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* also true for a negative index */
             return false;
-    *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* below count, which fits */
+    *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* less than the count, which fits */
     return true;
 }
 
@@ -52,7 +52,7 @@ static sb_status fail_legacy(const sb_blob *blob, sb_error *err) {
                     sb_blob_num_axes(blob));
 }
 
-/* An address, not an access: an index may be equal to its extent. */
+/* Computes an address without an access: an index may be equal to its extent. */
 static sb_status address_of_four(const sb_blob *blob, const int64_t indices[4], int64_t *out,
                                  sb_error *err) {
     const int32_t axes = sb_blob_num_axes(blob);

@@ -1,5 +1,5 @@
 /* Loading into a blob in two steps, for readers of bytes: begin returns pointers to write to,
-   commit changes the blob. Between them nothing observable has changed, and commit cannot fail. */
+   commit changes the blob. Begin changes nothing observable, and commit cannot fail. */
 #ifndef SB_BLOB_LOAD_H
 #define SB_BLOB_LOAD_H
 
@@ -19,7 +19,7 @@ sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
 bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes);
-/* Whether the axes are the last of `legacy`, whose others are 1. */
+/* Whether `shape` has the last axes of `legacy`, and the other axes of `legacy` are 1. */
 bool sb__shape_is_legacy(const struct sb__shape *shape, const struct sb__shape *legacy);
 
 /* Copies only the dimensions in use. */
@@ -59,17 +59,19 @@ void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retire
 void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired);
 
-/* The most bytes that sb__load_begin allocates or moves for a side with `bytes` bytes of values:
-   the memory's capacity if its further bytes must move, too. */
+/* Returns the most bytes that sb__load_begin allocates or moves for a side with `bytes` bytes of
+   values: the memory's capacity if the bytes beyond the values must move, too. */
 size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* sb__load_room with the library's overhead: handles, and page-locked memory by its size class. */
+/* sb__load_room plus the library's overhead: the handle, and page-locked memory rounded up to its
+   size class. */
 size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* Data and, if wanted, diff, on the host. `shape` becomes the blob's on commit. Of each wanted
-   side, load.X.ptr is host memory for shape.count elements of the blob's dtype (count > 0), to be
-   written whole. `may_fail`: the writer may fail before the end; existing storage is then not
-   written until commit. Errors: OUT_OF_MEMORY, CAP_REACHED and those of a mutable call. */
+/* Begins to load data and, if wanted, diff, on the host; commit sets the blob's shape to `shape`.
+   For each wanted side, load.X.ptr points to host memory for shape.count elements of the blob's
+   dtype (count > 0): the caller writes all of them. `may_fail`: the writer may fail before the end;
+   existing storage is then not written until commit. Errors: OUT_OF_MEMORY, CAP_REACHED and the
+   errors of a mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_diff, bool may_fail, sb_error *err);
 void sb__load_commit(struct sb__load *load);

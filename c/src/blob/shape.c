@@ -18,7 +18,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    for (int32_t i = 0; i < num_axes; i++) /* beside a 0, too: bindings have dimensions as sizes */
+    for (int32_t i = 0; i < num_axes; i++) /* also beside a 0: bindings convert to sizes */
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                             "axis %d: a dimension of %lld exceeds the address space", i,
@@ -26,8 +26,8 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
     return SB_OK;
 }
 
-/* The product of dims[start..end), 0 if any of them is. Returns the axis at which it no longer
-   fits, or -1. */
+/* Computes the product of dims[start..end): 0 if a dimension is 0. Returns the axis at which the
+   product no longer fits, or -1. */
 static int32_t product(const int64_t *dims, int32_t start, int32_t end, int64_t *out) {
     int64_t count = 1;
     *out = 0;
@@ -105,15 +105,15 @@ static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     return mem->bytes >= bytes || sb__is_no_memory(mem);
 }
 
-/* Forward, since `dims` may be the blob's dimensions. Volatile loads of single dimensions: a wider
-   load would stall on stores that the caller has just made. */
+/* Copies forward, since `dims` may point to the blob's dimensions. Volatile loads of single
+   dimensions: a wider load would stall on stores that the caller has just made. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];
 }
 
-/* The fast path, without a copy of the shape: positive dimensions within the capacity of the
-   memories. Otherwise changes nothing and returns false. Inlined, so that a constant number of axes
+/* The fast path for positive dimensions within the capacity of the memories; needs no copy of the
+   shape. Otherwise changes nothing and returns false. Inlined, so that a constant number of axes
    needs no loop. */
 __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
                                                               int32_t num_axes) {
