@@ -18,20 +18,20 @@ struct sb__account {
 sb_status sb__account_fail(const struct sb__account *account, size_t bytes, const char *what,
                            sb_error *err);
 
-/* Adds to an account; false if that would exceed its cap. */
+/* Adds `bytes` to an account; returns false if the sum would exceed the cap. */
 static inline bool sb__account_add(struct sb__account *account, size_t bytes) {
     uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
     return sb__counter_add_within(&account->live, bytes, limit, &live);
 }
 
-/* sb__account_add with a status; CAP_REACHED. */
+/* sb__account_add that returns SB_OK or CAP_REACHED. */
 static inline sb_status sb__account_take(struct sb__account *account, size_t bytes,
                                          const char *what, sb_error *err) {
     return sb__account_add(account, bytes) ? (sb_status)SB_OK
                                            : sb__account_fail(account, bytes, what, err);
 }
 
-/* The added bytes are now allocated: updates the peak. */
+/* Updates the peak, once the added bytes are allocated. */
 static inline void sb__account_had(struct sb__account *account) {
     sb__counter_raise(&account->peak, sb__counter_read(&account->live));
 }

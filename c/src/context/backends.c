@@ -1,4 +1,4 @@
-/* Finds the backend of a device's name, checks its table and opens the device. */
+/* Finds the backend for a device name, checks its table and opens the device. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -59,7 +59,7 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
     return st == SB_OK ? check_table(out, err) : st;
 }
 
-/* Splits "NAME:N" at the colon; -1 if `device` has another form. */
+/* Splits "NAME:N" at the colon and returns N, or -1 if `device` has another form. */
 static int32_t parse_ordinal(const char *device, size_t *name_length) {
     const char *colon = strchr(device, ':');
     int64_t ordinal = 0;

@@ -106,10 +106,10 @@ void sb_context_release(sb_context *context) {
         sb__quarantine_end(context);
 }
 
-/* A deleter may release the context. */
+/* Retains the context, since a deleter may release it. */
 void sb_context_trim(sb_context *context) {
     context = sb__context(sb_context_retain(context));
-    sb__quarantine_ask_all(); /* first: it may add buffers to the cache */
+    sb__quarantine_ask_all(); /* first: this may add buffers to the cache */
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
     sb_context_release(context);
@@ -126,13 +126,13 @@ int32_t sb_context_has_device(const sb_context *context) {
 sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err) {
     if (!out)
         return sb__fail_null(err, "out");
-    sb_status st = sb__device_check(context, err); /* the built-in context has none */
+    sb_status st = sb__device_check(context, err); /* refuses the built-in context */
     if (st != SB_OK)
         return st;
     if (!context->backend.own_stream)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
-    *out = context->backend.own_stream(context->device); /* called again: the backend must know that
-                                                            a caller has the stream */
+    /* Called again: informs the backend that a caller has the stream. */
+    *out = context->backend.own_stream(context->device);
     return SB_OK;
 }
 
@@ -148,7 +148,8 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
         st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
-    /* A device may free memory in stream order: other users get it after another wait. */
+    /* A device may free memory in stream order: other users can have the memory after another
+       wait. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, SB__ALL_STREAMS, err);
     return st;

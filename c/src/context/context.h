@@ -1,25 +1,25 @@
 /* The struct of sb_context, accounted host memory, checked calls of the device, and the streams
    that use its memories. Lock order of the whole library: a thread that holds a lock may acquire
-   only later ones:
+   only locks that are later in this list:
 
-     1. an sb_mem's lock       never two of them; under it run slots of the
-                               allocator and of the backend, but no deleter and
-                               no parallel_for
-     2. streams.lock           under it run event_record, stream_synchronize and the
-                               allocator; events.lock is taken under it
-        own_lock               under it run stream_synchronize, asum, sumsq, event_wait and
-                               event_destroy; events.lock is taken under it
-        cache.lock             under it run the allocator and free_pinned, if a request failed
-        events.lock, quarantine.lock, and that of the contexts that wait:
-                               under them runs nothing
-     3. a backend's own locks  the simulated device has one, recursive, under
-                               which kernels run; they call sb_sim_address alone
+     1. an sb_mem's lock       one at a time; slots of the allocator and of the
+                               backend run under it, but no deleter and no
+                               parallel_for
+     2. streams.lock           event_record, stream_synchronize and the allocator run
+                               under it; events.lock is taken under it
+        own_lock               stream_synchronize, asum, sumsq, event_wait and
+                               event_destroy run under it; events.lock is taken under it
+        cache.lock             the allocator and free_pinned run under it, if a request failed
+        events.lock, quarantine.lock, waiting_lock (quarantine.c):
+                               no slot runs under them
+     3. a backend's own locks  the simulated device has one recursive lock; kernels
+                               run under it and call only sb_sim_address
 
-   A handler of fork takes none. In a forked child another thread may have left
-   any of them locked: there the lock of a memory is taken only if it is not
-   held by a thread of the parent's (sb__lock), cache.lock only if it is free,
-   that of the contexts that wait is made anew with their list, the others are
-   never taken. */
+   Fork handlers acquire no lock. In a forked child a thread of the parent may have
+   left any lock locked. The child acquires the lock of a memory only if no thread of
+   the parent holds it (sb__lock), and cache.lock only if it is free. It initialises
+   waiting_lock again, together with the list of contexts that wait, and never
+   acquires the other locks. */
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
@@ -37,7 +37,7 @@ struct sb__parallel {
     void *user;
 };
 
-/* A test compiles a smaller list. */
+/* A test compiles with a smaller list. */
 #ifndef SB__CACHE_ENTRIES
 #define SB__CACHE_ENTRIES 64
 #endif
@@ -65,7 +65,7 @@ struct sb__streams {
     int32_t count, capacity;        /* of `named` */
 };
 
-/* Events of queued work without a wait so far. */
+/* Events of queued work that no call has waited for. */
 struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
@@ -73,7 +73,7 @@ struct sb__event_list {
     int64_t kept;     /* events that the list refers to */
 };
 
-/* Retired storage. Allocated beforehand, since retiring must not fail. */
+/* An entry of retired storage. Allocated beforehand, since retiring must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
     uint64_t users; /* a set of streams, not empty, whose work must end first */
@@ -81,13 +81,13 @@ struct sb__quarantined {
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check, which never waits, through the streams of a bit. */
+/* The progress of a check that never waits, through the streams that share a bit. */
 struct sb__mark {
     void *event; /* of the stream in `slot`; NULL: none is recorded */
     int32_t slot;
 };
 
-/* Entries with the same first user. Each list is a pointer to its last entry. */
+/* Entries with the same first user. Each list is stored as a pointer to its last entry. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -115,7 +115,7 @@ struct sb_context {
 
     char device_name[32];
     bool has_device;
-    sb_backend backend; /* a copy, its missing tail zero; valid if has_device */
+    sb_backend backend; /* a copy, valid if has_device; absent members are zero */
     void *device;
     sb__kept_bytes *kept_bytes;  /* NULL: the backend reports none */
     int32_t ordinal;             /* N of "NAME:N" */
@@ -130,12 +130,12 @@ struct sb_context {
      */
     sb__counter arithmetic_queued, arithmetic_over;
     sb__counter arithmetic_kept; /* operations covered by a kept event: see sb__own_keep */
-    sb__mutex own_lock;          /* for waits for that stream: see sb__own_wait */
+    sb__mutex own_lock;          /* for waits for the library's stream: see sb__own_wait */
 
     struct sb__streams streams;
     struct sb__event_list events;
     struct sb__quarantine quarantine;
-    /* In the list of contexts with something in quarantine: */
+    /* Links of the list of contexts with entries in quarantine: */
     sb_context *next_waiting;
     sb_context **waiting_link; /* the link to this context; NULL: not in the list */
 };
@@ -154,14 +154,15 @@ static inline bool sb__context_is_built_in(const sb_context *context) {
     return context->flags & SB__CONTEXT_BUILT_IN;
 }
 
-/* `context`, or the built-in one for NULL. */
+/* Returns `context`, or the built-in context for NULL. */
 sb_context *sb__context(const sb_context *context);
-/* The context for the caller: NULL for the built-in one. */
+/* Returns the pointer that callers use: NULL for the built-in context. */
 sb_context *sb__context_public(sb_context *context);
-/* Removes an owner and returns how many remain; removing the last one frees the context. Unlike
+/* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
    sb_context_release it does not check quarantine: it never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
-/* The limits of a read: `limits` (may be NULL) over the context's, every member filled in. */
+/* Computes the limits of a read, every member filled in: `limits` (may be NULL) override the
+   context's limits. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
 
@@ -173,21 +174,21 @@ extern sb__counter sb__fork_generation;
 /* Begins counting forks. */
 void sb__fork_watch(void);
 
-/* Whether this process created the context, not its parent. */
+/* Whether this process, and not its parent, created the context. */
 static inline bool sb__context_is_ours(const sb_context *context) {
     return context->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 
 /* --- host memory (host_memory.c): accounted, capped ------------------------ */
 
-/* Handles and indices of the library. `bytes` > 0; contents are zero. */
+/* Allocates handles and indices of the library. `bytes` > 0; contents are zero. */
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err);
 void sb__object_free(sb_context *context, void *object, size_t bytes);
-/* Grows an array of objects; the old one stays valid on failure. `old_bytes` may be 0. */
+/* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. */
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
-/* Memory of the allocator; flags SB_ALLOC_*, the same for sb__ordinary_free. If the
+/* Allocates from the context's allocator; sb__ordinary_free needs the same flags SB_ALLOC_*. If the
    allocator or the cap refuses, empties the cache and retries. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
@@ -196,29 +197,30 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
 enum sb__contents {
     SB__OWN_BYTES, /* zeros, or old bytes of this context: the caller may see them */
     SB__ZEROS,
-    SB__ANY_BYTES /* perhaps bytes of another context: all are overwritten before they can be read
-                   */
+    SB__ANY_BYTES /* may be bytes of another context: all are overwritten before a read */
 };
 
-/* A flag for the built-in allocator only, beside SB_ALLOC_ZEROED: SB__ANY_BYTES suffices. */
+/* A flag for the built-in allocator only, beside SB_ALLOC_ZEROED: the contents may be
+   SB__ANY_BYTES. */
 #define SB__ALLOC_ANY 0x80000000u
 
-/* A buffer of `bytes` > 0: page-locked if the device supports it and the cap allows, else ordinary.
- */
+/* Allocates a buffer of `bytes` > 0: page-locked if the device supports it and the cap allows, else
+   ordinary. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
-/* The most bytes that such a buffer takes: a page-locked one has the size of its class. */
+/* Returns the most bytes that sb__host_alloc uses for `bytes`: a page-locked buffer has the size of
+   its class. */
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* False if the cache has no such buffer. */
+/* Returns false if the cache has no such buffer or is locked. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-/* The size class of page-locked buffers of about `bytes`, at most an eighth larger, so that similar
-   sizes share buffers; `bytes` if the cache is off. */
+/* Returns the size class of page-locked buffers of about `bytes`, at most an eighth larger, so that
+   similar sizes share buffers; returns `bytes` if the cache does not keep the size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
-/* Frees the oldest buffers until `most` bytes remain. */
+/* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
 /* Empties the cache, waits up to a second for buffers that other threads are freeing, and leaves
    cache.lock locked; false if a forked child cannot lock it. */
@@ -247,9 +249,10 @@ static inline void sb__count_copy(sb_context *context, enum sb__direction direct
     (void)sb__counter_add(&context->copied_bytes[direction], bytes);
 }
 
-/* SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
+/* Returns SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
-/* For waits: SB_OK or FORKED. Work that was queued before the loss of the device must end, too. */
+/* The check before waits: returns SB_OK or FORKED. Waits also run on a lost device: work that was
+   queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
 /* Marks the device as lost, permanently. */
 void sb__device_lose(sb_context *context);
@@ -272,15 +275,15 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
                           const void *src, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
-/* Orders later work on the library's stream after work queued on default streams: before work on
-   memory to which a caller holds a plain pointer. */
+/* Orders later work on the library's stream after work queued on default streams. Called before
+   work on memory to which a caller holds a plain pointer. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* sb__device_after_default that succeeds if a capture forbids the order. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; does nothing for a backend without streams. This function and
    sb__event_wait also call a lost device: work that was queued before the loss may continue. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
-/* Only the slot; other code uses sb__event_record. */
+/* Calls only the slot; other code uses sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 /* Sets `*out_done` to whether the work before the event has ended; never waits. The backend must
@@ -294,13 +297,14 @@ sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, dou
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
                            sb_stream stream, sb_error *err);
-/* Only the slots, whose sums wait for the library's stream: see sb__own_asum. */
+/* Call only the slots, which wait for the library's stream. Other code uses sb__own_asum and
+   sb__own_sumsq. */
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                            double *out, sb_error *err);
 /* Whether `st`, the result of a wait for the library's stream, may be a failure of arithmetic on
-   it; then the device is lost. */
+   that stream. If so, sb__own_lose marks the device as lost. */
 bool sb__own_may_have_failed(const sb_context *context, sb_status st);
 void sb__own_lose(sb_context *context, sb_status st);
 
@@ -316,12 +320,12 @@ sb_status sb__device_open(sb_context *context, const sb_context_options *options
 struct sb__event {
     _Atomic int64_t refs;
     void *handle;                     /* NULL: not recorded yet */
-    sb_stream stream;                 /* the event is recorded on */
+    sb_stream stream;                 /* on which the event is recorded */
     _Atomic bool is_over;             /* a wait has shown that its work has succeeded */
     bool is_listed;                   /* in the context's list */
     bool is_kept;                     /* the list refers to it until a call has waited for it */
     uint64_t number;                  /* increases along the list */
-    struct sb__event *before, *after; /* there */
+    struct sb__event *before, *after; /* in the context's list */
 };
 
 struct sb__events {
@@ -332,7 +336,7 @@ struct sb__events {
 
 /* Creates an event if `*out` is NULL, for work that is about to be queued. */
 sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err);
-/* Records the event behind the work; its handle stays NULL for a backend without events. */
+/* Records the event behind the work; event->handle remains NULL if the backend has no events. */
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
@@ -340,25 +344,26 @@ void sb__event_release(sb_context *context, struct sb__event *event);
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
 /* Removes the event from the context's list after a wait. */
 void sb__event_delist(sb_context *context, struct sb__event *event);
-/* The next event in the list after `event` (NULL: the first) that is on `stream` (NULL: any) and
-   has a number up to `last`; retained. */
+/* Returns the next event in the list after `event` (NULL: the first) that is on `stream` (NULL:
+   any) and has a number up to `last`; retains it. */
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last);
 uint64_t sb__event_last_number(struct sb__event_list *list);
-/* `*out` stays NULL for a backend without events: its work is complete. */
+/* Records an event on `stream`. `*out` remains NULL if the backend has no events: the work is
+   complete. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Runs before an event is recorded on `stream`. That event would take over a failure of earlier
-   work and may be dropped without a wait: so the context keeps an event of arithmetic on the
-   library's stream that no call has waited for. */
+/* Runs before an event is recorded on `stream`. The new event would also report a failure of
+   earlier work, and may be dropped without a wait. For arithmetic on the library's stream that no
+   call has waited for, the context therefore records and keeps a separate event. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
-/* Waits for the kept events; returns the first failure. If that may be of arithmetic, the device is
-   marked as lost before other threads can find the list empty. */
+/* Waits for the kept events; returns the first failure. If a failure may be of arithmetic, marks
+   the device as lost before other threads can find the list empty. */
 sb_status sb__own_kept(sb_context *context, sb_error *err);
 void sb__own_kept_end(sb_context *context);
 
-/* Reserves room for the event of the next work, and for one more before it. */
+/* Creates the event of the next work, and reserves room for it and for one more event. */
 sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);
-/* Records the event behind the work. */
+/* Records events->next behind the work. */
 sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
                             sb_error *err);
 sb_status sb__events_add(sb_context *context, struct sb__events *events, struct sb__event *event,
@@ -387,21 +392,24 @@ static inline uint64_t sb__slot_bit(int32_t slot) {
                                : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
 }
 
-/* The slot of a stream, a new one if necessary, after check_stream. */
+/* Finds the slot of a stream, or assigns one; checks the stream first. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
-/* Records an event of that work on each of them, to wait for its failure. */
+/* Records an event of the work queued so far on each stream of `users`: a wait for the event
+   reports a failure of the work. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
 /* Whether the work that was queued when `mark` was empty is known to have ended. Never waits. If
  * not, `mark` keeps the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* Records an event of the work queued so far on the next stream of `users`, except `except`, from
-   `*slot` on; `*slot` becomes its slot, or -1. `*event` stays NULL for a backend without events. */
+   `*slot` on; sets `*slot` to the stream's slot, or to -1. `*event` is NULL if the backend has no
+   events. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
-/* Waits for that work, also on a lost device; returns whether it has ended. */
+/* Waits for the work of the next stream of `users` from `*slot` on, also on a lost device; returns
+   whether the work has ended. Sets `*slot` likewise. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
 /* Records an event on a named stream of the caller if possible; returns the slot, or -1. */
 int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
@@ -411,30 +419,32 @@ void sb__streams_free(sb_context *context);
 
 /* --- waits (waits.c) --------------------------------------------------------------
 
-   After a failure these may wait for all streams: call them without the locks of streams. */
+   After a failure these functions may wait for all streams: the caller must hold neither
+   streams.lock nor own_lock. */
 
 /* Waits for the library's stream. A failure that may be of arithmetic queued there marks the device
    as lost, since arithmetic writes in place. Waits are serialised: the driver may report a failure
-   to only one of them, and the others need it, too. DEVICE_LOST also if the device was lost
-   meanwhile. */
+   to only one wait, and the other waits need the failure, too. Also returns DEVICE_LOST if the
+   device was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */
 bool sb__own_over(sb_context *context);
-/* The status for a failure `st` of work on that stream that an event has reported. */
+/* Returns the status for `st`, a failure of work on the library's stream that an event has
+   reported. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
 /* Sums, which wait for the library's stream as sb__own_wait does. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err);
-/* A write in place failed before its end: the device is lost. Returns DEVICE_LOST, `err` reworded.
- */
+/* Marks the device as lost, after a write in place failed before its end. Returns DEVICE_LOST and
+   rewords `err`. */
 sb_status sb__device_spoiled(sb_context *context, sb_error *err);
 /* Waits for the event, retrying a failed wait once: SB_OK, or the failure of its work. */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
 
 /* Waits for all events that no call has waited for, of `stream` (NULL: of all streams); returns the
-   first failure. Their work has ended. */
+   first failure. Called after a wait for their work. */
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
 /* Waits for the oldest `count` events and drops them; returns the first failure. */
 sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
@@ -442,8 +452,8 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
 /* Waits on the host for the work of all `users`, even if a wait fails; returns the first failure.
  */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
-/* Waits for the work of `users`, also on a lost device; returns whether all of it has ended. False
-   if unknown for a stream, since a wait may fail without having waited. */
+/* Waits for the work of `users`, also on a lost device; returns whether all of the work is known to
+   have ended: a wait may fail without having waited. */
 bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* --- quarantine (quarantine.c) ---------------------------------------------------- */
@@ -453,15 +463,16 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
 /* Waits, and releases entries whose work has ended. Runs deleters: the caller holds no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
-/* sb__quarantine_ask for all contexts of the process with entries: some have no owner left to call
-   it. */
+/* sb__quarantine_ask for all contexts of the process with entries: some contexts have no owner left
+   to call sb__quarantine_ask. */
 void sb__quarantine_ask_all(void);
-/* The same at the end of a context, of which only the address is used. Waits for the work of this
-   context, not for that of others. */
+/* sb__quarantine_ask_all at the end of `context`, of which only the address is used. Waits for the
+   work of this context, but not for the work of other contexts. */
 void sb__quarantine_end(const sb_context *context);
 /* Counts memory that a backend can never free. */
 void sb__quarantine_lose(size_t bytes);
-/* The sum of that and of the quarantine of contexts without other owners. */
+/* Returns the bytes of sb__quarantine_lose plus the quarantined bytes of contexts without other
+   owners. */
 uint64_t sb__quarantine_leaked(void);
 /* In a forked child: forgets the parent's entries. */
 void sb__quarantine_forked(void);

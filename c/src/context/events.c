@@ -1,7 +1,7 @@
 /* Events of queued work that writes bytes. Memories share them: bytes computed from other bytes
-   depend on the work that wrote those, too. An event reports a failure of its work on every wait,
-   so that another thread's wait cannot consume the report. The context lists the events that no
-   call has waited for, for calls that wait for a whole stream. */
+   also depend on the work that wrote the other bytes. An event reports a failure of its work on
+   every wait, so that another thread's wait cannot consume the report. The context lists the events
+   that no call has waited for, for calls that wait for a whole stream. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 4
@@ -41,7 +41,8 @@ static void unlink_event(struct sb__event_list *list, struct sb__event *event) {
     list->kept -= event->is_kept;
 }
 
-/* No call waits in a forked child, where the lock may be held by a thread of the parent. */
+/* Does nothing in a forked child: no call waits there, and a thread of the parent may hold the
+   lock. */
 void sb__event_delist(sb_context *context, struct sb__event *event) {
     struct sb__event_list *list = &context->events;
     if (!sb__context_is_ours(context))
@@ -51,11 +52,11 @@ void sb__event_delist(sb_context *context, struct sb__event *event) {
     if (event->is_listed)
         unlink_event(list, event);
     sb__mutex_unlock(&list->lock);
-    if (is_kept) /* not the last reference: the event would not be in the list */
+    if (is_kept) /* never the last reference: the caller has another */
         atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel);
 }
 
-/* Adds a reference, unless the last one is being released. */
+/* Adds a reference, unless the last reference is being released. */
 static bool retain(struct sb__event *event) {
     int64_t refs = atomic_load_explicit(&event->refs, memory_order_relaxed);
     while (refs && !atomic_compare_exchange_weak_explicit(
@@ -64,7 +65,6 @@ static bool retain(struct sb__event *event) {
     return refs != 0;
 }
 
-/* The event after `event` (NULL: the first) with a number up to `last`, retained. */
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last) {
     sb__mutex_lock(&list->lock);
@@ -118,7 +118,7 @@ sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* The first kept event, retained. */
+/* Retains and returns the first kept event. */
 static struct sb__event *first_kept(struct sb__event_list *list) {
     sb__mutex_lock(&list->lock);
     struct sb__event *event = list->kept ? list->first : NULL;
@@ -227,7 +227,7 @@ sb_status sb__events_add(sb_context *context, struct sb__events *events, struct 
     sb_status st = SB_OK;
     if (has(events, event))
         return SB_OK;
-    if (events->count + 2 > events->capacity) /* one for the next call */
+    if (events->count + 2 > events->capacity) /* room for events->next remains */
         st = make_room(context, events, 2, err);
     if (st != SB_OK)
         return st;

@@ -21,7 +21,7 @@ static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags,
 }
 
 /* A request fails only if it does not fit beside the bytes in use: the retry runs after all cached
-   buffers are freed, while no thread can add one. */
+   buffers are freed, while no thread can add a buffer. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err) {
     sb_error first;
@@ -61,7 +61,7 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
-/* The size that a buffer of `bytes` is allocated with: more for page-locked memory. */
+/* Returns the allocated size of a buffer of `bytes`: page-locked memory may have more. */
 static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
     return pinned ? sb__cache_class(context, bytes) : bytes;
 }
@@ -134,8 +134,8 @@ size_t sb__host_size(const sb_context *context, size_t bytes) {
     return size_of(context, bytes, wants_pinned(context, bytes));
 }
 
-/* Fits the cache before the allocation, to free old memory first, and after it, since other threads
-   may have changed it. */
+/* Shrinks the cache before the allocation, to free old memory first, and again afterwards, since
+   other threads may have changed the cache. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err) {
     struct sb__host_cache *cache = &context->cache;

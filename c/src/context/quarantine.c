@@ -1,10 +1,11 @@
-/* Retired storage that the device may still be using. It is freed only when the work that may use
-   it is known to have ended; until then it counts as live and is checked again at every
-   synchronise, trim and release. Each entry is in the list of one stream among its users: the first
-   whose work is not known to have ended. A check therefore waits for each stream once, for any
-   number of entries, and an entry moves once for each of its users. A context may have no owner
-   left that could check, or an entry may itself own the context: so a list retains all contexts
-   with entries, and is checked whenever a context is trimmed or ends. */
+/* Retired storage that the device may still be using. The library frees the storage only when the
+   work that may use it is known to have ended; until then the storage counts as live, and every
+   synchronise, trim and release checks it again. Each entry is in the list of one stream among its
+   users: the first whose work is not known to have ended. A check therefore waits for each stream
+   once, for any number of entries, and an entry moves once for each of its users. A context may
+   have no owner left that could check, or an entry may itself own the context: so a list retains
+   all contexts with entries, and the library checks the list whenever a context is trimmed or
+   ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
@@ -23,7 +24,7 @@ void sb__quarantine_forked(void) {
 
 /* --- contexts with entries ----------------------------------------------------------- */
 
-/* Called under the lock. */
+/* The caller holds waiting_lock. */
 static void unlink_waiting(sb_context *context) {
     *context->waiting_link = context->next_waiting;
     if (context->next_waiting)
@@ -124,8 +125,8 @@ static bool is_empty(const struct sb__waiting *waiting) {
     return !waiting->entries && !waiting->marked;
 }
 
-/* Removes the entries of the next bit from asked->bit on: all, or, if the thread does not wait and
-   there is a mark, those before the mark. False if there are none. */
+/* Removes the entries of the next bit from asked->bit on: all entries, or only those before the
+   mark if there is a mark and the thread does not wait. Returns false if no bit has entries. */
 static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
     const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;
     sb__mutex_lock(&quarantine->lock);
@@ -159,7 +160,8 @@ static void advance(struct sb__quarantine *quarantine, struct asked *asked,
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Two threads may have checked different entries: one mark serves both. */
+/* Puts back entries whose work has not ended. If another thread has set a mark meanwhile, drops the
+   mark of `asked` and adds its entries to the unmarked list. */
 static void put_back(sb_context *context, struct asked *asked) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__waiting *waiting = &quarantine->waiting[asked->bit];
@@ -185,7 +187,7 @@ static bool is_over(sb_context *context, struct asked *asked, bool waits) {
     return sb__streams_over(context, user);
 }
 
-/* Runs deleters, which may call the library: all lists are consistent before. */
+/* Runs deleters, which may call the library: all lists must be consistent before. */
 static void release_all(struct sb__quarantine *quarantine, struct sb__quarantined *over) {
     while (over) {
         struct sb__quarantined *entry = take_first(&over);
@@ -194,8 +196,8 @@ static void release_all(struct sb__quarantine *quarantine, struct sb__quarantine
     }
 }
 
-/* Waits for streams without the lock, since that takes long. A second thread checks the remaining
-   entries meanwhile. */
+/* Waits for streams without the lock, since a wait takes long; meanwhile a second thread can check
+   the remaining entries. */
 static void ask(sb_context *context, bool waits) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__quarantined *over = NULL;

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 
-#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one figure */
+#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one counter */
 
 /* Requests in progress count against the cap but are not allocated yet: reports at most the peak.
  */

@@ -10,7 +10,7 @@ struct sb__named_stream {
     bool in_use;
 };
 
-/* The stream of a slot in use. */
+/* Returns the stream of a slot that is in use. */
 static sb_stream stream_of(const sb_context *context, int32_t slot) {
     switch (slot) {
     case SB__LEGACY_SLOT:
@@ -84,7 +84,7 @@ void sb__streams_free(sb_context *context) {
     sb__object_free(context, streams->named, (size_t)streams->capacity * sizeof *streams->named);
 }
 
-/* The first slot from `slot` on with a stream of `users` other than `except`; -1: none. */
+/* Returns the first slot from `slot` on with a stream of `users` other than `except`, or -1. */
 static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot,
                          const sb_stream *except) {
     for (; slot < slot_count(context); slot++)
@@ -94,8 +94,8 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
     return -1;
 }
 
-/* The lock keeps the stream from being forgotten and destroyed during the call; waits happen
-   without the lock. */
+/* The lock prevents other threads from forgetting and destroying the stream during the call;
+   callers wait without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
     sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
@@ -147,7 +147,7 @@ static bool is_over(sb_context *context, sb_stream stream) {
     return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
-/* Waits for an event, without the lock; if no event can be recorded, waits under the lock. */
+/* Waits for an event, without the lock; if that fails, waits for the stream under the lock. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     void *event;
     sb_status st = sb__streams_record_next(context, users, NULL, slot, &event, NULL);
@@ -163,7 +163,7 @@ bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     return over;
 }
 
-/* Another thread may hold the lock while it waits: then returns false. */
+/* Returns false if another thread holds the lock, perhaps during a wait. */
 static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mark) {
     sb_status st = SB_OK;
     if (!sb__mutex_try_lock(&context->streams.lock))

@@ -1,6 +1,6 @@
-/* Waits on the host for queued work, and the meaning of their failures. Arithmetic on the library's
-   stream writes in place: if a failure may be of arithmetic, the device is lost, and the library
-   waits for all queued work. */
+/* Waits on the host for queued work, and the interpretation of their failures. Arithmetic on the
+   library's stream writes in place: if a failure may come from arithmetic, the device is lost, and
+   the library waits for all queued work. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -13,8 +13,8 @@ sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
     return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, err) : st;
 }
 
-/* Begins a wait for the library's stream; returns the arithmetic that has ended if the wait
-   succeeds. */
+/* Begins a wait for the library's stream; returns the number of arithmetic operations that have
+   ended if the wait succeeds. */
 static uint64_t begin_own_wait(sb_context *context) {
     sb__mutex_lock(&context->own_lock);
     return sb__counter_read(&context->arithmetic_queued);
@@ -80,7 +80,7 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 
 sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
     char reason[sizeof err->message] = "";
-    /* The device refuses new work from now on; queued work is waited for. */
+    /* The device refuses new work from now on; waits for queued work. */
     sb__device_lose(context);
     (void)sb__streams_over(context, SB__ALL_STREAMS);
     if (!err)
@@ -168,7 +168,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
         if (slot < 0)
             return first;
         st = sb__device_check(context, first == SB_OK ? err : NULL);
-        if (st != SB_OK) /* lost meanwhile: the rest was not waited for */
+        if (st != SB_OK) /* lost meanwhile: does not wait for the rest */
             return first == SB_OK ? st : first;
     }
 }
@@ -189,7 +189,7 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
-    if (slot == SB__OWN_SLOT) /* never destroyed, as the legacy stream */
+    if (slot == SB__OWN_SLOT) /* never destroyed, like the legacy stream */
         return sb__own_wait(context, err);
     if (slot == SB__LEGACY_SLOT)
         return sb__device_synchronize(context, stream, err);
@@ -198,7 +198,7 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
     return st;
 }
 
-/* Also on a lost device: the caller is about to destroy the stream. */
+/* Also waits on a lost device: the caller is about to destroy the stream. */
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -208,7 +208,7 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
         waited = sb__events_check(context, &stream, err);
     if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
         return waited;
-    /* Waits for later work, or for all if there was no event. */
+    /* Waits for work queued later, or for all work if there was no event. */
     sb_status rest = sb__stream_forget(context, stream, waited == SB_OK ? err : NULL);
     if (waited == SB_OK)
         waited = rest;
