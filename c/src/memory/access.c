@@ -22,7 +22,8 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
 }
 
 /* The side's bytes are current, but a queued copy or another stream may still be writing them.
-   Arithmetic waits for a copy: a failure of the copy must be known before its bytes are used. */
+   Arithmetic waits for a copy: a failure of the copy must be known before the arithmetic uses the
+   bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
@@ -54,7 +55,7 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* Storage to be released without the lock after a read. */
+/* Storage that is released after a read, without the lock. */
 struct left {
     struct sb__storage unused;   /* new storage that a failed read does not need */
     struct sb__retired *retired; /* replaced storage */
@@ -66,7 +67,8 @@ static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
     mem->side[side] = *fresh;
 }
 
-/* First use: storage of zeros. */
+/* The first use of a side: creates storage of zeros, or clears the storage that a failed call has
+   left. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
                             struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -74,7 +76,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     bool replaces = false;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
-    if (had_spare && side == SB_SIDE_GPU) /* a failed call allocated it on another stream */
+    if (had_spare && side == SB_SIDE_GPU) /* a failed call used another stream */
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, side, SB__ZEROS, target, &fresh, &replaces, err);
@@ -90,7 +92,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     return sb__zero(mem, side, target, err);
 }
 
-/* Transfers bytes from the other side, into new storage if this side's is read-only. */
+/* Transfers bytes from the other side, into new storage if this side's storage is read-only. */
 static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
                                struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -149,7 +151,7 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     }
     if (st == SB_OK && side == SB_SIDE_GPU)
         record_user(mem, target, zeroed);
-    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a spare may have been added */
+    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* storage may have been added */
     return st;
 }
 
@@ -173,7 +175,7 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     return st;
 }
 
-/* One read of `side`; `stream` NULL: on the library's stream, with a wait. `out` may be NULL. */
+/* Reads `side`; if `stream` is NULL, on the library's stream, and waits. `out` may be NULL. */
 static sb_status read_into(const sb_mem *mem, enum sb__call call, int32_t side,
                            const sb_stream *stream, const void **out, struct sb__retired *retired,
                            sb_error *err) {
@@ -195,7 +197,8 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* A whole call. Not inlined, so that the fast paths save no registers for it. */
+/* A complete read, with the end of retired storage. Not inlined, so that the fast paths save no
+   registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,
                                                      const void **out, sb_error *err) {
@@ -213,7 +216,7 @@ sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retir
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
 
-/* Waits for a transfer that it depends on. */
+/* Waits if the read needs a transfer to the device. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;

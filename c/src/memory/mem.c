@@ -100,7 +100,7 @@ void sb_mem_release(sb_mem *mem) {
 }
 
 /* Whether other users of the storage may write it, or see writes of this memory. Read-only storage
-   is replaced before a write, so that nobody sees it. */
+   is replaced before a write, so that other users do not see the write. */
 static bool is_written_by_others(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->kind != SB_STORAGE_BORROWED_READ_ONLY && sb__lease_is_shared(storage);

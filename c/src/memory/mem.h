@@ -8,9 +8,9 @@
 #include <syncblob/mem.h>
 
 /* The atomic state word: the head in the low bits, and the conditions of the fast paths. A side is
-   READY if its bytes may be read without a wait (the device's only if a pointer to them was exposed
-   before), WRITABLE if they may be written in place, PENDING while a transfer into it is queued.
-   The word is stored with release after the members that it describes. */
+   READY if its bytes may be read without a wait (the device's bytes only if a pointer to them was
+   exposed before), WRITABLE if they may be written in place, PENDING while a transfer into the side
+   is queued. The word is stored with release after the members that it describes. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,
@@ -20,7 +20,7 @@ enum {
     SB__CPU_PENDING = 1 << 7,
     SB__GPU_PENDING = 1 << 8,
     SB__CPU_NOT_IN_CHILD = 1 << 9, /* the host side may not be mapped in a forked child */
-    SB__CPU_KIND = 10,             /* the first bits of the sides' SB_STORAGE_*, three bits each */
+    SB__CPU_KIND = 10,             /* positions of the sides' SB_STORAGE_*, three bits each */
     SB__GPU_KIND = 13,
     SB__KIND_MASK = 7,
     SB__READ_AT_HOST = 1 << 16,   /* the condition of sb__is_read_at_host */
@@ -35,8 +35,7 @@ struct sb_mem {
     size_t bytes;
     struct sb__storage side[2];
 
-    sb__mutex lock;              /* protects the following members, and changes of the preceding
-                                    ones: sb__lock */
+    sb__mutex lock;              /* guards members below and changes of members above: sb__lock */
     _Atomic uint64_t locked_in;  /* sb__fork_generation of the process that last acquired the lock
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
@@ -45,14 +44,13 @@ struct sb_mem {
     int32_t pending_slot;        /* of the stream of that transfer */
     int32_t fallback;            /* the head if that transfer fails */
     _Atomic int32_t open_writes; /* writes of callers between begin and end */
-    struct sb__event *event;     /* of the pending transfer; without one, NULL or allocated for the
-                                    next */
+    struct sb__event *event;     /* of the pending transfer, or for the next transfer, or NULL */
     struct sb__events made_by; /* events of queued work that writes the device's bytes and may still
                                   fail; none if the host has current bytes and nothing is pending */
     sb_mem *next_retired;      /* the list of memories without owners in sb__retired */
 };
 
-/* Work of the library's stream on a side without a wait so far. */
+/* Work of the library's stream on the device side that no call has waited for. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
 /* The purpose of a call's device work: it determines the stream and the waits. */
@@ -80,7 +78,8 @@ static inline bool sb__is_for_own(const struct sb__target *target) {
     return target->kind == SB__FOR_OWN || target->kind == SB__FOR_OWN_QUEUE;
 }
 
-/* A relaxed load; callers that read other members take the lock or load the word with acquire. */
+/* A relaxed load; callers that read other members acquire the lock or load the word with
+   acquire. */
 static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
@@ -91,7 +90,8 @@ static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
-/* Checks the alignment of both sides' bytes, which may be lent. FORKED as of sb__lock. */
+/* Checks the alignment of both sides' bytes, which may be lent. INVALID_ARGUMENT, and FORKED as
+   sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
 /* Checks that a side is accessible: a usable device, or host bytes of this process. */
@@ -115,7 +115,7 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* The same for host bytes that forked children can access, too: one bit. */
+/* The same conditions for host bytes that forked children can also access: a test of one bit. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -124,8 +124,8 @@ static inline bool sb__is_written_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__WRITTEN_AT_HOST;
 }
 
-/* The fast path of calls that read on the side of the head: the head is the host, readable at once.
- */
+/* The fast path of calls that read on the side of the head: the head is at the host, whose bytes
+   are readable at once. */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
@@ -136,13 +136,14 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].ptr;
 }
 
-/* Removes an owner; true if it was the last: the caller then destroys the memory. */
+/* Removes an owner; returns true if that was the last owner: the caller then destroys the
+   memory. */
 bool sb__mem_drop_owner(sb_mem *mem);
 /* Destroys a memory without owners. Waits and runs deleters. */
 void sb__mem_destroy(sb_mem *mem);
 
 /* Acquires the lock. FORKED in a forked child if a thread of the parent held the lock at the fork:
-   it will never be released there. */
+   the lock will never be released there. */
 sb_status sb__lock(sb_mem *mem, sb_error *err);
 void sb__unlock(sb_mem *mem);
 
@@ -151,19 +152,21 @@ void sb__unlock(sb_mem *mem);
 /* Stores the state word: `head`, and the bits that follow from the other members. */
 void sb__publish(sb_mem *mem, int32_t head);
 
-/* A target of any kind except SB__FOR_STREAM (sb__stream_target). */
+/* Returns a target of any kind except SB__FOR_STREAM: see sb__stream_target. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* As sb_mem_cpu and sb_mem_gpu. This and the next two functions add replaced storage to `retired`;
-   ending it may free the bytes. */
+/* As sb_mem_cpu and sb_mem_gpu, and their mutable forms. These functions and the next two add
+   replaced storage to `retired`: sb__retired_end may then free the bytes. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
                          sb_error *err);
-/* The bytes on the device for work that the library queues on its stream and waits for. */
+/* Makes the bytes current on the device, for work that the library queues on its stream and waits
+   for. */
 sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
                            sb_error *err);
-/* The same for arithmetic that is queued for a target. After queueing it, call sb__note_read. */
+/* sb__read_for_own for arithmetic that is queued for a target; after queueing, call
+   sb__note_read. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
@@ -173,35 +176,34 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target);
    result of failed work: then the memory is LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 
-/* The set of streams that last wrote the device side's bytes. */
+/* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Records events of the work queued so far on `writers`: the bytes depend on it. */
+/* Records events of the work queued so far on `writers`: the bytes depend on that work. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the work that the device side's bytes depend on, including the work of `writers` so
-   far. If it failed, the device's bytes are lost: the head moves to the host if its bytes are
-   current, else the memory is LOST. */
+   far. If that work failed, the device's bytes are lost: the head moves to the host if the host's
+   bytes are current, else the memory is LOST. */
 sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the oldest recorded events if there are many. */
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 /* Forgets the writers: the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* The legacy default stream, as a set, if users of plain pointers may have work there that
-   `target`'s stream is not ordered with. */
+/* Returns the set of the legacy default stream if users of plain pointers may have work there with
+   which `target`'s stream is not ordered, else the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
 /* Orders the library's own work on `storage` of the device after work on default streams with which
    the library's stream is not ordered. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);
 
-/* Makes `target`'s work on the device side wait for all earlier users; the host waits if nothing is
-   queued.
- */
+/* Makes `target`'s work on the device side wait for all earlier users; the host waits if the target
+   is not queued. */
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
-/* Writable storage on a side: the existing storage; or new storage in `fresh` with `*replaces` set,
-   if the existing one is read-only or a copy may still be using it. An empty side gets storage in
-   place. New device storage may be used only on `target`'s stream. */
+/* Provides writable storage on a side: the existing storage, or new storage in `fresh` with
+   `*replaces` set if the existing storage is read-only or a copy may still be using it. An empty
+   side gets storage in place. New device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
@@ -212,20 +214,21 @@ sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 /* Sets all of a side's storage to zero. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
 
-/* Copies to `dst` on `side` from the other side's storage. If queued, a transfer is pending
-   afterwards. */
+/* Copies to `dst` on `side` from the other side's storage. If the target is queued, the transfer is
+   pending afterwards. */
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err);
 
 /* --- without the lock ----------------------------------------------------------- */
 
 /* As sb_mem_set_cpu and sb_mem_set_gpu for the storage of `lease` from `ptr` on: on success the
-   side takes over the caller's hold on the lease. */
+   side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Returns host storage that was lent with `deleter` to the lender: `*out` is its `user`, and
-   `deleter` does not run. The caller releases the memory next. INVALID_ARGUMENT if it was not lent
-   so or has other users, and as sb__settle. */
+   `deleter` does not run. The caller releases the memory next. INVALID_ARGUMENT if the storage was
+   not lent with `deleter`, has other users, is not current, or a copy may still use it; also the
+   errors of sb__settle. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);
@@ -236,7 +239,7 @@ static inline bool sb__overlap_of(const void *a, size_t a_bytes, const void *b, 
     return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
 }
 
-/* The same for ranges of equal size. */
+/* sb__overlap_of for ranges of equal size. */
 static inline bool sb__overlap(const void *a, const void *b, size_t bytes) {
     return sb__overlap_of(a, bytes, b, bytes);
 }

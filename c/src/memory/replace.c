@@ -19,7 +19,8 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
     return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
 }
 
-/* Both sides may be the same bytes of managed memory, but not overlap in part. */
+/* Whether `ptr` overlaps the other side in part. Both sides may be the same bytes of managed
+   memory. */
 static bool overlaps_in_part(const sb_mem *mem, int32_t other, const void *ptr) {
     const void *there = mem->side[other].ptr;
     return there && there != ptr && sb__overlap(there, ptr, mem->bytes);
@@ -97,7 +98,7 @@ static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *l
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);
 }
 
-/* The reason of a refusal, or NULL. */
+/* Returns the reason for a refusal, or NULL. */
 static const char *why_not_reclaimed(const sb_mem *mem, struct sb__lease *lease,
                                      const struct sb__storage *lent, sb_deleter deleter) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_CPU];

@@ -4,7 +4,7 @@
 
 struct sb__retiree {
     struct sb__retiree *next;
-    sb_context *context; /* retained: a deleter may release the last object of it */
+    sb_context *context; /* retained: a deleter may release the context's last object */
     int32_t side;
     size_t bytes;
     struct sb__storage storage;

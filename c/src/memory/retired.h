@@ -1,6 +1,6 @@
-/* Storage and memories that a call removes from its objects. They are collected during the call and
-   released when its changes are complete: deleters may then call the library on any object. So
-   sb__retired_end is the last access of a call to its objects. */
+/* Storage and memories that a call removes from its objects. The call collects them, and releases
+   them when its changes are complete: deleters may then call the library on any object. Therefore
+   sb__retired_end is a call's last access to its objects. */
 #ifndef SB_MEMORY_RETIRED_H
 #define SB_MEMORY_RETIRED_H
 
@@ -13,14 +13,15 @@ struct sb__retired {
     sb_mem *mems;
 };
 
-/* Allocates an entry of such a list, while the call may still fail: OUT_OF_MEMORY, CAP_REACHED. */
+/* Allocates an entry of sb__retired, while the call may still fail: OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__retiree_make(sb_context *context, struct sb__retiree **out, sb_error *err);
 void sb__retiree_free(sb_context *context, struct sb__retiree *place);
 
 /* Adds the old storage of a side of `mem`. */
 void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, const sb_mem *mem,
                         int32_t side, const struct sb__storage *storage);
-/* Removes an owner of `mem` (may be NULL); adds the memory to the list if it was the last. */
+/* Removes an owner of `mem` (may be NULL); adds the memory to the list if that was the last
+   owner. */
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem);
 
 /* Releases all entries and runs deleters: the caller holds no lock. Inline, since most lists are

@@ -27,7 +27,7 @@ enum sb__work {
     SB__TRANSFER, /* copy from the other side to the call's side, which gets storage */
     SB__ADOPT,    /* the caller's storage replaces the side's */
     SB__FREE,     /* the side's storage is retired */
-    SB__REFUSE    /* an error; see sb__refusal */
+    SB__REFUSE    /* an error */
 };
 
 struct sb__cell {
@@ -35,7 +35,7 @@ struct sb__cell {
     uint8_t head; /* SB_HEAD_* afterwards */
 };
 
-/* The cell of a head and a call; every combination has one. */
+/* Returns the cell of a head and a call; every combination has a cell. */
 struct sb__cell sb__state(int32_t head, enum sb__call call);
 
 #endif

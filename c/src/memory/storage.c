@@ -7,7 +7,7 @@
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* An entry of quarantine with its storage. `entry` is first: quarantine uses only that. */
+/* An entry of quarantine with its storage. `entry` is first: quarantine uses only `entry`. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -29,7 +29,7 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
-/* No overflow: PTRDIFF_MAX, an eighth of it and an object are less than SIZE_MAX. */
+/* No overflow: the sum of PTRDIFF_MAX, an eighth of it and an object is less than SIZE_MAX. */
 size_t sb__storage_size(const sb_context *context, size_t bytes) {
     if (!bytes)
         return 0;
@@ -77,7 +77,8 @@ static bool is_borrowed(const struct sb__storage *storage) {
     return storage->kind == SB_STORAGE_BORROWED || storage->kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* The size for sb_stats; 0 for storage that the context has counted before lending it to itself. */
+/* Returns the size for sb_stats: 0 for storage that the same context has lent to itself and already
+   counted. */
 static size_t counted(const struct sb__storage *storage, const sb_context *context, size_t bytes) {
     const struct sb__lease *lease = atomic_load_explicit(&storage->lease, memory_order_relaxed);
     return storage->is_joined && lease->context == context ? 0 : bytes;
@@ -119,8 +120,8 @@ bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
-/* Frees storage or runs its deleter. No work uses it any more; for owned device memory, only work
-   that the library's stream waits for, on which it is freed. */
+/* Frees storage or runs its deleter. No work uses the storage any more, except work on owned device
+   memory: the library's stream waits for that work and then frees the memory. */
 static void release(const struct sb__storage *storage, sb_context *context, int32_t side,
                     size_t bytes) {
     free_kept(context, storage->kept);
@@ -168,7 +169,7 @@ static bool is_over(sb_context *context, int32_t side, const struct sb__storage 
     if (!users)
         return true;
     if (side == SB_SIDE_GPU && !is_borrowed(storage) && order_free(context, storage) == SB_OK)
-        return true; /* the free is queued on that stream */
+        return true; /* the free is queued on the library's stream */
     return sb__streams_over(context, users);
 }
 

@@ -29,26 +29,25 @@ struct sb__storage {
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, enum sb__contents contents, sb_stream stream,
                             sb_error *err);
-/* The most bytes that host storage of `bytes` <= PTRDIFF_MAX takes, including its entry for
-   quarantine.
- */
+/* Returns the most bytes that host storage of `bytes` <= PTRDIFF_MAX needs, including its entry for
+   quarantine. */
 size_t sb__storage_size(const sb_context *context, size_t bytes);
 /* Wraps storage that the caller lends; OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
                            uint32_t flags, sb_deleter deleter, void *user, sb_error *err);
-/* Wraps storage of another memory, kept by `lease`, and takes over the caller's hold on it.
-   OUT_OF_MEMORY, CAP_REACHED. */
+/* Wraps storage of another memory, to which `lease` belongs; replaces the caller as a holder of the
+   lease. OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__storage_join(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
                            uint32_t flags, struct sb__lease *lease, sb_error *err);
-/* Undoes sb__storage_lend or sb__storage_join; the pointer, or the hold on the lease, stays the
-   caller's. */
+/* Undoes sb__storage_lend or sb__storage_join; the caller still owns the pointer, or is still a
+   holder of the lease. */
 void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t bytes);
 
-/* Whether a forked child can access such host storage. */
+/* Whether a forked child can access the host storage. */
 bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context);
 
-/* Frees the storage or runs its deleter after all work that may use it, or leaves that to other
-   holders or to quarantine. Waits and runs deleters: the caller holds no lock. Leaves
+/* Frees the storage or runs its deleter after all work that may use it, or leaves this to other
+   holders or to quarantine. Waits and runs deleters: the caller holds no lock. Sets `*storage` to
    SB_STORAGE_NONE. */
 void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes);
 

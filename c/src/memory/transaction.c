@@ -16,8 +16,8 @@ static bool is_ours(const sb_write *write) {
     return write->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 
-/* The memory's order of device work does not cover the library's copies, nor the caller's work on
-   the default stream. */
+/* Begins a write. On the device also waits for the library's copies and for the caller's work on
+   the default stream, which the memory's order of device work does not cover. */
 static sb_status begin(struct sb__write *write, sb_mem *mem, sb_side side, uint32_t flags,
                        sb_error *err) {
     const enum sb__write_mode mode =
@@ -58,8 +58,8 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
     return SB_OK;
 }
 
-/* Never frees storage that another party may still be writing: the new storage, which stays in the
-   accounts, or the memory. */
+/* Ends an abandoned write. Never frees storage that another party may still be writing: keeps the
+   new storage, which still counts as live, or the memory. */
 static void keep(sb_write *write) {
     if (write->write.replaces)
         sb__retiree_free(write->mem->context, write->write.place);

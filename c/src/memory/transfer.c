@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* A copy may still be using host storage with users. */
+/* Whether a side's storage may be written. A copy may still be using host storage that has
+   users. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&
@@ -75,7 +76,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and to write overlap, and are not the same");
 }
 
-/* Work on `slot` may still be running: records it as a user of the storage. */
+/* Records `slot` as a user of the storage: work on it may still be running. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;
@@ -101,7 +102,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* The head after failed device work; a pending copy to the host has copied failed results. */
+/* Returns the head after failed device work; a pending copy to the host has copied failed
+   results. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -113,7 +115,7 @@ static int32_t head_without_device(const sb_mem *mem) {
     }
 }
 
-/* Waits for `count` of the events. */
+/* Waits for the oldest `count` events. */
 static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
     sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
     if (st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED)
@@ -143,8 +145,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* The source's side, unless a write through an exposed pointer made newer bytes, which are lost
-   with the device. */
+/* Returns the source's side, unless a write through an exposed pointer made newer bytes, which are
+   lost with the device. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)
@@ -187,7 +189,7 @@ uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
                : 0;
 }
 
-/* The set includes the writer. */
+/* Returns the set of earlier users, which includes the writer. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
     if (mem->own_work != SB__OWN_NONE && !sb__is_for_own(target))
@@ -251,8 +253,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
-/* Waits for work just queued into `side`, or marks it as pending. `fresh` is its target if that is
-   not the memory's storage yet, or NULL. */
+/* Waits for work just queued into `side`, or marks it as pending. `fresh` is the work's target if
+   the target is not the memory's storage yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st = sb__is_queued(target)
@@ -289,8 +291,9 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-/* Records the work that a copy of device bytes is ordered after: a wait for the copy must report
-   its failure, too. If nothing is queued, the wait is for the library's stream. */
+/* Records the work that a copy of device bytes is ordered after: a wait for the copy must also
+   report a failure of that work. A target that is not queued waits for the library's stream, whose
+   work needs no record. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const uint64_t waited = sb__is_queued(target) ? 0 : sb__slot_bit(SB__OWN_SLOT);
     sb_status st = sb__note_writers(mem, sb__writers(mem) & ~waited, err);

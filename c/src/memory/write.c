@@ -41,7 +41,7 @@ static void copy_host(const struct sb__write *write) {
     sb__count_copy(mem->context, SB__HOST_COPY, mem->bytes);
 }
 
-/* Fills write->ptr with the current bytes, as a mutable call promises. */
+/* Fills write->ptr with the current bytes, as a mutable call must. */
 static sb_status fill(struct sb__write *write, enum sb__work work, bool had_storage,
                       const struct sb__target *target, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -58,7 +58,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* Makes a new allocation usable to all streams; no later wait of the call does. */
+/* Makes a new allocation usable to all streams: the call has no later wait that would do so. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
@@ -73,7 +73,7 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
-/* Records the work that bytes to be written in place depend on. */
+/* Records the earlier work that the bytes depend on, before a write in place. */
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
@@ -110,7 +110,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     const struct sb__target own = sb__own_target(mem, SB__FOR_POINTER);
     const struct sb__target *asked = target;
     if (cell.work == SB__NOTHING && mem->side[write->side].kind == SB_STORAGE_BORROWED_READ_ONLY)
-        target = &own; /* copy_within uses that stream, so that a failure is found before commit */
+        target = &own; /* copy_within uses the library's stream, so that a failure is found before
+                          commit */
     write->discards = mode != SB__WRITE_KEEP;
     if (write->side == SB_SIDE_GPU)
         st = come_after(write, cell.work == SB__NOTHING, target, asked, err);
@@ -129,7 +130,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
         st = sb__after_default(mem, &mem->side[write->side], target, err);
         write->is_ordered = mem->side[write->side].is_exposed;
     }
-    sb__publish(mem, sb__head(mem)); /* a spare may have been added, a transfer may be pending */
+    sb__publish(mem, sb__head(mem)); /* storage may have been added, a transfer may be pending */
     return st;
 }
 
@@ -184,7 +185,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
     case SB__FOR_STREAM:
         if (!mem->bytes)
             return;
-        mem->own_work = SB__OWN_NONE; /* the writer is ordered after it */
+        mem->own_work = SB__OWN_NONE; /* the writer is ordered after that work */
         mem->writer = target->slot;
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     }
@@ -210,7 +211,8 @@ static void commit(struct sb__write *write, const struct sb__target *target,
 void sb__write_commit(struct sb__write *write, struct sb__retired *retired) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
         return; /* the state word is already correct */
-    const struct sb__target target = sb__own_target(write->mem, SB__FOR_OWN); /* waited for */
+    const struct sb__target target =
+        sb__own_target(write->mem, SB__FOR_OWN); /* its work has ended */
     commit(write, &target, retired);
 }
 
@@ -235,7 +237,7 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
 }
 
 void sb__write_cancel(struct sb__write *write) {
-    /* The storage stays, or the cache passes it on within the context. */
+    /* The memory keeps the storage, or the context's cache reuses it. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)
@@ -244,7 +246,8 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
-/* Separate storage is freed after the work that writes it. */
+/* Records work that may still be running as a write of the memory. Separate storage needs no
+   record: it is freed after the work that writes it. */
 static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))
@@ -317,7 +320,8 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
     return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
 }
 
-/* A whole call. Not inlined, so that the fast paths save no registers for it. */
+/* A complete write, with the end of retired storage. Not inlined, so that the fast paths save no
+   registers. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,
                                                       const sb_stream *stream, void **out,

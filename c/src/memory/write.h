@@ -1,6 +1,6 @@
-/* Writing to a memory in two steps: begin makes one side allocated, writable, current if requested,
-   with nothing pending, and changes nothing observable; commit moves the head there. The caller has
-   the exclusive access of mutable calls from begin to the end. */
+/* Writing to a memory in two steps: begin makes one side allocated, writable, current if requested
+   and free of pending transfers, and changes nothing observable; commit moves the head there. The
+   caller has the exclusive access of mutable calls from begin to the end. */
 #ifndef SB_MEMORY_WRITE_H
 #define SB_MEMORY_WRITE_H
 
@@ -13,8 +13,8 @@ struct sb__target; /* memory/mem.h */
 enum sb__write_mode {
     SB__WRITE_KEEP,      /* begin makes the bytes current, as for a mutable call */
     SB__WRITE_OVERWRITE, /* every byte will be written */
-    SB__WRITE_FILL       /* the same, before any is read: new host memory may contain another
-                            context's bytes */
+    SB__WRITE_FILL /* every byte will be written before any is read: new host memory may contain
+                      another context's bytes */
 };
 
 struct sb__write {
@@ -40,8 +40,8 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
-/* Call after queueing arithmetic on the stream of `target`: a later wait for the bytes reports its
-   failure. If no event can be recorded, waits here. */
+/* Call after queueing arithmetic on the stream of `target`: a later wait for the bytes then reports
+   a failure of the arithmetic. Waits at once if no event can be recorded. */
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Ends a write that has written nothing. */
 void sb__write_cancel(struct sb__write *write);
@@ -49,10 +49,11 @@ void sb__write_cancel(struct sb__write *write);
    write: the device is lost if current bytes were overwritten in place; else the next use of the
    storage is ordered after work that may still be running. */
 sb_status sb__write_wait(struct sb__write *write, sb_error *err);
-/* The device failed while it wrote: the head moves to the host if its bytes were current, else the
-   memory is LOST. */
+/* Ends a write during which the device failed: the head moves to the host if the host's bytes were
+   current, else the memory is LOST. */
 void sb__write_spoiled(struct sb__write *write);
-/* Bytes written in place are unspecified: the head moves to the other side if it was current. */
+/* Ends a write that leaves bytes written in place unspecified: the head moves to the other side if
+   that side was current. */
 void sb__write_half_done(struct sb__write *write);
 
 #endif
