@@ -104,7 +104,7 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     };
 }
 
-/* All steps that can fail precede the access, which moves the head. */
+/* All other steps that can fail precede the access, which moves the head. */
 static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {

@@ -12,15 +12,15 @@ struct sb__export {
         sb_dl_managed legacy;
     } tensor;
     sb_context *context;     /* retained: of the blob; the storage may be of another context */
-    struct sb__lease *lease; /* the tensor holds it */
+    struct sb__lease *lease; /* held by the tensor */
     size_t bytes;            /* of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };
 
-/* The export behind a tensor; NULL if another producer made or wrapped it. */
+/* Returns the export of a tensor, or NULL if another producer made or wrapped the tensor. */
 struct sb__export *sb__export_of(const sb_dl_managed_versioned *tensor);
 struct sb__export *sb__export_of_legacy(const sb_dl_managed *tensor);
-/* Frees the tensor without releasing its hold on the lease. */
+/* Frees the tensor without releasing its lease. */
 void sb__export_free(struct sb__export *e);
 
 #endif

@@ -164,8 +164,8 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
     return SB_OK;
 }
 
-/* Storage that this library has exported is used without the tensor: else a blob that is passed on
-   repeatedly would keep all its tensors. */
+/* Storage that this library has exported is used without the tensor: otherwise a blob that is
+   exported and imported repeatedly would keep all its tensors. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)
         return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);
@@ -174,7 +174,7 @@ static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err)
     return sb_mem_set_gpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
 }
 
-/* Into a new memory: sharers keep the old one. */
+/* Imports into a new memory: blobs that share the old memory continue to use it. */
 static sb_status adopt(sb_blob *blob, sb_part part, const struct import *in, uint32_t flags,
                        sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

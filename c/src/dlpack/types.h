@@ -1,4 +1,4 @@
-/* DLPack's numbers of element types. */
+/* DLPack's numbers for element types. */
 #ifndef SB_DLPACK_TYPES_H
 #define SB_DLPACK_TYPES_H
 
@@ -6,7 +6,7 @@
 
 /* `dtype` is a valid SB_DTYPE_*. */
 sb_dl_data_type sb__dl_type_of(int32_t dtype);
-/* SB_DTYPE_*; 0 for a type that blobs do not support. */
+/* Returns SB_DTYPE_*, or 0 for a type that blobs do not support. */
 int32_t sb__dl_dtype(sb_dl_data_type type);
 
 #endif

@@ -1,5 +1,5 @@
-/* sb_blob_fill: checks, then tasks. The value of an element does not depend on the division into
-   tasks. */
+/* sb_blob_fill: checks the filler, then fills in tasks. The value of an element does not depend on
+   the division into tasks. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -227,14 +227,14 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     return SB_OK;
 }
 
-/* A filler of this version that needs no check of the shape: a constant that is a number. */
+/* Whether the filler is of this version, valid, and needs no check of the shape: a constant. */
 static bool is_constant(const sb_filler *f) {
     return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
            !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&
            f->variance_norm <= SB_VARIANCE_AVERAGE && !isnan(f->value);
 }
 
-/* Few enough elements for one thread. */
+/* Whether the elements are few enough for one thread. */
 static bool is_small(const sb_blob *blob) {
     const int64_t count = blob->shape.count;
     return count > 0 && count <= PIECE && sb__is_float(blob->dtype);

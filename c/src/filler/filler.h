@@ -27,15 +27,15 @@ struct sb__filler_fault {
     char text[96];         /* "std is -1, which is negative" */
 };
 
-/* False, with the reason, for parameters that are invalid for every blob. */
+/* Returns false, with the reason, if the parameters are invalid for every blob. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
-/* SHAPE_MISMATCH for a shape that the type does not support, INVALID_ARGUMENT for sparse above the
-   first dimension. The count is not 0. */
+/* Returns SHAPE_MISMATCH if the type does not support the shape, INVALID_ARGUMENT if sparse exceeds
+   the first dimension. The count must not be 0. */
 sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape *shape,
                                  sb_error *err);
 
-/* The random sequence of a filler; call it after both checks. */
+/* Returns the random sequence of a filler; called after both checks. */
 struct sb__random sb__filler_random(const sb_filler *filler, const struct sb__shape *shape,
                                     int32_t dtype, uint64_t seed);
 

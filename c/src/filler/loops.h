@@ -1,4 +1,4 @@
-/* The fillers' loops over F32 or F64 without random numbers. */
+/* The fillers' loops over F32 or F64 that need no random numbers. */
 #ifndef SB_FILLER_LOOPS_H
 #define SB_FILLER_LOOPS_H
 

@@ -21,7 +21,7 @@
 #endif
 
 /* Loops over a few lanes without branches, which compilers vectorise; always inlined, so that each
-   instruction set gets its copy. */
+   instruction set has a separate copy. */
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  8
 

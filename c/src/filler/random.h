@@ -1,6 +1,6 @@
 /* Random numbers by counter (Philox4x32-10): element i of a sequence depends only on the seed and
-   i. Only IEEE + - * / and square root on doubles, so every machine and every compiled form gives
-   the same bits. */
+   i. Uses only IEEE + - * / and square root on doubles, so that every machine and every compiled
+   form gives the same bits. */
 #ifndef SB_FILLER_RANDOM_H
 #define SB_FILLER_RANDOM_H
 
@@ -25,8 +25,8 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* The kernels that this processor supports, slowest first; NULL after the fastest. All give the
-   same bits. */
+/* The kernels that this processor supports, slowest first; NULL after the fastest. All kernels
+   write the same bits. */
 const struct sb__random_kernels *sb__random_kind(int i);
 const struct sb__random_kernels *sb__random_fastest(void);
 

@@ -7,8 +7,8 @@
 
 /* OpenBLAS sums doubles; in a build without it, plain loops do. Floats use the vectors of this
    folder: OpenBLAS would sum floats in floats, with errors up to 1e-3. Element-wise operations use
-   them, too: they are as fast, give the same numbers on every processor, and treat a factor of 0 as
-   any other, where BLAS clears or skips. */
+   these vectors, too: they are as fast as BLAS, give the same numbers on every processor, and treat
+   a factor of 0 like any other factor (BLAS clears or skips). */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
@@ -24,7 +24,7 @@
 /* The size of a first-level cache. */
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
 /* From this size on copies bypass the caches, and sums prefetch. memcpy cannot decide this: it sees
-   a piece of the copy, and in a virtual machine caches that others share. */
+   only a piece of the copy, and in a virtual machine it sees caches that other machines share. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -86,7 +86,7 @@ static double sumsq_f64(const void *x, int n, enum sb__place place) {
 #else
 #define LANES 8
 
-/* A block's sum of `term` of each value v, in lanes for vectorisation. */
+/* Defines the sum of `term` over the values v of a block, in lanes for vectorisation. */
 #define DEFINE_SUM(name, term)                                                                     \
     static double name(const void *block, int n, enum sb__place place) {                           \
         const double *x = block;                                                                   \
@@ -112,7 +112,7 @@ DEFINE_SUM(asum_f64, __builtin_fabs(v))
 DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
-/* Not inlined, so that small sums save no registers for it. */
+/* Not inlined, so that small sums save no registers. */
 __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, const char *x,
                                                   int64_t count, enum sb__place place) {
     double sum = 0;
@@ -151,7 +151,7 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
                                                  const void *x) {
     double sum = 0;
     const size_t bytes = (size_t)count * kind->element_size;
-    /* Zero: a task that parallel_for omits adds nothing. */
+    /* The sums are zero: a task that parallel_for omits adds nothing. */
     struct sum_job job = {.kind = kind,
                           .x = x,
                           .count = count,
@@ -207,7 +207,7 @@ static void update_task(void *arg, int64_t i) {
     job->loop(job->factor, job->x + offset, job->y + offset, smaller(job->length, job->count - at));
 }
 
-/* Not inlined, so that small calls save no registers for it. */
+/* Not inlined, so that small calls save no registers. */
 __attribute__((noinline)) static void update_many(const struct sb__parallel *parallel,
                                                   const struct sb__loops *loops, sb__loop *loop,
                                                   int64_t count, double factor, const void *x,
@@ -259,7 +259,7 @@ static void copy_cached(void *dst, const void *src, size_t bytes) {
     memcpy(dst, src, bytes);
 }
 
-/* `src` is `dst`. */
+/* Ignores `src`, which is `dst`. */
 static void clear(void *dst, const void *src, size_t bytes) {
     (void)src;
     memset(dst, 0, bytes);

@@ -6,10 +6,11 @@
 #include <immintrin.h>
 #endif
 
-/* The order of additions, the same in every kind. A group is ROWS rows of LANES floats. The rows of
-   a group are added pairwise in floats to one row, and so are the rows of a BLOCK of groups: at
-   most six roundings, seven with that of a square, an error of 4.2e-7. The row of each block, and
-   of each group after the last whole block, is added to a row of doubles. */
+/* The order of additions is the same in every kind. A group is ROWS rows of LANES floats. The rows
+   of a group are added pairwise, in floats, to one row; likewise the rows of a BLOCK of groups.
+   These are at most six roundings, seven with the rounding of a square: an error of at most 4.2e-7.
+   The row of each block, and of each group after the last whole block, is added to a row of
+   doubles. */
 #define LANES 16
 #define ROWS  16
 #define GROUP (LANES * ROWS)
@@ -35,7 +36,7 @@ INLINE double square_wide(double value) {
     return value * value;
 }
 
-/* The sum of lanes whose upper half was added to the lower. */
+/* Sums the lower half of lanes, to which the upper half was added. */
 INLINE double sum_half(const double s[LANES / 2]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
@@ -233,7 +234,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* The same with few loads in the order of addresses, for hardware prefetching. */
+/* DEFINE_ROW with few loads at once, in the order of addresses, for hardware prefetching. */
 #define DEFINE_ROW_IN_ORDER(function, attributes, vector, term)                                    \
     attributes vector function(const float *x) {                                                   \
         vector rows[ROWS / 2] = {{0}};                                                             \

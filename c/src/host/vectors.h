@@ -10,16 +10,16 @@
 /* Changes y[i]; factor is rounded to the elements' type. */
 typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 
-/* The number of kinds: portable, AVX2, AVX-512. Benchmarks build fewer to imitate older processors.
- */
+/* The number of kinds: portable, AVX2, AVX-512. Benchmarks build fewer kinds to imitate older
+   processors. */
 #ifndef SB__VECTOR_KINDS
 #define SB__VECTOR_KINDS 3
 #endif
 #define SB__HAS_AVX2   (SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2"))
 #define SB__HAS_AVX512 (SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f"))
 
-/* The probable place of values: first-level cache, another cache, or memory. It affects the loads,
-   not the result. */
+/* The probable place of values: first-level cache, another cache, or memory. The place affects the
+   loads, not the result. */
 enum sb__place { SB__AT_HAND, SB__IN_CACHE, SB__IN_MEMORY };
 
 struct sb__loops {
@@ -39,7 +39,7 @@ struct sb__vectors {
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
-/* The same with each value as a double: slower, without overflow or underflow, portable. */
+/* The same sums with each value as a double: slower, without overflow or underflow, portable. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
