@@ -84,8 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* A tar header contains the sum of its bytes, in octal digits, with the field of the sum as blanks.
- */
+/* A tar header contains the sum of its bytes in octal digits; blanks replace the field of the sum
+   in the computation. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -112,7 +112,8 @@ static const char *bzip2_words(const struct sb__head *head) {
                                                                : NULL;
 }
 
-/* Opcodes of an empty dict, list or tuple, a mark, a class, a text, a long number. */
+/* Whether `c` is the opcode of an empty dict, list or tuple, a mark, a class, a text or a long
+   number. */
 static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
@@ -244,7 +245,8 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-/* Brackets are empty or begin with a string; a list may also begin with a bracket. */
+/* Whether a text begins with a bracket, followed by a string or the closing bracket, in a list also
+   by another opening bracket. */
 static bool begins_json(const struct text *text) {
     struct text rest = *text;
     if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))
@@ -256,7 +258,7 @@ static bool begins_json(const struct text *text) {
                              (!is_object && (*rest.at == '{' || *rest.at == '[')));
 }
 
-/* For a text that begins with a bracket. */
+/* The text must begin with a bracket. */
 static bool ends_json(const struct text *text) {
     size_t last = text->size - 1;
     while (is_space(text->at[last]))
@@ -279,8 +281,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* A line feed is also the tag of a net's name: text that begins with one is recognised only by
-   known words. */
+/* A line feed is also the tag of a net's name: text that begins with a line feed is recognised only
+   by known words. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];
@@ -336,7 +338,7 @@ static bool enter(struct text *message, unsigned char tag, size_t *out_length) {
     return false;
 }
 
-/* An operation's name: "Conv2D". */
+/* Whether a text begins with an operation's name, such as "Conv2D". */
 static bool is_operation(const struct text *text, size_t length) {
     if (length < 2 || length > 64 || length > text->size || *text->at < 'A' || *text->at > 'Z')
         return false;
@@ -354,7 +356,7 @@ static bool enter_each(struct text *message, const char *tags, size_t depth, siz
     return true;
 }
 
-/* A GraphDef: its first node has a name, then an operation. */
+/* Recognises a GraphDef: its first node has a name, then an operation. */
 static bool is_graph(struct text message) {
     size_t length;
     if (!enter_each(&message, "\x0a\x0a", 2, &length) || length >= message.size)
@@ -363,7 +365,7 @@ static bool is_graph(struct text message) {
     return enter(&message, 0x12, &length) && is_operation(&message, length);
 }
 
-/* A SavedModel: version 1, then a graph whose information begins with its operations. */
+/* Recognises a SavedModel: version 1, then a graph whose information begins with its operations. */
 static bool is_saved_model(struct text message) {
     size_t length;
     if (!begins(message.at, message.size, "\x08\x01", 2))

@@ -12,16 +12,17 @@
 
 struct sb__head {
     const unsigned char *bytes;
-    size_t size;    /* of them */
+    size_t size;    /* of `bytes` */
     uint64_t total; /* of the file */
     unsigned char room[SB__HEAD_BYTES];
 };
 
-/* Writes "an HTML page, ..." to `out`, of SB__WORDS_BYTES; false if nothing matches. */
+/* Writes a description, such as "an HTML page, ...", to `out`, which has SB__WORDS_BYTES; returns
+   false if nothing matches. */
 bool sb__foreign_words(const struct sb__head *head, char *out);
 
-/* Recognises protobuf messages of TensorFlow by their contents, since they may also be well-formed
-   messages of Caffe; NULL if none matches. */
+/* Recognises protobuf messages of TensorFlow by their contents, since these may also be well-formed
+   messages of Caffe; returns NULL if none matches. */
 const char *sb__foreign_message(const struct sb__head *head);
 
 #endif

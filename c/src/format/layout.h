@@ -1,4 +1,4 @@
-/* The fields of Caffe's messages that the library uses, as data. Field numbers are those of
+/* The fields of Caffe's messages that the library uses, as data. The field numbers come from
    caffe.proto; proto/README.md lists them. */
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H
@@ -13,7 +13,7 @@ enum {
     SB__BLOB_SHAPE = 7,
     SB__BLOB_DOUBLE_DATA = 8,
     SB__BLOB_DOUBLE_DIFF = 9,
-    SB__BLOB_RAW_DATA_TYPE = 10, /* these four are NVCaffe's */
+    SB__BLOB_RAW_DATA_TYPE = 10, /* 10 to 13 are NVCaffe's */
     SB__BLOB_RAW_DIFF_TYPE = 11,
     SB__BLOB_RAW_DATA = 12,
     SB__BLOB_RAW_DIFF = 13,
@@ -48,7 +48,7 @@ extern const struct sb__layout sb__layer_layout; /* current */
 /* "caffemodel"; "unknown" for an unknown format. Static. */
 const char *sb__format_name(int32_t format);
 
-/* The layout of a file; NULL for a blob file and for an unknown format. */
+/* Returns the layout of a file; NULL for a blob file and for an unknown format. */
 const struct sb__layout *sb__format_layout(int32_t format);
 
 /* Whether `field` has this number and the wire type of a text or message; false for number 0. */
@@ -69,12 +69,12 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
     return NULL;
 }
 
-/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0
-   has other layers at some numbers. */
+/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0 uses
+   some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
-/* Whether C3D 1.0 has a convolution or a pooling at the number of a layer without such parameters.
- */
+/* Whether C3D 1.0 uses the number for a convolution or a pooling, and Caffe for a layer without
+   such parameters. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

@@ -1,5 +1,5 @@
-/* Opens a source as a Caffe message. Refuses more bytes than a message can have, and names their
-   actual format if it is recognised. */
+/* Opens a source as a Caffe message. Refuses more bytes than a message can have; the refusal names
+   their format if it is recognised. */
 #ifndef SB_FORMAT_OPEN_H
 #define SB_FORMAT_OPEN_H
 
@@ -11,7 +11,7 @@ sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t 
 /* Wraps the caller's source without owning it. INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH,
    DATA_LIMIT, and the statuses of its slots. */
 sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_error *err);
-/* A regular file. IO, DATA_LIMIT. */
+/* Opens a regular file. IO, DATA_LIMIT. */
 sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err);
 
 #endif

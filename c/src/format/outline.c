@@ -161,8 +161,7 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
     return st;
 }
 
-/* --- other programs' messages
-   ------------------------------------------------------------------------- */
+/* --- messages of other programs --------------------------------------------------------- */
 
 /* A node has an operation's name, and an input or output. */
 static bool is_onnx_node(const struct sb__outline *node) {
@@ -172,7 +171,7 @@ static bool is_onnx_node(const struct sb__outline *node) {
 }
 
 /* A graph has nodes, which come first, and a name or constants. In a large graph the name comes
-   after more fields than are read: then the first node decides. */
+   after more fields than the outline reads: then the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;

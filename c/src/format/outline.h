@@ -1,12 +1,12 @@
-/* Recognition of a message by the numbers and wire types of its fields. Positive only if several
-   fields indicate one kind, and none contradicts it. */
+/* Recognition of a message by the numbers and wire types of its fields. A kind is recognised only
+   if several fields indicate it and no field contradicts it. */
 #ifndef SB_FORMAT_OUTLINE_H
 #define SB_FORMAT_OUTLINE_H
 
 #include "wire/wire.h"
 
 #define SB__OUTLINE_FIELDS 15     /* 1 to 13 and, at 14, a net's layer */
-#define SB__OUTLINE_MANY   100000 /* fields: bounds the time, not the files */
+#define SB__OUTLINE_MANY   100000 /* fields: limits the time, not the size of files */
 
 struct sb__outline {
     uint32_t seen[SB__OUTLINE_FIELDS]; /* wire types, as bits */
@@ -26,10 +26,10 @@ struct sb__outline {
    SB__WHOLE. Fails only if the source fails. */
 sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
                            struct sb__outline *out, sb_error *err);
-/* SB_FORMAT_AUTO: not recognised. Fails only if the source fails. */
+/* Sets `*out` to SB_FORMAT_AUTO if the format is not recognised. Fails only if the source fails. */
 sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
                              int32_t *out, sb_error *err);
-/* Whether there are only blobs of a vector. Fails only if the source fails. */
+/* Whether the message has only blobs, as a vector has. Fails only if the source fails. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err);
 /* Fails only if the source fails. */

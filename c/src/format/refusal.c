@@ -13,7 +13,8 @@
 
 #define FEW_FIELDS 64 /* enough to distinguish Caffe's formats */
 
-/* SHAPE_MISMATCH counts, since a blob's shape is compared before its values are missed. */
+/* Whether a status is about the data. SHAPE_MISMATCH is: readers compare a blob's shape before they
+   notice that its values are missing. */
 static bool is_of_data(sb_status status) {
     return (status <= SB_ERR_MALFORMED && status > SB_ERR_OUT_OF_MEMORY) ||
            status == SB_ERR_SHAPE_MISMATCH;
@@ -48,7 +49,7 @@ static const char *format_words(int32_t format) {
     }
 }
 
-/* Describes another of Caffe's formats, or a truncated one. */
+/* Describes a file of another format of Caffe, or a truncated file. */
 static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
                         struct sb__reader *reader, char *out) {
     int32_t format;

@@ -1,4 +1,4 @@
-/* Appends to a refusal what the bytes are instead. */
+/* Adds the actual kind of the bytes to a refusal. */
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
@@ -10,20 +10,21 @@
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
-/* The same for `total` bytes, more than a message can have; `first` has the first bytes. */
+/* sb__refusal_explain for `total` bytes, more than a message can have; `first` has the first
+   bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Whether a source is recognised as another program's message although protobuf can also read it as
-   one of Caffe's. Fails only if the source fails. */
+   a message of Caffe. Fails only if the source fails. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
-/* MALFORMED if a source that can be read as a blob is recognised as another message: with
-   `is_doubtful`, one that format AUTO would detect as another of Caffe's formats; without values,
-   another program's. */
+/* Returns MALFORMED if a source that can be read as a blob is recognised as another message: if the
+   blob has no values, as a message of another program; if `is_doubtful`, as another format of
+   Caffe, the one that format AUTO detects. */
 sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
                                  sb_error *err);
 
-/* MALFORMED for another program's message. */
+/* Returns MALFORMED for another program's message. */
 sb_status sb__refusal_of_foreign(sb_error *err);
 
 /* Whether a source is recognised as another of Caffe's formats than `wanted` (SB_FORMAT_*) although

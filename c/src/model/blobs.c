@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The announced blob at (layer, index), or NULL. */
+/* Returns the announced blob at (layer, index), or NULL. */
 static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
     const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     return edit ? edit->announced : NULL;
@@ -34,7 +34,8 @@ static const struct sb__field_name *layer_fields(const sb_model *model, int64_t 
     return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
 }
 
-/* The path of the blob's message for errors; edits need none, since their bytes are correct. */
+/* Returns the path of the blob's message, for errors; the path of an edit is empty, since the bytes
+   of edits are correct. */
 static const struct sb__path *locate_path(const sb_model *model, int64_t layer, int64_t index,
                                           struct located *at) {
     const struct sb__layout *layout = sb__format_layout(model->format);
@@ -120,7 +121,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     return locate_indexed(model, first + index, reader, at, err);
 }
 
-/* The encoding of a payload's values, and their offset if they are contiguous. */
+/* Sets the encoding of a payload's values; returns their offset if they are contiguous, else -1. */
 static int64_t place(const struct sb__payload *payload, bool edited, sb_encoding *encoding) {
     const bool together = payload->parts == 1;
     *encoding = payload->count == 0 ? SB_ENCODING_NONE

@@ -23,7 +23,7 @@ static sb_status reserve_edit(sb_model *model, sb_error *err) {
     return sb__edits_reserve(&model->edits, model->context, err);
 }
 
-/* Replaces or adds an edit; room is reserved. */
+/* Replaces or adds an edit; the caller has reserved room. */
 static void put_edit(sb_model *model, struct sb__edit edit) {
     struct sb__edit *place = sb__edits_find(&model->edits, edit.layer, edit.index);
     if (!place) {
@@ -95,7 +95,7 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
     return put_blob(model, layer, sb__num_blobs(model, layer), blob, flags, err);
 }
 
-/* A blob of the same dtype and shape, without memory. */
+/* Creates a blob of the dtype and shape of `like`, without memory. */
 static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);

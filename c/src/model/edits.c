@@ -88,7 +88,7 @@ struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer)
 
 /* --- changing ------------------------------------------------------------------------ */
 
-/* Splits a tree into the edits before and after `edit`, its new subtrees. */
+/* Splits a tree into the edits before and after `edit`, which become the subtrees of `edit`. */
 static void split(struct sb__edits *edits, size_t tree, struct sb__edit *edit) {
     size_t *before = &edit->before, *behind = &edit->behind;
     while (tree) {
@@ -119,7 +119,8 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     *link = edits->count;
 }
 
-/* The link to the last edit; `*out`: the position of the last but one, or 0. */
+/* Returns the link to the last edit; sets `*out` to the position of the last edit but one, or to
+   0. */
 static size_t *last_link(struct sb__edits *edits, size_t *out) {
     size_t *link = &edits->root;
     *out = 0;

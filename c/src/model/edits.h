@@ -15,7 +15,7 @@ struct sb__edit {
     size_t before, behind; /* subtrees: positions in `items`, plus 1; 0: none */
 };
 
-/* Zeros are an empty set. */
+/* A struct of zeros is an empty set. */
 struct sb__edits {
     struct sb__edit *items; /* unordered */
     size_t count, room;
@@ -27,16 +27,16 @@ sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_err
 /* Frees the array; the caller has freed the edits' contents. */
 void sb__edits_free(struct sb__edits *edits, sb_context *context);
 
-/* The first edit at or after (layer, index); NULL: none. Valid until an edit is added or removed.
- */
+/* Returns the first edit at or after (layer, index), or NULL. Valid until an edit is added or
+   removed. */
 struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, int64_t index);
-/* The edit of exactly that blob, or NULL. */
+/* Returns the edit of the blob at (layer, index), or NULL. */
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index);
-/* The last edit; NULL: none. */
+/* Returns the last edit of the set, or of `layer`; NULL if there is none. */
 struct sb__edit *sb__edits_last(const struct sb__edits *edits);
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer);
 
-/* Adds an edit of a blob that has none; room is reserved. */
+/* Adds an edit of a blob that has no edit; the caller has reserved room. */
 void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit);
 /* Removes the last edit of a set that is not empty. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits);

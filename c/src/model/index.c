@@ -16,7 +16,7 @@ struct span {
 struct texts {
     struct span name, type; /* the last occurrence counts */
     bool numbered;          /* the type is a V1 number */
-    bool has_window;        /* it has convolution_param or pooling_param of V1 */
+    bool has_window;        /* the layer has convolution_param or pooling_param of V1 */
     int32_t type_number;
 };
 

@@ -1,5 +1,5 @@
-/* The index of an opened file: offsets of its layers and blobs, and its texts. One allocation of
-   the exact size. */
+/* The index of an opened file: offsets of its layers and blobs, and its texts. The index is one
+   allocation of the exact size. */
 #ifndef SB_MODEL_INDEX_H
 #define SB_MODEL_INDEX_H
 
@@ -10,7 +10,7 @@
 #include <syncblob/model.h>
 
 struct sb__layer {
-    const char *name, *type; /* NUL-terminated; of a file in the index's block or static */
+    const char *name, *type; /* NUL-terminated; a file's are in the index's block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* of the layer's tag */
     uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has fewer than 2^30 blobs */
@@ -40,8 +40,8 @@ sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context
                                 sb__index_check *check, const void *user, sb_error *err);
 void sb__model_index_free(struct sb__model_index *index, sb_context *context);
 
-/* Blobs of a layer or of SB_NO_LAYER are [*first, *first + returned) of index->blobs; 0 for a layer
-   that does not exist. */
+/* Returns the number of blobs of a layer or of SB_NO_LAYER, and sets `*first` to the position of
+   the first of them in index->blobs; returns 0 for a layer that does not exist. */
 int64_t sb__model_index_blobs(const struct sb__model_index *index, int32_t format, int64_t layer,
                               int64_t *first);
 

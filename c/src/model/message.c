@@ -1,5 +1,5 @@
-/* A layer's message, or the model's, without blobs: for readers of the net's topology. Values are
-   not read. */
+/* Copies the message of a layer, or of the model, without blobs: for readers of the net's topology.
+   Reads no values. */
 #include "base/error.h"
 #include "model/model.h"
 #include "model/save.h"
@@ -14,7 +14,7 @@ struct message {
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err);
 
-/* Measures the V0 layer of a V1 layer without its blobs; whether it has blobs. */
+/* Measures the V0 layer of a V1 layer, without the V0 layer's blobs. */
 static sb_status measure_inner(const struct message *m, const struct sb__layout *layout,
                                const struct sb__field *field, uint64_t *out, sb_error *err) {
     struct sb__sink count = sb__sink_count();

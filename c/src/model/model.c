@@ -27,7 +27,7 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
                        sb__format_name(model->format));
 }
 
-/* Refuses the caller's format if the fields are recognised as another one. */
+/* Refuses the caller's format if the fields are recognised as another format. */
 static sb_status check_named(const sb_model *model, sb_error *err) {
     bool is_of_another;
     if (model->format == SB_FORMAT_BLOB)
@@ -40,8 +40,8 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
 }
 
 /* Refuses messages of other programs, for any format of the caller. A net or a solver state with
-   blobs is Caffe's; the blobs of a vector may be any messages. A blob file was checked while its
-   index was built. */
+   blobs is a message of Caffe; the blobs of a vector may be any messages. A blob file was checked
+   while its index was built. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
@@ -56,8 +56,8 @@ struct opening {
     bool is_found; /* the format was detected */
 };
 
-/* Checks before the index is allocated. If the file changed while it was read, that is the error.
- */
+/* Checks before the index is allocated. If the file changed while it was read, reports that
+   instead. */
 static sb_status check_counted(const struct sb__model_index *counted, const void *user,
                                sb_error *err) {
     const struct opening *opening = user;

@@ -25,8 +25,8 @@ struct sb_model {
     struct sb__model_index index;
 
     struct sb__edits edits;
-    struct sb__layer *new_layers; /* after those of the index, in one block with */
-    struct sb__names new_names;   /* table */
+    struct sb__layer *new_layers; /* after those of the index; new_names' slots follow them */
+    struct sb__names new_names;   /* of new_layers */
     struct sb__texts new_texts;   /* each layer's name and type, each with a NUL */
     int64_t num_new_layers, room_new_layers;
     struct sb__own_text name;
@@ -35,11 +35,11 @@ struct sb_model {
     struct sb__own_text learned_net;
 };
 
-/* Blobs of a layer or of SB_NO_LAYER; 0 for a layer that is not there. */
+/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
-/* False for SB_NO_LAYER. */
+/* Whether the layer exists; false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
-/* INDEX_OUT_OF_RANGE for a layer, for a blob or its layer that is absent. */
+/* Return INDEX_OUT_OF_RANGE, for an absent layer, and for an absent blob or its absent layer. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);
 

@@ -15,7 +15,8 @@ static struct {
     uint64_t words[2];
 } key = {.once = SB__ONCE_INIT};
 
-/* Without random numbers of the system, uses addresses and times that others can hardly guess. */
+/* If the system has no random numbers, uses addresses and times, which other users can hardly
+   guess. */
 static void draw_key(void) {
     for (int i = 0; i < 2; i++)
         if (!sb__random_number(&key.words[i]))
@@ -51,7 +52,7 @@ static struct sb__named *next_to(const struct sb__names *names, struct sb__named
     return slot + 1 < names->slots + names->room ? slot + 1 : names->slots;
 }
 
-/* The slot of the name, or the free slot for it; also returns its hash. */
+/* Returns the slot of the name, or the free slot for the name; sets `*hash` to the name's hash. */
 static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
                                  const char *name, size_t size, uint32_t *hash) {
     *hash = (uint32_t)sb__hash(key.words, name, size);
@@ -74,7 +75,7 @@ void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint
         *slot = (struct sb__named){hash, layer + 1};
 }
 
-/* Moves in the order of slots, which is nearly the order of the new slots. */
+/* Moves entries in the order of their slots, which is nearly the order of the new slots. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     for (uint64_t i = 0; i < from->room; i++) {
         struct sb__named *slot;

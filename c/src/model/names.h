@@ -1,5 +1,5 @@
-/* A hash table of layers by name, under a random key, so that nobody can choose names that collide.
-   It has room for all layers and never grows. */
+/* A hash table of layers by name, under a random key, so that an attacker cannot choose names that
+   collide. The table has room for all layers and never grows. */
 #ifndef SB_MODEL_NAMES_H
 #define SB_MODEL_NAMES_H
 
@@ -18,17 +18,19 @@ struct sb__names {
     uint64_t room;           /* number of slots */
 };
 
-/* The size of the slots for `layers` layers in bytes; false if it does not fit. */
+/* Computes the size of the slots for `layers` layers in bytes; returns false if the size does not
+   fit. */
 bool sb__names_bytes(int64_t layers, size_t *out);
-/* Initialises the table with zeroed slots for `layers` layers; none without layers. */
+/* Initialises the table with zeroed slots for `layers` layers; `slots` is unused if there are
+   none. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
-/* Adds layers in ascending order: of equal names the first one stays. */
+/* Adds layers in ascending order: of layers with equal names the table keeps the first. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* Moves all entries of `from` to a table of another size without reading the layers. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from);
 /* Removes the last added layer. */
 void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
-/* The first layer of that name, or -1. */
+/* Returns the first layer with the name, or -1. */
 int64_t sb__names_find(const struct sb__names *names, const struct sb__layer *layers,
                        const char *name, size_t size);
 

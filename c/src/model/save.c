@@ -89,7 +89,7 @@ static sb_status put_blobs(const struct save *save, uint32_t field, int64_t laye
     return st;
 }
 
-/* After all blobs of the file, writes the added ones into the same message. */
+/* After the last blob of the file, writes the added blobs into the same message. */
 static sb_status append_blobs(const struct save *save, const struct sb__layout *layout,
                               struct position *position, sb_error *err) {
     int64_t first, blobs = sb__model_index_blobs(&save->model->index, save->model->format,
@@ -126,7 +126,7 @@ void sb__save_head(const sb_model *model, struct sb__sink *sink) {
 
 struct action {
     bool replaces;                  /* the field is not copied verbatim */
-    const struct sb__edit *edit;    /* a blob that replaces it, */
+    const struct sb__edit *edit;    /* a blob that replaces the field, */
     const struct sb__layout *child; /* or a message that is rewritten */
     int64_t layer;                  /* the layer of that message */
 };
@@ -241,7 +241,7 @@ struct saving {
     struct sb__retired retired;
 };
 
-/* Writes the model; counts only if `saving` is NULL. */
+/* Writes the model; if `saving` is NULL, only counts its bytes. */
 static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
     struct sb__reader reader;
@@ -350,8 +350,8 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
     return st;
 }
 
-/* Not inlined: keeps the outlet and the buffers of sb__replacement_begin from the stack at the same
-   time. */
+/* Not inlined, so that the outlet and the buffers of sb__replacement_begin are not on the stack at
+   the same time. */
 __attribute__((noinline)) static sb_status put_to(const sb_model *model, const sb_sink *to,
                                                   struct saving *saving, sb_error *err) {
     struct sb__outlet outlet;
