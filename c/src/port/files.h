@@ -1,5 +1,5 @@
 /* File operations of each system. Functions that can fail return 0 or the system's error number:
-   errno, on Windows that of GetLastError. Paths are bytes, on Windows UTF-8. */
+   errno, or on Windows the number of GetLastError. Paths are bytes, on Windows UTF-8. */
 #ifndef SB_PORT_FILES_H
 #define SB_PORT_FILES_H
 
@@ -18,13 +18,13 @@ struct sb__file_info {
     int misfit;       /* 0 for a regular file, else an error number */
 };
 
-/* Opens for reading. Does not block on a pipe, only on another process' lease. Others may write,
-   rename and remove the file. */
+/* Opens a file for reading. Does not block on a pipe, but waits for the lease of another process.
+   Other processes may write, rename and remove the file. */
 int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
-/* `*got` may be less than `bytes`, and is 0 at the end of the file. */
+/* Reads up to `bytes` at `offset`; `*got` is 0 at the end of the file. */
 int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got);
-/* `bytes` > 0. The file may be closed before its map. */
+/* Maps `bytes` > 0. The file may be closed before its map is unmapped. */
 int sb__file_map(sb__file file, size_t bytes, const void **out);
 void sb__file_unmap(const void *map, size_t bytes);
 void sb__file_close(sb__file file);
@@ -38,7 +38,7 @@ void sb__file_close(sb__file file);
 #define SB__TARGET_MAX 1024
 #endif
 
-/* A temporary file beside its target, to be renamed when it is complete. */
+/* A temporary file beside its target, renamed to the target when complete. */
 struct sb__replacement {
     sb__file file;             /* -1 after closing */
     sb__file folder;           /* the target's folder; -1 on systems without openat */
@@ -49,13 +49,14 @@ struct sb__replacement {
     char temporary[64];        /* "": no temporary file */
 };
 
-/* `*what` describes a failure, in words that follow the path. The target must be a regular file,
-   whose permissions are kept, or not exist; links are followed, also dangling ones. */
+/* Creates the temporary file. `*what` describes a failure, in words that follow the path. The
+   target must be a regular file, whose permissions are kept, or not exist; links are followed, also
+   dangling links. */
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);
 /* Syncs the file and renames it to the target; ends the replacement in any case. On an error with
-   `*in_place` set, the file is in place, but a power failure may undo that. */
+   `*in_place` set, the file is in place, but a power failure may undo the rename. */
 int sb__replacement_commit(struct sb__replacement *replacement, bool *in_place);
 /* Ends the replacement; the target is unchanged. */
 void sb__replacement_cancel(struct sb__replacement *replacement);

@@ -13,11 +13,11 @@
 #define SB__LIBRARY_PATH                   "LD_LIBRARY_PATH"
 #endif
 
-/* Opens a library; NULL with the reason in `story` if that fails. */
+/* Opens a library; on failure returns NULL and writes the reason to `story`. */
 void *sb__library_open(const char *name, char *story, size_t capacity);
-/* Opens a library that the process has loaded; NULL if it has not. */
+/* Opens a library that the process has already loaded, else returns NULL. */
 void *sb__library_loaded(const char *name);
-/* NULL if the library has no such function. */
+/* Returns NULL if the library has no function `name`. */
 void *sb__library_symbol(void *library, const char *name);
 void sb__library_close(void *library);
 

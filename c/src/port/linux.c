@@ -75,14 +75,14 @@ bool sb__links_to_open_files(int folder) {
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
-/* The file has no list, or the file system does not support them; some in user space return EINVAL.
- */
+/* Whether an error means that the file has no list, or that the file system does not support lists;
+   some file systems in user space return EINVAL. */
 static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
-/* The mode in place of a list: all users except the owner get the permissions that every entry
-   allows. */
+/* Returns the mode in place of a list: all users except the owner get the permissions that every
+   entry allows. */
 static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
     mode_t least = 07;
     for (ssize_t at = 4; at + 8 <= size; at += 8)

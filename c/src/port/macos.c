@@ -18,7 +18,7 @@ void sb__condition_init(sb__condition *condition) {
     (void)pthread_cond_init(condition, NULL);
 }
 
-/* macOS has no condition variables by the clock of sb__now. */
+/* macOS has no condition variables that use the clock of sb__now. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
     const uint64_t now = sb__now(), left = time > now ? time - now : 0;
     const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
@@ -54,13 +54,13 @@ int sb__folder_open(const char *path) {
     return folder;
 }
 
-/* macOS has no such links. */
+/* macOS has no links that lead to open files. */
 bool sb__links_to_open_files(int folder) {
     (void)folder;
     return false;
 }
 
-/* Access lists are not kept. */
+/* Does not copy access lists. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode) {
     (void)file;
     (void)old;

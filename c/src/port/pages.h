@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The kernel's unit of mapping; a power of two. */
+/* Returns the kernel's unit of mapping; a power of two. */
 size_t sb__page_size(void);
 
 /* Maps zero pages on a boundary of `alignment`, a multiple of the page size, and advises large
@@ -16,8 +16,8 @@ void *sb__pages_reserve(size_t bytes);
 /* Unmaps a whole mapping or reservation. */
 void sb__pages_unmap(void *pages, size_t bytes);
 
-/* Maps pages filled with one byte, which take memory only when they are written, if the system
-   supports that. `*kept` is SB__NOTHING_KEPT at first; later calls reuse its file. */
+/* Maps pages filled with one byte. Where the system supports it, the pages use memory only once
+   they are written. `*kept` is SB__NOTHING_KEPT at first; later calls reuse its file. */
 #define SB__NOTHING_KEPT ((intptr_t)-1)
 void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes);
 void sb__pages_drop(intptr_t kept);

@@ -90,8 +90,8 @@ void sb__aligned_free(void *block) {
 
 #define LEASE_MILLISECONDS 60000 /* the kernel breaks a lease after 45 s */
 
-/* With O_NONBLOCK opening a regular file gives EAGAIN until another process has released its lease.
- */
+/* Waits a moment for another process to release its lease on a regular file: until then open with
+   O_NONBLOCK fails with EAGAIN. */
 static bool wait_for_lease(const char *path, uint32_t *waited) {
     const uint32_t pause = *waited < 16 ? *waited + 1 : 16;
     struct stat info;

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Only advice. */
+/* Advises the kernel; may have no effect. */
 void sb__advise_large_pages(void *pages, size_t bytes);
 struct timespec sb__modified(const struct stat *info);
 struct timespec sb__changed(const struct stat *info);
-/* Syncs a file to the disk: 0 or -1, as fsync. */
+/* Syncs a file to the disk; returns 0 or -1, as fsync. */
 int sb__sync(int descriptor);
 
 /* Retries a call that a signal has interrupted. */
@@ -23,18 +23,18 @@ int sb__sync(int descriptor);
         (result) = (call);                                                                         \
     while ((result) < 0 && errno == EINTR)
 
-/* Opens a folder for access to its entries; also for reading, if permitted, so that it can be
-   synced. -1: errno has the reason. */
+/* Opens a folder for access to its entries; also for reading, if permitted, so that the folder can
+   be synced. Returns -1 on failure, with the reason in errno. */
 int sb__folder_open(const char *path);
 /* Whether links in the folder lead to open files instead of their text (procfs). */
 bool sb__links_to_open_files(int folder);
-/* Copies the access list of the file at `old` to `file`, or removes it. If a list cannot be kept,
-   or the group differs, reduces `*mode`, which is that of `old`, so that no user gains permissions.
-   False: errno has the reason. */
+/* Copies the access list of the file at `old` to `file`, or removes it. If a list cannot be copied,
+   or the group differs, reduces `*mode`, the mode of `old`, so that no user gains permissions.
+   Returns false on failure, with the reason in errno. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode);
 
-/* The mode for another group: the new group gets the permissions of others; others, who now include
-   the old group, lose permissions that it did not have. */
+/* Returns the mode for another group: the new group, and others, who now include the old group, get
+   the permissions that both the old group and others had. */
 static inline mode_t sb__mode_without_group(mode_t mode) {
     const mode_t both = mode >> 3 & mode & 07;
     return (mode & 0700) | (mode_t)(both << 3) | both;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define NAME_ATTEMPTS 100
-#define MAX_LINKS     40 /* as Linux */
+#define MAX_LINKS     40 /* as in Linux */
 
 _Static_assert(PATH_MAX <= SB__PATH_MAX, "the text of a link has to fit");
 
@@ -29,7 +29,8 @@ static char *name_in(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* With a trailing slash only a folder opens. The kernel resolves the rest of the path. */
+/* Opens the folder of a path: the text before the name. Since the text ends with a slash, only a
+   folder opens. The kernel resolves links in the text. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -38,8 +39,8 @@ static int open_folder(char *path) {
     return folder;
 }
 
-/* Replaces the name of a link in the path by the link's text: 1; 0: not a link, or nothing exists;
-   -1: errno has the reason. */
+/* Replaces the name of a link in the path by the link's text and returns 1. Returns 0 if the name
+   is not a link or does not exist, and -1 on failure, with the reason in errno. */
 static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     char text[PATH_MAX], *name = name_in(path);
     ssize_t n;
@@ -61,7 +62,7 @@ static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     return 1;
 }
 
-/* Opens the folder of the target. A link stays a link, also a dangling one. */
+/* Opens the folder of the target. A link remains a link, even if its target does not exist. */
 static int resolve(struct sb__replacement *to, char path[SB__PATH_MAX], const char **what) {
     for (int links = 0;; links++) {
         *what = "is in a directory that cannot be opened";
@@ -105,7 +106,7 @@ static bool draw(uint64_t *name) {
     return drawn;
 }
 
-/* The random name does not collide with those of other processes, even in containers with equal
+/* The random name does not collide with names of other processes, even in containers with equal
    process ids. */
 static int open_temporary(struct sb__replacement *to, mode_t mode) {
     uint64_t name;
@@ -123,7 +124,7 @@ static int open_temporary(struct sb__replacement *to, mode_t mode) {
     return -1;
 }
 
-/* Tolerates file systems with one fixed mode for all files. */
+/* Sets the mode of a file; tolerates file systems with one fixed mode for all files. */
 static bool set_mode(int file, mode_t mode) {
     struct stat info;
     int error;
@@ -140,9 +141,9 @@ static bool give(int file, uid_t owner, gid_t group) {
     return error == 0;
 }
 
-/* Keeps owner and group if the process may set them. The owner is set last, since only the owner
-   may change permissions; until then no other user has access. The set-user-ID and set-group-ID
-   bits are not kept. */
+/* Copies the old file's permissions, and its owner and group if the process may set them. The owner
+   is set last, since only the owner may change permissions; until then no other user has access.
+   The set-user-ID and set-group-ID bits are not copied. */
 static bool keep_permissions(int file, const struct stat *old, const char *path) {
     struct stat made;
     mode_t mode = old->st_mode & 0777;
@@ -211,7 +212,8 @@ int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t 
     return 0;
 }
 
-/* Ignores EINTR of close: the bytes are written, and the descriptor is closed. */
+/* Closes the written file; ignores EINTR of close: the bytes are written, and the descriptor is
+   closed. */
 static int close_written(struct sb__replacement *to) {
     const int file = (int)to->file;
     to->file = -1;
@@ -255,7 +257,8 @@ static int put_in_place(struct sb__replacement *to) {
     return error && is_in_place(to, &written) ? 0 : error;
 }
 
-/* Tolerates file systems that cannot sync a folder, and folders that may not be read. */
+/* Syncs a folder; tolerates file systems that cannot sync folders, and folders that may not be
+   read. */
 static int sync_folder(int folder) {
     int result;
     SB__RETRY(result, fsync(folder));

@@ -1,5 +1,5 @@
-/* IEEE's square root. MinGW's function rounds twice, which shows without optimisation, when the
-   compiler calls it. */
+/* IEEE's square root. MinGW's function, which the compiler calls without optimisation, rounds
+   twice. */
 #ifndef SB_PORT_ROOT_H
 #define SB_PORT_ROOT_H
 

@@ -1,4 +1,4 @@
-/* The system's texts of errors, and the form of formats. */
+/* The system's texts of errors, and the attribute of functions with a printf format. */
 #ifndef SB_PORT_TEXT_H
 #define SB_PORT_TEXT_H
 
@@ -21,7 +21,7 @@
 #define SB__PATH_SEPARATOR '/'
 #endif
 
-/* The text for an error number of port/files.h, in `buffer` or static. */
+/* Returns the text for an error number of port/files.h, in `buffer` or static. */
 const char *sb__system_text(int error, char *buffer, size_t capacity);
 
 #endif

@@ -1,5 +1,5 @@
 /* Threads of each system: locks, one-time calls, conditions, thread ids, and forks. On a system
-   without fork the process never forks. */
+   without fork, sb__on_fork does nothing. */
 #ifndef SB_PORT_THREADS_H
 #define SB_PORT_THREADS_H
 
@@ -41,7 +41,7 @@ void sb__mutex_lock(sb__mutex *mutex);
 bool sb__mutex_try_lock(sb__mutex *mutex);
 void sb__mutex_unlock(sb__mutex *mutex);
 
-/* False where memory ran out. */
+/* Returns false if out of memory. */
 bool sb__recursive_mutex_init(sb__recursive_mutex *mutex);
 void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex);
 void sb__recursive_mutex_lock(sb__recursive_mutex *mutex);
@@ -95,7 +95,7 @@ static inline void sb__mutex_unlock(sb__mutex *mutex) {
     (void)pthread_mutex_unlock(mutex);
 }
 
-/* False where memory ran out. */
+/* Returns false if out of memory. */
 bool sb__recursive_mutex_init(sb__recursive_mutex *mutex);
 
 static inline void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex) {
@@ -140,10 +140,10 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 void sb__condition_init(sb__condition *condition);
 /* Waits, with `mutex` released, for a broadcast or until `time` (sb__now); may return earlier. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time);
-/* Nanoseconds of a monotonic clock. */
+/* Returns the nanoseconds of a monotonic clock. */
 uint64_t sb__now(void);
 
-/* The process id. */
+/* Returns the process id. */
 int64_t sb__process(void);
 void sb__sleep_milliseconds(uint32_t milliseconds);
 

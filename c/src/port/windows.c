@@ -25,7 +25,7 @@ void sb__mutex_init(sb__mutex *mutex) {
 }
 
 void sb__mutex_destroy(sb__mutex *mutex) {
-    (void)mutex; /* it holds nothing */
+    (void)mutex; /* has no resources */
 }
 
 void sb__mutex_lock(sb__mutex *mutex) {
@@ -62,7 +62,7 @@ void sb__condition_init(sb__condition *condition) {
 }
 
 void sb__condition_destroy(sb__condition *condition) {
-    (void)condition; /* it holds nothing */
+    (void)condition; /* has no resources */
 }
 
 void sb__condition_broadcast(sb__condition *condition) {
@@ -221,7 +221,7 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "It is mapped by a program"},
 };
 
-/* In English if installed, without the full stop and the line end. */
+/* Returns the text in English if installed, without the full stop and the line end. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

@@ -1,5 +1,5 @@
-/* Windows: reading files, and replacing them by a rename of a handle. Others may write, rename and
-   remove files that the library has open, as on other systems. */
+/* Windows: reading files, and replacing them by a rename of a handle. Other programs may write,
+   rename and remove files that the library has open, as on other systems. */
 #include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef _WIN32
@@ -25,14 +25,13 @@ static int last_error(void) {
     return (int)GetLastError();
 }
 
-/* --- other programs -----------------------------------------------------------------------------
- */
+/* --- other programs --------------------------------------------------------------------- */
 
 #define ATTEMPTS 48
 
-/* Other writers and virus scanners open a file for short times: waits up to 7 milliseconds, 168 in
-   all; false when the attempts are used up. The waits have different lengths, to find the gaps
-   between repeated writes. */
+/* Waits for other writers and virus scanners, which open a file for short times: up to 7
+   milliseconds per call, 168 in total. Returns false when the attempts are used up. The waits have
+   different lengths, to find the gaps between repeated writes. */
 static bool wait_for_others(DWORD *attempts) {
     if (++*attempts == ATTEMPTS)
         return false;
@@ -60,7 +59,7 @@ static int narrow(const wchar_t *wide, char path[SB__PATH_MAX]) {
     return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
 }
 
-/* The absolute path, in the \\?\ form if it is longer than 259 characters. A path that has that
+/* Makes the absolute path, in the \\?\ form if it is longer than 259 characters. A path in that
    form is used literally. */
 static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
     static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
@@ -89,7 +88,7 @@ static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-/* Also opens a folder, to distinguish it from a missing file. */
+/* Opens a file; also opens a folder, to distinguish a folder from a missing file. */
 static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
     DWORD attempts = 0;
     int error;
@@ -148,7 +147,7 @@ int sb__file_map(sb__file file, size_t bytes, const void **out) {
         return last_error();
     *out = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes);
     int error = *out ? 0 : last_error();
-    (void)CloseHandle(mapping); /* the view keeps the mapping */
+    (void)CloseHandle(mapping); /* the view keeps the mapping open */
     return error;
 }
 
@@ -163,7 +162,7 @@ void sb__file_close(sb__file file) {
 
 /* --- replacing: before ------------------------------------------------------------------ */
 
-/* A read-only file is not replaced, as usual on Windows. */
+/* Checks that the old file can be replaced; a read-only file cannot, as usual on Windows. */
 static int check_old(HANDLE old, const char **what) {
     FILE_BASIC_INFO basic;
     struct sb__file_info info;
@@ -184,7 +183,8 @@ static bool is_link(const wchar_t *path) {
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_REPARSE_POINT);
 }
 
-/* Opens the existing file, with links resolved; INVALID_HANDLE_VALUE if there is none. */
+/* Opens the existing file, with links resolved; sets `*out` to INVALID_HANDLE_VALUE if the file
+   does not exist. */
 static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
     wchar_t wide[SB__PATH_MAX];
     int error = whole_path(path, wide);
@@ -204,7 +204,7 @@ static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, c
     return error;
 }
 
-/* The path of `name` in the target's folder, in wide characters. */
+/* Makes the path of `name` in the target's folder, in wide characters. */
 static int beside(const struct sb__replacement *to, const char *name, wchar_t wide[SB__PATH_MAX]) {
     char path[SB__PATH_MAX];
     int folder = (int)(to->name - to->path);
@@ -220,7 +220,8 @@ bool sb__random_number(uint64_t *out) {
     return true;
 }
 
-/* Opened for rename and removal by its handle, exclusively until the rename. */
+/* Creates the temporary file, opened for rename and removal by its handle; exclusive until the
+   rename. */
 static int open_temporary(struct sb__replacement *to) {
     wchar_t wide[SB__PATH_MAX];
     for (int i = 0; i < NAME_ATTEMPTS; i++) {
@@ -243,7 +244,7 @@ static int open_temporary(struct sb__replacement *to) {
     return ERROR_FILE_EXISTS;
 }
 
-/* Keeps the hidden attribute, if the file system has it. */
+/* Copies the hidden and system attributes, if the file system has them. */
 static void keep_attributes(HANDLE old, HANDLE made) {
     const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
     FILE_BASIC_INFO info;
@@ -256,7 +257,7 @@ static void keep_attributes(HANDLE old, HANDLE made) {
     (void)SetFileInformationByHandle(made, FileBasicInfo, &info, sizeof info);
 }
 
-/* Copies the access list, if the file system has them. */
+/* Copies the access list, if the file system has access lists. */
 static int keep_permissions(HANDLE old, HANDLE made) {
     _Alignas(SECURITY_DESCRIPTOR) char list[4096];
     DWORD needed;
@@ -316,7 +317,7 @@ void sb__replacement_cancel(struct sb__replacement *to) {
 }
 
 /* Flags of a rename by handle since Windows 10, missing in some headers: programs that have the old
-   file open keep it, as on other systems. */
+   file open can still use it, as on other systems. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 
 /* A FILE_RENAME_INFO with its flags, and room for the name. */
@@ -330,7 +331,7 @@ struct rename {
 _Static_assert(offsetof(struct rename, name) == offsetof(FILE_RENAME_INFO, FileName),
                "the system's struct begins as ours does");
 
-/* Errors of a rename while a program has the old file open. */
+/* Whether an error of a rename may mean that a program has the old file open. */
 static bool is_in_use(int error) {
     return error == ERROR_SHARING_VIOLATION || error == ERROR_ACCESS_DENIED;
 }
@@ -370,8 +371,8 @@ static int move(const wchar_t *from, const wchar_t *to) {
     return error;
 }
 
-/* Renames by name: for older systems and file systems other than NTFS, which refuse while a program
-   has the old file open. */
+/* Renames by name: for older systems and file systems other than NTFS, which refuse the rename
+   while a program has the old file open. */
 static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
     wchar_t temporary[SB__PATH_MAX];
     int error = beside(to, to->temporary, temporary);

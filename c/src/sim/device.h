@@ -2,9 +2,9 @@
    of sim_device.h, and the work itself run under it. The device calls nothing of the core except
    sb_error_fill.
 
-     memory.c address ranges, the table of allocations, translation work.c execution of an operation
-     streams.c queues, events, schedules faults.c counters and armed faults table.c the slots
-     control.c the extension table of sim_device.h */
+   memory.c has address ranges, the table of allocations and translation; work.c executes an
+   operation; streams.c has queues, events and schedules; faults.c has counters and armed faults;
+   table.c has the slots, and control.c the extension table of sim_device.h. */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
@@ -27,7 +27,7 @@ struct sb__sim;
 struct sb__sim_block;
 struct sb__sim_stream;
 
-/* An event completes when its stream reaches its ticket. */
+/* An event completes when its stream reaches the event's ticket. */
 struct sb__sim_event {
     struct sb__sim *sim;
     sb_stream stream; /* a handle: the stream may be destroyed after the event completes */
@@ -53,15 +53,15 @@ struct sb__sim_work {
     struct sb__sim_block *block; /* for ready and free */
 };
 
-/* A queued operation; after a failure it stays with its stream until the failure is reported. */
+/* A queued operation; a failed operation remains with its stream until its failure is reported. */
 struct sb__sim_op {
     struct sb__sim_op *next;
     struct sb__sim_work work;
     uint64_t ticket;              /* position in its stream, from 1 */
     struct sb__sim_stream *after; /* [nullable] runs after this stream's `after_ticket` */
     uint64_t after_ticket;
-    sb__thread thread; /* the thread that queued it */
-    bool embedded;     /* part of a block, not freed by itself */
+    sb__thread thread; /* the thread that queued the operation */
+    bool embedded;     /* part of a block, freed with the block */
     bool waits;        /* queued in LAZY: runs only for a wait */
     bool doomed;       /* will fail when it runs */
     bool scribbles;    /* fills its target with garbage as soon as earlier work has ended */
@@ -90,8 +90,8 @@ struct sb__sim_block {
     struct sb__sim_op reach, release;
 };
 
-/* A reserved range of addresses; blocks are allocated from it in rotation, so that addresses are
-   reused as late as possible. */
+/* A reserved range of addresses; its blocks are allocated in rotation, so that addresses are reused
+   as late as possible. */
 struct sb__sim_segment {
     char *base;
     size_t size, next;
@@ -106,7 +106,7 @@ struct sb__sim {
     size_t block_count, block_capacity;
     intptr_t rubbish; /* for sb__pages_filled */
 
-    struct sb__sim_stream legacy, own; /* `legacy` heads the list of all */
+    struct sb__sim_stream legacy, own; /* `legacy` heads the list of all streams */
     int32_t schedule;
     uint64_t random;
 
@@ -132,13 +132,13 @@ struct sb__sim_block *sb__sim_block_create(struct sb__sim *sim, size_t bytes);
 void sb__sim_block_remove(struct sb__sim *sim, struct sb__sim_block *block);
 /* Frees a removed block. */
 void sb__sim_block_free(struct sb__sim_block *block);
-/* The block that holds [ptr, ptr + bytes), or NULL. */
+/* Returns the block that contains [ptr, ptr + bytes), or NULL. */
 struct sb__sim_block *sb__sim_block_find(const struct sb__sim *sim, const void *ptr, size_t bytes);
-/* Host memory behind [ptr, ptr + bytes), or NULL. */
+/* Returns the host memory behind [ptr, ptr + bytes), or NULL. */
 void *sb__sim_translate(const struct sb__sim *sim, const void *ptr, size_t bytes);
 /* Whether the address belongs to the device, allocated or not. */
 bool sb__sim_is_device_address(const struct sb__sim *sim, const void *ptr);
-/* Frees everything. */
+/* Frees all memory of the device. */
 void sb__sim_memory_close(struct sb__sim *sim);
 
 /* --- work.c ------------------------------------------------------------------------ */
@@ -146,8 +146,8 @@ void sb__sim_memory_close(struct sb__sim *sim);
 const char *sb__sim_op_name(int32_t op);
 /* Whether the operation overwrites its whole target. */
 bool sb__sim_replaces_target(int32_t op);
-/* Whether the operation can run; else the cause in `reason`. `at_turn`: its allocations must be
-   ready. */
+/* Whether the operation can run; if not, writes the cause to `reason`. `at_turn`: the operation is
+   next, so that its allocations must be ready. */
 bool sb__sim_is_valid(const struct sb__sim *sim, const struct sb__sim_work *work, bool at_turn,
                       char reason[SB__SIM_REASON]);
 /* Executes valid copies, fills and arithmetic. */
@@ -166,21 +166,22 @@ struct sb__sim_stream *sb__sim_stream_add(struct sb__sim *sim);
 void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream);
 /* Appends `op` and runs work by the schedule. */
 void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op);
-/* Runs the stream up to a ticket, and the work that this depends on. */
+/* Runs the stream up to a ticket, and the work of other streams on which this depends. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);
 void sb__sim_event_release(struct sb__sim_event *event);
-/* Whether work up to `ticket` failed, and why. Then forgets failures that an event of their thread
-   has reported, and, unless `by_event`, failures of work that the calling thread queued. */
+/* Returns whether work up to `ticket` failed, and writes the reason. Then forgets failures that an
+   event of their thread has reported, and, unless `by_event`, failures of work that the calling
+   thread queued. */
 bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool by_event,
                           char reason[SB__SIM_REASON]);
 
 /* --- faults.c ----------------------------------------------------------------------- */
 
-/* Counts the call and returns its planted status. `*breaks` (NULL for a call that queues nothing)
-   is set if the fault hits the work: with SB_OK the caller queues it to fail later, with
-   DEVICE_LOST the device was lost by it. */
+/* Counts the call and returns the status of the armed fault that is due, or SB_OK. `breaks` is NULL
+   for a call that queues nothing. `*breaks` is set if the fault hits the queued work: with SB_OK
+   the caller queues work that fails later, with DEVICE_LOST the work has lost the device. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
-/* DEVICE_LOST if the device is lost. */
+/* Returns DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);
 void sb__sim_lose(struct sb__sim *sim, const char *format, ...) SB__PRINTF(2, 3);
 sb_status sb__sim_fail_device(sb_error *err, const char *reason);

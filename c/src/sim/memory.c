@@ -37,7 +37,7 @@ void sb__sim_backing_free(void *backing, size_t bytes) {
 
 /* --- addresses ------------------------------------------------------------------ */
 
-/* Index of the first block whose address is above `ptr`. */
+/* Returns the index of the first block whose address is above `ptr`. */
 static size_t blocks_until(const struct sb__sim *sim, const void *ptr) {
     size_t low = 0;
     size_t high = sim->block_count;
@@ -51,7 +51,8 @@ static size_t blocks_until(const struct sb__sim *sim, const void *ptr) {
     return low;
 }
 
-/* The addresses of a block: whole granules, and a gap. No overflow: its bytes are allocated. */
+/* Returns the number of addresses for a block: whole granules, and a gap. No overflow: the block's
+   bytes are allocated. */
 static size_t span_of(size_t bytes) {
     return (bytes - 1) / GRANULE * GRANULE + 2 * GRANULE;
 }
@@ -60,7 +61,7 @@ static size_t end_of(const struct sb__sim_segment *segment, const struct sb__sim
     return (size_t)(block->address - segment->base) + span_of(block->bytes);
 }
 
-/* A free range of `need` bytes at `from` or later in the segment. */
+/* Returns a free range of `need` bytes at `from` or later in the segment. */
 static char *find_gap(const struct sb__sim *sim, const struct sb__sim_segment *segment, size_t from,
                       size_t need) {
     size_t i = blocks_until(sim, segment->base + from);

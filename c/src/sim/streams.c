@@ -3,11 +3,11 @@
    stream and the library's stream). Failures of queued work: a failed operation fails every event
    recorded after it on its stream, up to and including the next event of its thread, and every
    synchronisation of the stream, until a wait of its thread has returned the failure: a wait for
-   that event, or for the stream. Other threads' waits cannot consume the report. They get the
-   failure once, by a wait for the stream or for an event; later waits of theirs succeed, and their
-   later events do not report it, since the thread that queued the work may have ended. A failed
-   event reports its failure on every wait. Waiting for a failed event does not fail the work behind
-   the wait on another stream: that work runs. */
+   that event, or for the stream. Waits of other threads cannot consume the report. They return the
+   failure once, from a wait for the stream or for an event; their later waits succeed, and their
+   later events do not report the failure, since the thread that queued the work may have ended. A
+   failed event reports its failure on every wait. If another stream waits for a failed event, the
+   work behind the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -98,7 +98,8 @@ static void reach_block(struct sb__sim_block *block) {
         sb__sim_block_free(block);
 }
 
-/* Runs operations that also run on a lost device: events and frees. True if `op` was one. */
+/* Runs operations that also run on a lost device: events and frees. Returns whether `op` is such an
+   operation. */
 static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
                             struct sb__sim_op *op) {
     switch (op->work.op) {
@@ -119,7 +120,7 @@ static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
     }
 }
 
-/* False, with the reason in `op`, when the operation failed. */
+/* Runs an operation; returns false, with the reason in `op`, if it failed. */
 static bool run_work(struct sb__sim *sim, struct sb__sim_op *op) {
     const struct sb__sim_work *work = &op->work;
     if (sim->lost)
@@ -145,7 +146,7 @@ static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
         stream->tail = NULL;
     stream->done = op->ticket;
     if (run_bookkeeping(sim, stream, op) || run_work(sim, op)) {
-        if (!embedded) /* an embedded one may have been freed with its block */
+        if (!embedded) /* an embedded operation may have been freed with its block */
             free(op);
         return;
     }
@@ -153,7 +154,7 @@ static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
     stream->failures = op;
 }
 
-/* The stream whose work must run before the head of `stream`; NULL if none. */
+/* Returns the stream whose work must run before the head of `stream`, or NULL. */
 static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_stream *stream) {
     const struct sb__sim_op *op = stream->head;
     if (op->after && op->after->done < op->after_ticket)
@@ -163,8 +164,8 @@ static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_
     return NULL;
 }
 
-/* Fills targets with garbage whose earlier work has ended. A lost device runs nothing and no longer
-   writes host memory. */
+/* Fills with garbage the targets of operations whose earlier work has ended. A lost device runs
+   nothing and no longer writes host memory. */
 static void scribble_heads(struct sb__sim *sim) {
     if (sim->lost)
         return;
@@ -176,7 +177,7 @@ static void scribble_heads(struct sb__sim *sim) {
     }
 }
 
-/* Terminates: the work that blocks an operation was queued before it. */
+/* Terminates: the work that blocks an operation was queued before the operation. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
     while (stream->done < ticket) {
         struct sb__sim_stream *first = stream;

@@ -1,4 +1,4 @@
-/* The backend table: every slot counts the call, applies planted failures, and queues work or
+/* The backend table: every slot counts the call, applies armed faults, and queues work or
    returns. */
 #include "sim/table.h"
 
@@ -51,7 +51,7 @@ static struct sb__sim_op *make_op(const struct sb__sim_work *work, bool doomed) 
     return op;
 }
 
-/* Waits for all of a stream. */
+/* Waits for all work of a stream. */
 static sb_status finish(struct sb__sim *sim, struct sb__sim_stream *stream, sb_error *err) {
     char reason[SB__SIM_REASON];
     sb__sim_run(sim, stream, stream->queued);
