@@ -8,7 +8,7 @@
 /* The fields of a message, collected before their check: a later field may override an earlier one.
  */
 struct dims {
-    int64_t count; /* may exceed SB_MAX_AXES, of which `values` keeps the first */
+    int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];
     uint32_t offsets[SB_MAX_AXES];
 };
@@ -20,15 +20,14 @@ struct raw {
     int32_t dtype;                /* 0: unknown */
 };
 
-/* C3D 1.0's messages begin with all five dimensions. Others have data, never a varint, at the
- * fifth.
- */
+/* Messages of C3D 1.0 begin with all five dimensions. In other messages field 5 is data, never a
+   varint. */
 #define C3D_DIMS 0x3eu
 #define DIMS     0x1eu
 
 struct claims {
     bool is_c3d, doubtful;
-    bool has_others; /* a field that is no dimension */
+    bool has_others; /* a field that is not a dimension was present */
     uint32_t legacy; /* bits: the numbers of the dimensions that are present */
     int64_t legacy_dims[SB__C3D_WIDTH];
     uint32_t legacy_offsets[SB__C3D_WIDTH];

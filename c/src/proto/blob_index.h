@@ -9,19 +9,19 @@
 struct sb__payload {
     uint32_t field;  /* SB__BLOB_DATA ... RAW_DIFF */
     int32_t dtype;   /* the stored type */
-    uint32_t offset; /* of its first part's tag */
+    uint32_t offset; /* of the first part's tag */
     int64_t count;   /* values; 0: absent */
-    uint32_t begin;  /* of its first part's values */
+    uint32_t begin;  /* of the first part's values */
     uint32_t parts;  /* number of fields that contain the values */
 };
 
 struct sb__blob_index {
     uint32_t begin, end; /* the message */
     bool legacy;         /* the shape came from num, channels, height, width */
-    bool is_c3d;         /* C3D 1.0's message: also from length */
+    bool is_c3d;         /* a message of C3D 1.0: the shape also came from length */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
     struct sb__shape shape;
-    struct sb__payload data, diff; /* the payloads that count: double before float before raw */
+    struct sb__payload data, diff; /* the payloads that are read: double before float before raw */
 };
 
 /* Checks the wire format and the shape. */
@@ -31,7 +31,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
 /* Checks that payloads have as many values as the shape; with `whole`, that data is present. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* For a message that is the whole source: MALFORMED if it is recognised as another message. */
+/* Checks a message that is the whole source: MALFORMED if it is recognised as another message. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {
@@ -40,23 +40,23 @@ static inline sb_status sb__blob_index_check_source(const struct sb__blob_index 
                ? (sb_status)SB_OK
                : sb__refusal_check_blob(source, has_values, index->doubtful, err);
 }
-/* The path with the names of the message's fields. */
+/* Returns the path with the names of the message's fields. */
 static inline struct sb__path sb__blob_index_path(const struct sb__blob_index *index,
                                                   const struct sb__path *path) {
     return (struct sb__path){path->parent, path->name, path->index,
                              index->is_c3d ? sb__c3d_blob_fields : sb__blob_fields};
 }
-/* The stored type of data, else of diff; F32 without values. */
+/* Returns the stored type of data, else of diff; F32 if there are no values. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
 
-/* One BlobShape message. */
+/* Checks a BlobShape message and reads its shape. */
 sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                           uint32_t end, const sb_limits *limits, struct sb__shape *out,
                           sb_error *err);
 
-/* UNSUPPORTED unless the blob is F32 or F64, the types that can be written. */
+/* Returns UNSUPPORTED unless the blob is F32 or F64, the types that can be written. */
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
-/* UNSUPPORTED unless `dtype` is a float, an integer or F16, the types that can be read. */
+/* Returns UNSUPPORTED unless `dtype` is a float, an integer or F16, the types that can be read. */
 sb_status sb__check_read_dtype(sb_dtype dtype, sb_error *err);
 
 #endif

@@ -18,7 +18,7 @@ static size_t pack_shape(const sb_blob *blob, uint8_t out[SB__MAX_SHAPE_BYTES]) 
     return sb__pack_shape(shape->dims, (size_t)shape->num_axes, out);
 }
 
-/* False if a message cannot have so many bytes. */
+/* Computes the size of the message; returns false if a message cannot have so many bytes. */
 static bool measure(const sb_blob *blob, bool with_diff, size_t *out) {
     uint8_t shape[SB__MAX_SHAPE_BYTES];
     const size_t bytes = sb__blob_bytes(blob), sides = with_diff ? 2 : 1;
@@ -72,7 +72,7 @@ sb_status sb__encode_fetch(struct sb__encoding *encoding, struct sb__retired *re
     return st;
 }
 
-/* Fields in the order of their numbers, as other packers write them. */
+/* Packs fields in the order of their numbers, as other encoders do. */
 void sb__encode_pack(const struct sb__encoding *encoding, struct sb__sink *sink) {
     uint8_t shape[SB__MAX_SHAPE_BYTES];
     const bool is_single = sb_blob_dtype(encoding->blob) == SB_DTYPE_F32;

@@ -1,5 +1,5 @@
-/* Writes fields in the order of their numbers: pack_protobuf_c.c by protobuf-c, or pack_plain.c in
-   a build without it, with the same bytes. */
+/* Writes fields in the order of their numbers: pack_protobuf_c.c uses protobuf-c; pack_plain.c, for
+   builds without protobuf-c, writes the same bytes. */
 #ifndef SB_PROTO_PACK_H
 #define SB_PROTO_PACK_H
 
@@ -17,7 +17,8 @@ void sb__pack_floats(struct sb__sink *sink, const float *data, size_t data_count
                      size_t diff_count);
 void sb__pack_doubles(struct sb__sink *sink, const double *data, size_t data_count,
                       const double *diff, size_t diff_count);
-/* Fields of a LayerParameter, a NetParameter, a SolverState; omits an empty learned_net. */
+/* Pack fields of a LayerParameter, a NetParameter or a SolverState, without an empty
+   learned_net. */
 void sb__pack_layer(struct sb__sink *sink, sb_text name, sb_text type);
 void sb__pack_net(struct sb__sink *sink, sb_text name);
 void sb__pack_solver(struct sb__sink *sink, const sb_solver_info *solver);

@@ -18,7 +18,7 @@ struct copy {
     int32_t dtype;
     size_t wire_size, size; /* of a stored value and of a value in memory */
     sb__convert *convert;   /* NULL: no conversion */
-    whole_fn *whole;        /* for integer targets: convert gives doubles */
+    whole_fn *whole;        /* for integer targets, for which `convert` makes doubles */
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */
     int64_t skip, left; /* remaining values before the range, and of the range */
@@ -59,7 +59,7 @@ DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
 DEFINE_CONVERT(double_to_double, double, double, )
 
-/* By stored type; F32 is converted to double only for integer targets. */
+/* By stored type. F64 is converted to double only for integer targets. */
 static const struct {
     sb__convert *to_float, *to_double;
 } conversions[] = {
@@ -70,7 +70,7 @@ static const struct {
     [SB_DTYPE_U32] = {unsigned_to_float, unsigned_to_double},
 };
 
-/* NULL: values are copied. Integer targets are converted through double. */
+/* Returns NULL if values are copied. Integer targets are converted through double. */
 static sb__convert *conversion(int32_t stored, int32_t dtype) {
     if (sb__is_integer(dtype))
         return conversions[stored].to_double;
@@ -79,8 +79,9 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? conversions[stored].to_double : conversions[stored].to_float;
 }
 
-/* The number of values before the first that the type cannot hold: with a fraction, beyond its
-   range, or NaN. `above` is a power of 2, exact in double, unlike INT64_MAX. */
+/* Defines functions that convert values to integers and return how many precede the first value
+   that the type cannot hold: a value with a fraction, beyond the type's range, or NaN. `above` is a
+   power of 2, exact in double, unlike INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \
@@ -98,7 +99,7 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
 
 SB_DTYPE_INTEGER_LIST(DEFINE_WHOLE, )
 
-/* NULL: not an integer. */
+/* Returns NULL if `dtype` is not an integer type. */
 static whole_fn *whole_of(int32_t dtype) {
     switch (dtype) {
 #define CASE(NAME, number, name, type, kind, with)                                                 \
@@ -112,7 +113,7 @@ static whole_fn *whole_of(int32_t dtype) {
 
 /* --- copies ----------------------------------------------------------------------------- */
 
-/* Converts to integers through double, which holds every stored value. */
+/* Converts to integers through double, which represents every stored value exactly. */
 static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t offset,
                        size_t count) {
     double wide[CHUNK_BYTES / sizeof(double)];

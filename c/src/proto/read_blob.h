@@ -27,7 +27,8 @@ struct sb__values {
     sb_dtype dtype;       /* a float, an integer or F16 */
 };
 
-/* Reads a range of values, as sb__read_blob reads all. INDEX_OUT_OF_RANGE if there are fewer. */
+/* Reads a range of values, as sb__read_blob reads all values. INDEX_OUT_OF_RANGE if there are fewer
+   values. */
 sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                           uint32_t end, const sb_limits *limits, const struct sb__values *wanted,
                           void *out, sb_error *err);

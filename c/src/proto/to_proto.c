@@ -34,8 +34,8 @@ sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer, si
     return st;
 }
 
-/* Not inlined: keeps the outlet and the buffers of sb__replacement_begin from the stack at the same
-   time. */
+/* Not inlined, so that the outlet and the buffers of sb__replacement_begin are not on the stack at
+   the same time. */
 __attribute__((noinline)) static sb_status pack(const struct sb__encoding *encoding,
                                                 const sb_sink *to, const sb_progress *progress,
                                                 sb_error *err) {

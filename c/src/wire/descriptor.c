@@ -45,7 +45,8 @@ void sb__descriptor_close(void *user) {
     sb__file_close((sb__file)user);
 }
 
-/* Files that the kernel generates, as in procfs, have a size of 0. */
+/* Refuses a file of size 0 that has bytes: files that the kernel generates, as in procfs, have a
+   size of 0. */
 static sb_status check_empty(sb__file file, const char *shown, sb_error *err) {
     unsigned char byte;
     size_t got;

@@ -1,5 +1,5 @@
-/* Writing a file atomically: to a temporary file beside it, which is synced and renamed. On any
-   failure the old file stays. */
+/* Writing a file atomically: to a temporary file beside it, which is synced and renamed. On a
+   failure before the rename the old file remains. */
 #ifndef SB_WIRE_FILE_WRITE_H
 #define SB_WIRE_FILE_WRITE_H
 
@@ -8,7 +8,7 @@
 #include <syncblob/io.h>
 
 /* The target must be a regular file, whose permissions are kept, or not exist; links are followed,
-   also dangling ones. IO. */
+   also dangling links. IO. */
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
 /* A sink that writes the file between begin and commit (or sb__replacement_cancel). */
 sb_sink sb__file_write_sink(struct sb__replacement *file);

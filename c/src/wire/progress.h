@@ -25,10 +25,10 @@ void sb__progress_next_walk(struct sb__progress *progress);
 /* Adds `bytes` and reports if due. CANCELLED. */
 sb_status sb__progress_done(struct sb__progress *progress, uint64_t done, size_t bytes,
                             sb_error *err);
-/* The same during a walk at offset `at`. */
+/* sb__progress_done for a walk over the source that has reached the offset `at`. */
 sb_status sb__progress_walked(struct sb__progress *progress, uint32_t at, size_t bytes,
                               sb_error *err);
-/* The last report, after all steps that can fail. CANCELLED. */
+/* Makes the last report, after all steps that can fail. CANCELLED. */
 sb_status sb__progress_end(struct sb__progress *progress, sb_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* The target of encoded bytes: memory, a callback (the library's for a file), or a counter. */
+/* The target of encoded bytes: memory, a callback (for a file, the library's callback), or a
+   counter. */
 #ifndef SB_WIRE_SINK_H
 #define SB_WIRE_SINK_H
 
@@ -14,7 +15,7 @@ struct sb__outlet {
 struct sb__sink {
     uint64_t written;
     unsigned char *memory;
-    size_t capacity; /* bytes beyond it are counted, but not stored */
+    size_t capacity; /* bytes beyond the capacity are counted, but not stored */
     struct sb__outlet *outlet;
     struct sb__progress *progress; /* NULL: no callback */
     sb_status status;              /* the first failure, after which nothing is written */
@@ -32,14 +33,15 @@ struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
 void sb__sink_varint(struct sb__sink *sink, uint64_t value);
-/* Bytes of the tag and length of a field with `size` bytes. */
+/* Returns the size of the tag and length of a field with `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);
 /* Copies bytes [begin, end) of a source; a counter does not read them. Fails if the source or the
    sink fails. */
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err);
-/* Writes buffered bytes; returns the first failure of the sink, as of sb__callback_failed. */
+/* Writes buffered bytes; returns the first failure of the sink, converted by
+   sb__callback_failed. */
 sb_status sb__sink_end(struct sb__sink *sink);
 
 #endif

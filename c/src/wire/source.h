@@ -1,5 +1,5 @@
-/* The source of bytes: the caller's memory, a mapped file, or callbacks (the library's for a file
-   that is read by pread). Safe to read from several threads. */
+/* The source of bytes: the caller's memory, a mapped file, or callbacks (for a file that is read by
+   pread, the library's callbacks). Safe to read from several threads. */
 #ifndef SB_WIRE_SOURCE_H
 #define SB_WIRE_SOURCE_H
 
@@ -39,22 +39,23 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
  */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
-/* The current stamp, by the source's slots; statuses of `version`, IO. */
+/* Reads the current stamp through the source's slots; statuses of `version`, IO. */
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err);
-/* IO if the bytes have changed since the opening; also statuses of its slots. */
+/* Returns IO if the bytes have changed since the opening; also statuses of the source's slots. */
 sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
-/* Converts the status of a caller's callback to the library's; `reported` is the error that it
-   filled, initially with a message of "". `who` names the callback: "the source". */
+/* Converts the status of a caller's callback to the library's; `reported` is the error that the
+   callback filled in; its message was "" before the call. `who` names the callback: "the
+   source". */
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
-/* A regular file as a source without `close`. `shown` names it in errors. IO. */
+/* Makes a source of a regular file, without `close`. `shown` names the file in errors. IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
-/* Whether the source's slots are those of sb__descriptor_source. */
+/* Whether sb__descriptor_source has set the source's slots. */
 bool sb__descriptor_is(const sb_source *source);
-/* The stamp of such a source. IO. */
+/* Reads the stamp of a source of sb__descriptor_source. IO. */
 sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);
 void sb__descriptor_close(void *user);
 

@@ -20,7 +20,7 @@ struct pieces {
     struct piece piece[];
 };
 
-/* The index of the piece that contains `offset`. */
+/* Returns the index of the piece that contains `offset`. */
 static size_t piece_at(const struct pieces *all, uint64_t offset) {
     size_t first = 0, beyond = all->count;
     while (beyond - first > 1) {
@@ -57,7 +57,7 @@ static void end_pieces(void *user) {
     sb_context_release(context);
 }
 
-/* The sum of the sizes, and the number of pieces that are not empty. */
+/* Computes the sum of the sizes, and the number of spans that are not empty. */
 static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_total,
                          size_t *out_count, sb_error *err) {
     *out_total = *out_count = 0;

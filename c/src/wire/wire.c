@@ -301,7 +301,7 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
 }
 
 /* The fast path: a tag of one or two bytes and a number or length of one byte, all in the window.
-   False for other or malformed fields. */
+   Returns false for other or malformed fields. */
 static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__field *field) {
     const uint32_t at = reader->at;
     if (end - at < 3 || !in_window(reader, at, 3))

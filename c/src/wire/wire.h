@@ -1,5 +1,5 @@
 /* A bounded reader of protobuf's wire format: iterates over the fields of a message and checks that
-   each lies inside it. Reads the source through a window, each byte once. */
+   each field lies inside the message. Reads the source through a window, each byte once. */
 #ifndef SB_WIRE_WIRE_H
 #define SB_WIRE_WIRE_H
 
@@ -7,8 +7,8 @@
 #include "wire/progress.h"
 #include "wire/source.h"
 
-/* The size of the read window and of the write buffer. They lie on the stack, whose size io.h
-   limits. Fuzzers use smaller ones. */
+/* The size of the read window and of the write buffer. Both are on the stack, whose size io.h
+   limits. Fuzzers use smaller sizes. */
 #ifndef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 4096
 #endif
@@ -29,7 +29,7 @@ struct sb__field_name {
     const char *name;
 };
 
-/* NULL for an unknown number. */
+/* Returns the name of a field, or NULL for an unknown number. */
 const char *sb__field_name(const struct sb__field_name *fields, uint32_t number);
 
 /* The position of the reader for errors: "layer[3].blobs[1]". */
@@ -37,7 +37,7 @@ struct sb__path {
     const struct sb__path *parent; /* NULL: the outermost message */
     const char *name;
     int64_t index;                       /* -1: not repeated */
-    const struct sb__field_name *fields; /* of this message */
+    const struct sb__field_name *fields; /* of the message */
 };
 
 struct sb__reader {
@@ -63,19 +63,21 @@ struct sb__field {
        struct sb__field field = {.end = begin};
        while ((st = sb__wire_next(&reader, &path, end, &field, err)) == SB_OK && field.number != 0)
 
-   and may move the reader in between. A group is one field, its inside checked and skipped. */
+   and may move the reader in between. A group is one field: its contents are checked and skipped.
+ */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
 /* Reports later reads to `progress` (may be NULL), which may cancel them. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
 
-/* A varint at reader->at. More than 64 bits, which Google's readers truncate, are MALFORMED: no
-   writer produces them, and a size or shape would be wrong. `field` names it in errors. */
+/* Reads the varint at reader->at. A varint of more than 64 bits, which Google's readers truncate,
+   is MALFORMED: no writer produces such a varint, and a size or shape would be wrong. `field` is
+   the varint's field, for errors. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
 
-/* The address of bytes inside the source; NULL if they can only be copied. */
+/* Returns the address of bytes inside the source, or NULL if the bytes can only be copied. */
 const unsigned char *sb__reader_peek(const struct sb__reader *reader, uint32_t offset, size_t size);
 
 /* Copies bytes inside the source, from the window if possible. */
