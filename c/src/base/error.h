@@ -8,10 +8,11 @@
 
 /* Writes `err` (may be NULL) and returns `status`. */
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB__PRINTF(3, 4);
-/* sb__fail with a byte offset. */
+/* sb__fail that also stores a byte offset. */
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...)
     SB__PRINTF(4, 5);
-/* sb__fail with the system's error number (port/files.h); appends its text. */
+/* sb__fail with IO and the system's error number (port/files.h), whose text is appended to the
+   message. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
 /* Passes on `reported`, the error of a callback named `who`; its message may be "". */

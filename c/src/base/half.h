@@ -18,9 +18,8 @@ static inline float sb__float_of_bits(uint32_t bits) {
     return value;
 }
 
-/* Every F16 value is exact as a float. A NaN keeps its bits, and no intermediate value is a
-   subnormal float, which the processor may flush to zero. Masks instead of branches let compilers
-   vectorise. */
+/* The conversion is exact. A NaN keeps its bits, and no intermediate value is a subnormal float,
+   which the processor may flush to zero. Masks instead of branches let compilers vectorise. */
 static inline float sb__float_of_f16(uint16_t half) {
     const uint32_t magnitude = half & 0x7fff;
     const uint32_t subnormal = sb__bits_of_float((float)(int32_t)magnitude * 0x1p-24F);
@@ -31,8 +30,8 @@ static inline float sb__float_of_f16(uint16_t half) {
                              (uint32_t)(half & 0x8000) << 16);
 }
 
-/* The last bit of a float from 0.5 to 1 has the value of the last bit of a subnormal F16: adding
-   0.5 rounds the sum to that bit. */
+/* Rounds subnormal results by adding 0.5: the last bit of a float from 0.5 to 1 has the value of
+   the last bit of a subnormal F16. */
 static inline uint16_t sb__f16_of_float(float value) {
     const uint32_t bits = sb__bits_of_float(value), magnitude = bits & 0x7fffffff;
     const uint32_t sign = bits >> 16 & 0x8000;

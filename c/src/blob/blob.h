@@ -69,7 +69,7 @@ sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_er
 /* Replaces a blob's memory by `mem` (owned; NULL: none) and adds the old memory to `retired`. The
    caller has exclusive access to the blob. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
-/* sb__swap as the last step of a call: runs deleters. */
+/* sb__swap as the last step of a call: ends the retired storage, which runs deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
 /* Sets a checked shape; adds memories that are too small to `retired`. Returns SB_REALLOCATED_*
@@ -77,7 +77,7 @@ void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
                              struct sb__retired *retired);
 
-/* Four axes, the most frequent case, are compared without a loop. */
+/* Compares four axes, the most frequent case, without a loop. */
 static inline bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
     const int64_t *x = a->dims, *y = b->dims;
     const int32_t axes = a->num_axes;

@@ -125,7 +125,8 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, sb_part part, 
     return SB_OK;
 }
 
-/* The fast path: both heads are on the host, the shapes are equal, and only bytes change. */
+/* The fast path for equal shapes: copies only bytes if both heads are on the host, else returns
+   false. */
 static bool copy_in_place(const sb_blob *blob, const sb_blob *source, sb_part part) {
     const sb_mem *to = sb__blob_memory_or_none(blob, part),
                  *from = sb__blob_memory_or_none(source, part);

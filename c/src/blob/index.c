@@ -34,7 +34,7 @@ sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t nu
     return SB_OK;
 }
 
-/* The fast path: four axes and every index in range, without a loop. */
+/* The fast path for four axes and indices in range; otherwise returns false. */
 static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], int64_t *out) {
     const int64_t *d = shape->dims;
     if (shape->num_axes != 4)

@@ -26,7 +26,7 @@ size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes) {
     return handle + sb__storage_size(blob->context, sb__load_room(blob, part, bytes));
 }
 
-/* `whole`: the mode for a memory without capacity beyond the values. */
+/* Begins a write of `side`. `whole` is the mode for a memory without capacity beyond the values. */
 static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, sb_part part,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
                             struct sb__retired *retired, sb_error *err) {
@@ -92,8 +92,8 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part par
         sb__swap(&blob->memory[part], load->fresh, retired);
 }
 
-/* If the storage has observable bytes, values are read into a second buffer until they are
-   complete. */
+/* Allocates a second buffer for the values until they are complete, if the storage has observable
+   bytes. */
 static sb_status stage(struct sb__load_side *load, sb_error *err) {
     if (!load->wanted || !load->stood || load->bytes == 0)
         return SB_OK;

@@ -49,9 +49,10 @@ struct sb__load {
     struct sb__retired retired; /* replaced storage: ended by commit and cancel */
 };
 
-/* Loads one side, on the host or the device: existing storage of sufficient size is written in
-   place and seen by its sharers, else new storage is allocated. A failed begin needs no cancel.
-   After the commit the caller sets the shape. Replaced storage is added to `retired`. */
+/* Loads one side, on the host or the device: writes existing storage of sufficient size in place,
+   so that blobs that share the storage see the values; else allocates new storage. A failed begin
+   needs no cancel. After the commit the caller sets the shape. Replaced storage is added to
+   `retired`. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);

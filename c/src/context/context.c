@@ -36,7 +36,7 @@ static void take_options(sb_context *context, const sb_context_options *o) {
     context->pinned.cap = o->max_pinned_bytes ? o->max_pinned_bytes : DEFAULT_PINNED_CAP;
 }
 
-/* The context itself is allocated by the caller's allocator and counted. */
+/* Allocates the context with the caller's allocator, and counts its bytes. */
 static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb_error *err) {
     sb_context seed = {.allocator = o->allocator.alloc ? o->allocator : sb__default_allocator};
     void *memory;
@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Quarantine may be the last owner. */
+/* Checks quarantine if no owner remains, or only quarantine. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
@@ -140,7 +140,8 @@ sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
     return sb__device_prepare_arithmetic(sb__context(context), err);
 }
 
-/* Quarantine runs deleters, which may release the context. */
+/* Runs deleters of quarantined storage, which may release the context: the caller has retained
+   it. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
     sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);
     sb_status found = sb__events_check(context, NULL, st == SB_OK ? err : NULL);

@@ -265,7 +265,7 @@ sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_erro
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err);
 sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
                            sb_error *err);
-/* Never fails; does nothing in a forked child. */
+/* Frees device memory; in a forked child only updates the statistics. */
 void sb__device_free(sb_context *context, void *ptr, size_t bytes);
 /* Calls the backend's trim, if the device is usable. */
 void sb__device_trim(sb_context *context);
@@ -278,7 +278,7 @@ sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t 
 /* Orders later work on the library's stream after work queued on default streams. Called before
    work on memory to which a caller holds a plain pointer. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
-/* sb__device_after_default that succeeds if a capture forbids the order. */
+/* sb__device_after_default, but returns SB_OK if a capture forbids the order. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; does nothing for a backend without streams. This function and
    sb__event_wait also call a lost device: work that was queued before the loss may continue. */
@@ -291,7 +291,7 @@ sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
 void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
-/* UNSUPPORTED if the table has no arithmetic. */
+/* Returns UNSUPPORTED if the table has no arithmetic. */
 sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err);
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
                           const void *x, void *y, sb_stream stream, sb_error *err);
@@ -392,7 +392,7 @@ static inline uint64_t sb__slot_bit(int32_t slot) {
                                : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
 }
 
-/* Finds the slot of a stream, or assigns one; checks the stream first. */
+/* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
@@ -432,7 +432,7 @@ bool sb__own_over(sb_context *context);
 /* Returns the status for `st`, a failure of work on the library's stream that an event has
    reported. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
-/* Sums, which wait for the library's stream as sb__own_wait does. */
+/* Compute sums; wait for the library's stream as sb__own_wait does. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -463,18 +463,18 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
 /* Waits, and releases entries whose work has ended. Runs deleters: the caller holds no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
-/* sb__quarantine_ask for all contexts of the process with entries: some contexts have no owner left
-   to call sb__quarantine_ask. */
+/* Calls sb__quarantine_ask for all contexts of the process with entries, since some have no owner
+   left to call it. */
 void sb__quarantine_ask_all(void);
-/* sb__quarantine_ask_all at the end of `context`, of which only the address is used. Waits for the
-   work of this context, but not for the work of other contexts. */
+/* Checks the entries of all contexts at the end of `context`, of which only the address is used.
+   Waits for the work of this context, but not for the work of other contexts. */
 void sb__quarantine_end(const sb_context *context);
 /* Counts memory that a backend can never free. */
 void sb__quarantine_lose(size_t bytes);
 /* Returns the bytes of sb__quarantine_lose plus the quarantined bytes of contexts without other
    owners. */
 uint64_t sb__quarantine_leaked(void);
-/* In a forked child: forgets the parent's entries. */
+/* Forgets the parent's entries, in a forked child. */
 void sb__quarantine_forked(void);
 
 #endif

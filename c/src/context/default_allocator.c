@@ -22,7 +22,7 @@ static size_t round_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The kernel's unit: 4, 16 or 64 KiB, which divide a huge page. */
+/* Returns the kernel's page size: 4, 16 or 64 KiB, which divide a huge page. */
 static size_t page_size(void) {
     static _Atomic size_t known;
     size_t size = atomic_load_explicit(&known, memory_order_relaxed);

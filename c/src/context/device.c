@@ -94,7 +94,8 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
 
 #define GUARDED(context, err, CALL) CHECKED(sb__device_check, context, err, CALL)
 
-/* For waits, which also run on a lost device: work that was queued before the loss must end. */
+/* The check before waits, which also run on a lost device: work that was queued before the loss
+   must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err) {
     return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
 }

@@ -86,8 +86,7 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
     return number;
 }
 
-/* A wait may fail although the work succeeds; only success is conclusive.
- */
+/* Retries a failed wait: it may fail although the work succeeds. Only success is conclusive. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_status st = sb__event_wait(context, handle, err);
     const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;
@@ -142,7 +141,8 @@ sb_status sb__own_kept(sb_context *context, sb_error *err) {
     return first;
 }
 
-/* The caller has exclusive access. In a forked child the list refers to events of the parent. */
+/* Releases the listed events; the caller has exclusive access. In a forked child the list refers to
+   events of the parent. */
 void sb__own_kept_end(sb_context *context) {
     struct sb__event *event = sb__context_is_ours(context) ? context->events.first : NULL;
     while (event) {

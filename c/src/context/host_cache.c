@@ -13,7 +13,7 @@ static bool is_cached_size(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_HOST_CACHE);
 }
 
-/* Eight classes between successive powers of two. */
+/* Rounds up to one of eight classes between successive powers of two. */
 size_t sb__cache_class(const sb_context *context, size_t bytes) {
     size_t step = SMALLEST / 8, class;
     if (!is_cached_size(context, bytes))
@@ -25,7 +25,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes) {
     return fits && is_cached_size(context, class) ? class : bytes;
 }
 
-/* Entries are sorted, oldest first. */
+/* Removes an entry; entries are sorted, oldest first. */
 static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     struct sb__cached entry = cache->entries[i];
     cache->count--;
@@ -52,7 +52,7 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
-/* In a forked child the lock may never be released. */
+/* Locks the cache; in a forked child only if it is free, since the lock may never be released. */
 static bool lock_cache(sb_context *context) {
     if (!sb__context_is_ours(context))
         return sb__mutex_try_lock(&context->cache.lock);

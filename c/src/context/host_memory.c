@@ -20,7 +20,7 @@ static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags,
     return SB_OK;
 }
 
-/* A request fails only if it does not fit beside the bytes in use: the retry runs after all cached
+/* Fails only if a request does not fit beside the bytes in use: the retry runs after all cached
    buffers are freed, while no thread can add a buffer. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err) {
@@ -72,14 +72,15 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
-/* malloc may return bytes of another context. A caller's allocator receives only public flags. */
+/* Returns the flags of an allocation. malloc may return bytes of another context. A caller's
+   allocator receives only public flags. */
 static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
     const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
     return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
 }
 
-/* On failure the caller uses ordinary memory. Bytes beyond `bytes` are zeroed, too: a later buffer
-   of the same class may use them. */
+/* Allocates page-locked memory; if this fails, the caller uses ordinary memory. Also clears the
+   bytes beyond `bytes`: a later buffer of the same class may use them. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     const size_t size = sb__cache_class(context, bytes);
     const size_t kept = contents == SB__ANY_BYTES ? bytes : 0;
@@ -105,8 +106,8 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__content
     return SB_OK;
 }
 
-/* A cached buffer holds old bytes of this context. Runs under the lock of a memory, where
-   parallel_for must not be called. */
+/* Takes a buffer from the cache, which has old bytes of this context. Runs under the lock of a
+   memory, where parallel_for must not be called. */
 static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out) {
     bool pinned = wants_pinned(context, bytes) &&

@@ -24,7 +24,7 @@ void sb__quarantine_forked(void) {
 
 /* --- contexts with entries ----------------------------------------------------------- */
 
-/* The caller holds waiting_lock. */
+/* Removes a context from the list; the caller holds waiting_lock. */
 static void unlink_waiting(sb_context *context) {
     *context->waiting_link = context->next_waiting;
     if (context->next_waiting)
@@ -47,7 +47,7 @@ static void enlist(sb_context *context) {
     sb__mutex_unlock(&waiting_lock);
 }
 
-/* The caller is also an owner of the context. */
+/* Removes a context without entries from the list; the caller is also an owner of the context. */
 static void delist(sb_context *context) {
     sb__mutex_lock(&waiting_lock);
     bool leaves = context->waiting_link && sb__quarantine_is_empty(context);
@@ -76,7 +76,7 @@ uint64_t sb__quarantine_leaked(void) {
 
 /* --- entries ----------------------------------------------------------------------- */
 
-/* A list is circular and points to its last entry; NULL: empty. */
+/* Appends a list to a list. A list is circular and points to its last entry; NULL: empty. */
 static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
     if (more && *list) {
         struct sb__quarantined *first = more->next;
@@ -148,7 +148,8 @@ static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bo
     return found;
 }
 
-/* The work of the bit has ended: moves the entries to the list of their next user, or to `over`. */
+/* Moves entries, once the work of the bit has ended, to the list of their next user, or to
+   `over`. */
 static void advance(struct sb__quarantine *quarantine, struct asked *asked,
                     struct sb__quarantined **over) {
     sb__mutex_lock(&quarantine->lock);

@@ -94,7 +94,7 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
     return -1;
 }
 
-/* The lock prevents other threads from forgetting and destroying the stream during the call;
+/* Records under the lock, so that no other thread forgets and destroys the stream during the call;
    callers wait without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
@@ -175,7 +175,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* After DEVICE_LOST the work has ended, too. */
+/* Whether the work before an event has ended; after DEVICE_LOST it has. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

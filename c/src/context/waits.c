@@ -117,7 +117,7 @@ sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_erro
         return first;
     const uint64_t last = sb__event_last_number(&context->events);
     struct sb__event *event = sb__event_behind(&context->events, NULL, stream, last);
-    while (event) { /* finds the next event before this one leaves the list */
+    while (event) { /* finds the next event before `event` leaves the list */
         struct sb__event *next = sb__event_behind(&context->events, event, stream, last);
         sb_status st = sb__event_ask(context, event, first == SB_OK ? err : NULL);
         if (first == SB_OK)
@@ -184,7 +184,7 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* Waits for an event without the lock, if one can be recorded: another thread may forget and
+/* Waits for an event without the lock, if an event can be recorded: another thread may forget and
    destroy the same stream during the wait. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;

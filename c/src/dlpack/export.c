@@ -78,8 +78,8 @@ static sb_dl_device device_of(const struct sb__lease *lease) {
     return device;
 }
 
-/* Row-major strides. The products of a shape without elements may overflow: such strides stay at
-   the last value that fits. */
+/* Fills in row-major strides. In a shape without elements a product may overflow: the stride is
+   then the last product that fits. */
 static void fill_dims(const struct sb__shape *shape, int64_t *dims, int64_t *strides) {
     int64_t stride = 1;
     for (int32_t i = shape->num_axes - 1; i >= 0; i--) {
@@ -104,7 +104,8 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     };
 }
 
-/* All other steps that can fail precede the access, which moves the head. */
+/* Makes the bytes current on `side` and takes a lease. All other steps that can fail precede the
+   access, which moves the head. */
 static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {

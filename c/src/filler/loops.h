@@ -10,7 +10,7 @@
 static inline void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
     sb__loops_of(sb__vectors_fastest(), dtype)->set(value, x, x, count);
 }
-/* The sum of x[i], in an order that depends only on the count. */
+/* Returns the sum of x[i], added in an order that depends only on the count. */
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count);
 /* x[i] *= factor */
 void sb__loop_scale(int32_t dtype, void *x, int64_t count, double factor);

@@ -53,7 +53,7 @@ INLINE AVX2 __m256i same(uint64_t value) {
     return _mm256_set1_epi64x((long long)value);
 }
 
-/* One round on four counters; the upper halves of the lanes are ignored. */
+/* Computes one round on four counters; ignores the upper halves of the lanes. */
 INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     const __m256i a = _mm256_mul_epu32(v[0], same(SB__PHILOX_M0));
     const __m256i b = _mm256_mul_epu32(v[2], same(SB__PHILOX_M1));
@@ -63,7 +63,8 @@ INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     v[3] = a;
 }
 
-/* Intrinsics, since compilers do not find the multiplication of half lanes in portable code. */
+/* Uses intrinsics, since compilers do not recognise the multiplication of half lanes in portable
+   code. */
 INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
     const uint64_t counter = group * LANES;
     const __m256i first = same(counter & UINT32_MAX);
@@ -89,7 +90,7 @@ INLINE AVX512 __m512i same_wide(uint64_t value) {
     return _mm512_set1_epi64((long long)value);
 }
 
-/* One round on eight counters. */
+/* Computes one round on eight counters. */
 INLINE AVX512 void round_avx512(__m512i v[4], __m512i key_low, __m512i key_high) {
     const __m512i a = _mm512_mul_epu32(v[0], same_wide(SB__PHILOX_M0));
     const __m512i b = _mm512_mul_epu32(v[2], same_wide(SB__PHILOX_M1));
@@ -137,7 +138,8 @@ INLINE uint64_t bits_of(double value) {
 #define TWO_TO_52 UINT64_C(0x4330000000000000) /* adding to the mantissa counts in units of 1 */
 #define ONE       UINT64_C(0x3ff0000000000000) /* adding to the mantissa counts in units of 2^-52 */
 
-/* In (0, 1), equidistant: (word + 1/2) / 2^32, and the same with 52 bits. */
+/* Return equidistant numbers in (0, 1): (word + 1/2) / 2^32, or with 52 bits (word + 1/2) /
+   2^52. */
 INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }
@@ -146,7 +148,7 @@ INLINE double unit64(uint64_t word) {
     return double_of(ONE | word >> 12) - (1 - 0x1p-53);
 }
 
-/* In (-1/8, 1/8), likewise. */
+/* Return equidistant numbers in (-1/8, 1/8). */
 INLINE double eighth32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 + 0x1p31) + 0.5) * 0x1p-34;
 }
@@ -193,7 +195,8 @@ INLINE double polynomial(const double *coefficients, int terms, double x) {
     return sum;
 }
 
-/* -2 log u for u in (0, 1): u = m / 2^e with m about 1, log m = 2 artanh((m - 1) / (m + 1)). */
+/* Returns -2 log u for u in (0, 1): u = m / 2^e with m about 1, log m = 2 artanh((m - 1) / (m +
+   1)). */
 INLINE double minus_two_log(const struct accuracy *accuracy, double u) {
     const uint64_t sqrt_two = UINT64_C(0x3ff6a09e667f3bcc), bits = bits_of(u);
     const uint64_t e = (sqrt_two - bits) >> 52;
@@ -203,7 +206,7 @@ INLINE double minus_two_log(const struct accuracy *accuracy, double u) {
     return (double_of(TWO_TO_52 | e) - 0x1p52) * twice_log_two - 4 * (s + s * (z * p));
 }
 
-/* Sine and cosine of 2 pi t, |t| <= 1/8. */
+/* Return the sine and cosine of 2 pi t, |t| <= 1/8. */
 INLINE double sine(const struct accuracy *accuracy, double t) {
     return t * polynomial(accuracy->sine, accuracy->sine_terms, t * t);
 }
@@ -213,8 +216,8 @@ INLINE double cosine(const struct accuracy *accuracy, double t) {
     return 1 + y * polynomial(accuracy->cosine, accuracy->cosine_terms, y);
 }
 
-/* Two independent normal numbers (Box and Muller): a radius, and an angle in [-1/8, 1/8] turns that
-   the low two bits of `turn` map to one of four quarters. */
+/* Computes two independent normal numbers (Box and Muller) from a radius and an angle in [-1/8,
+   1/8] turns, which the low two bits of `turn` rotate to one of four quarters. */
 INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uint64_t turn,
                         double *a, double *b) {
     const double radius = sb__sqrt(minus_two_log(accuracy, u));
@@ -231,8 +234,8 @@ enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 
-/* No result exceeds low + span: u is at most 1 - 2^-53, so that span * u rounds to less than the
-   exact span. */
+/* Maps units to the range. No result exceeds low + span: u is at most 1 - 2^-53, so that span * u
+   rounds to less than the exact span. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];

@@ -25,8 +25,8 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* The kernels that this processor supports, slowest first; NULL after the fastest. All kernels
-   write the same bits. */
+/* Returns the i-th set of kernels that this processor supports, slowest first; NULL after the
+   fastest. All kernels write the same bits. */
 const struct sb__random_kernels *sb__random_kind(int i);
 const struct sb__random_kernels *sb__random_fastest(void);
 

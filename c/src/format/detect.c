@@ -63,8 +63,8 @@ static int weigh(const struct evidence *fields, const uint32_t *seen) {
     return weight;
 }
 
-/* The blobs of a vector have the field number of a net's name: a vector looks like a net with only
-   a name. */
+/* Distinguishes a vector of blobs from a net with only a name: the blobs have the name's field
+   number. */
 static sb_status tell_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
     struct sb__outline outline;
     bool is_vector = false;

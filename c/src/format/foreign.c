@@ -84,8 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* A tar header contains the sum of its bytes in octal digits; blanks replace the field of the sum
-   in the computation. */
+/* Checks the sum in a tar header: octal digits of the sum of the header's bytes, with blanks in
+   place of the digits. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -106,7 +106,7 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* "BZh9", then six fixed bytes if the file is not empty. */
+/* Recognises "BZh9", with any byte for the 9, then six fixed bytes, which an empty file lacks. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
@@ -177,7 +177,7 @@ static void skip_space(struct text *text) {
         skip(text, 1);
 }
 
-/* The text after a byte order mark and white space. */
+/* Returns the text after a byte order mark and white space. */
 static struct text text_of(const struct sb__head *head) {
     struct text text = {head->bytes, head->size};
     if (has(head, 0, M("\xef\xbb\xbf")))
@@ -197,7 +197,7 @@ static bool is_html(const struct text *text) {
     return has_word(text, "<!doctype html") || has_word(text, "<html") || has_word(text, "<head>");
 }
 
-/* A pointer file of Git LFS has a line "size 123". */
+/* Describes a pointer file of Git LFS, which has a line "size 123". */
 static bool lfs_words(const struct text *text, char *out) {
     static const char line[] = "\nsize ";
     struct text rest = *text;
@@ -258,7 +258,7 @@ static bool begins_json(const struct text *text) {
                              (!is_object && (*rest.at == '{' || *rest.at == '[')));
 }
 
-/* The text must begin with a bracket. */
+/* Whether a text that begins with a bracket ends with a bracket. */
 static bool ends_json(const struct text *text) {
     size_t last = text->size - 1;
     while (is_space(text->at[last]))
@@ -266,7 +266,7 @@ static bool ends_json(const struct text *text) {
     return text->at[last] == '}' || text->at[last] == ']';
 }
 
-/* A short text must be complete. */
+/* Whether a text is JSON; a short text must be complete. */
 static bool is_json(const struct text *text) {
     return begins_json(text) && (text->size >= LONG_TEXT || ends_json(text));
 }
@@ -281,8 +281,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* A line feed is also the tag of a net's name: text that begins with a line feed is recognised only
-   by known words. */
+/* Describes other text, unless it begins with white space: a line feed is also the tag of a net's
+   name. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];

@@ -45,7 +45,7 @@ struct sb__layout {
 extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
 extern const struct sb__layout sb__layer_layout; /* current */
 
-/* "caffemodel"; "unknown" for an unknown format. Static. */
+/* Returns a static name: "caffemodel"; "unknown" for an unknown format. */
 const char *sb__format_name(int32_t format);
 
 /* Returns the layout of a file; NULL for a blob file and for an unknown format. */
@@ -60,7 +60,7 @@ static inline bool sb__field_is_varint(const struct sb__field *field, uint32_t n
     return field->number == number && field->type == SB__WIRE_VARINT;
 }
 
-/* The layout of `field` if it is one of layout->children, else NULL. */
+/* Returns the layout of `field` if the field is one of layout->children, else NULL. */
 static inline const struct sb__layout *sb__layout_child(const struct sb__layout *layout,
                                                         const struct sb__field *field) {
     for (size_t i = 0; i < 2; i++)
@@ -69,8 +69,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
     return NULL;
 }
 
-/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. C3D 1.0 uses
-   some numbers for other layers. */
+/* Returns the static name of a V1 layer type ("CONVOLUTION"); NULL for an unknown number. C3D 1.0
+   uses some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
 /* Whether C3D 1.0 uses the number for a convolution or a pooling, and Caffe for a layer without

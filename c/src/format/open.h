@@ -5,7 +5,8 @@
 
 #include "wire/source.h"
 
-/* `bytes` may be NULL when size is 0. INVALID_ARGUMENT, DATA_LIMIT. */
+/* Makes a source of bytes in memory; `bytes` may be NULL if size is 0. INVALID_ARGUMENT,
+   DATA_LIMIT. */
 sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t size,
                               sb_error *err);
 /* Wraps the caller's source without owning it. INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH,

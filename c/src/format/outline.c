@@ -70,7 +70,7 @@ static const uint32_t blob_types[SB__OUTLINE_FIELDS] = {
     [1] = VARINT, VARINT, VARINT, VARINT, FLOATS | VARINT, FLOATS, BYTES,
     WIDES,        WIDES,  VARINT, VARINT, BYTES,           BYTES};
 
-/* A blob has values, and either all four legacy dimensions or a shape. */
+/* Recognises a blob: it has values, and either all legacy dimensions or a shape. */
 static bool is_blob(const struct sb__outline *outline) {
     const uint32_t *seen = outline->seen;
     const bool any = seen[1] || seen[2] || seen[3] || seen[4],
@@ -87,7 +87,7 @@ static bool holds(const struct sb__outline *outline, int field, uint32_t least, 
     return outline->seen[field] == BYTES && size >= least && size <= most;
 }
 
-/* A scalar has one packed value, and no dimensions. */
+/* Recognises a scalar: it has one packed value, and no dimensions. */
 static bool is_scalar(const struct sb__outline *outline) {
     const uint32_t *seen = outline->seen;
     return fits(outline, blob_types) && !seen[1] && !seen[2] && !seen[3] && !seen[4] &&
@@ -96,7 +96,7 @@ static bool is_scalar(const struct sb__outline *outline) {
             (seen[SB__BLOB_RAW_DATA_TYPE] && holds(outline, SB__BLOB_RAW_DATA, 2, 8)));
 }
 
-/* A solver state has iter, and history that begins with a blob. */
+/* Recognises a solver state: it has iter, and history that begins with a blob. */
 static sb_status is_solver_state(const struct sb__outline *outline, struct sb__reader *reader,
                                  bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, VARINT};
@@ -109,7 +109,7 @@ static sb_status is_solver_state(const struct sb__outline *outline, struct sb__r
     return st;
 }
 
-/* A net has layers, and the first one has a name and a type. */
+/* Recognises a net: it has layers, and the first layer has a name and a type. */
 static sb_status is_net(const struct sb__outline *outline, struct sb__reader *reader, bool *out,
                         sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {
@@ -126,7 +126,8 @@ static sb_status is_net(const struct sb__outline *outline, struct sb__reader *re
     return st;
 }
 
-/* A vector has only blobs, and the first one has values: not a plausible name of a net. */
+/* Recognises a vector: it has only blobs, and the first blob has values, unlike a plausible name of
+   a net. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES};
@@ -163,15 +164,15 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
 
 /* --- messages of other programs --------------------------------------------------------- */
 
-/* A node has an operation's name, and an input or output. */
+/* Recognises a node: it has an operation's name, and an input or output. */
 static bool is_onnx_node(const struct sb__outline *node) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES, BYTES, BYTES, BYTES, BYTES,
                                                        BYTES,       BYTES, BYTES, BYTES, BYTES};
     return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
 }
 
-/* A graph has nodes, which come first, and a name or constants. In a large graph the name comes
-   after more fields than the outline reads: then the first node decides. */
+/* Recognises a graph: it has nodes, which come first, and a name or constants. In a large graph the
+   name comes after more fields than the outline reads: then the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;
@@ -183,7 +184,7 @@ static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reade
     return st;
 }
 
-/* ir_version, opset_import and a graph. */
+/* Recognises an ONNX model by ir_version and a graph. */
 sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader,
                               bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, BYTES,

@@ -20,7 +20,8 @@ static bool is_of_data(sb_status status) {
            status == SB_ERR_SHAPE_MISMATCH;
 }
 
-/* err->message has room for the longest reason of a reader and SB__WORDS_BYTES. */
+/* Appends to err->message, which has room for the longest reason of a reader and
+   SB__WORDS_BYTES. */
 static void append(sb_error *err, const char *words) {
     const size_t used = strlen(err->message);
     (void)snprintf(err->message + used, sizeof err->message - used, "; this is %s", words);
@@ -76,7 +77,7 @@ static sb_status message_words(const struct sb__head *head, const struct sb__out
 }
 
 /* Describes a file of `total` bytes. Bytes whose outermost fields are complete may be a Caffe
-   message with unknown fields: they are never described as something other than a message. */
+   message with unknown fields: such bytes are described only as messages. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
                        uint64_t total, char *out) {
     struct sb__head head;

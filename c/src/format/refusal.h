@@ -10,8 +10,7 @@
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
-/* sb__refusal_explain for `total` bytes, more than a message can have; `first` has the first
-   bytes. */
+/* Appends the same for `total` bytes, more than a message can have; `first` has the first bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Whether a source is recognised as another program's message although protobuf can also read it as

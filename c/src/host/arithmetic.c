@@ -67,7 +67,8 @@ __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
 
-/* Below the bound, squares other than 0 have lost bits to underflow. */
+/* Sums again after an overflow, and below the bound: squares other than 0 may then have lost bits
+   to underflow. */
 static double sumsq_f32(const void *x, int n, enum sb__place place) {
     double sum = sb__vectors_fastest()->sumsq(x, n, place);
     return sum >= 1e-30 && sum <= DBL_MAX ? sum : sumsq_anew(x, n, place);
@@ -122,7 +123,7 @@ __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, c
     return sum + kind->block_sum(x, (int)count, place);
 }
 
-/* The cache level that holds so many bytes. */
+/* Returns the cache level that can hold `bytes`. */
 static inline enum sb__place cache_of(size_t bytes) {
     return bytes > FIRST_CACHE_BYTES ? SB__IN_CACHE : SB__AT_HAND;
 }
@@ -265,8 +266,8 @@ static void clear(void *dst, const void *src, size_t bytes) {
     memset(dst, 0, bytes);
 }
 
-/* A few tasks of at least 1 MiB; one task without parallel_for, since memcpy and memset choose
-   their method by the length. */
+/* Runs a few tasks of at least 1 MiB; only one task without parallel_for, since memcpy and memset
+   choose their method by the length. */
 static void run_bytes(const struct sb__parallel *parallel, struct bytes_job *job) {
     job->length =
         parallel->run ? task_length(job->bytes, BYTES_PIECE, MAX_BYTES_TASKS) : job->bytes;

@@ -17,10 +17,10 @@ void sb__host_axpy(const struct sb__parallel *parallel, int32_t dtype, int64_t c
 /* x[i] *= alpha. */
 void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
                     void *x);
-/* Sum of |x[i]|. */
+/* Returns the sum of |x[i]|. */
 double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                      const void *x);
-/* Sum of x[i]^2. */
+/* Returns the sum of x[i]^2. */
 double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                       const void *x);
 

@@ -12,8 +12,8 @@ struct sb__converts {
     sb__convert *narrow; /* converts doubles to floats: rounded, infinite beyond a float's range */
 };
 
-/* The kinds that this processor supports, slowest first; NULL after the fastest. All give the same
-   numbers. */
+/* Returns the i-th kind that this processor supports, slowest first; NULL after the fastest. All
+   kinds compute the same numbers. */
 const struct sb__converts *sb__converts_kind(int i);
 void sb__widen(const unsigned char *src, unsigned char *dst, size_t count);
 void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count);

@@ -1,4 +1,4 @@
-/* Vectorised loops over floats and doubles, for several kinds of processors. All kinds give the
+/* Vectorised loops over floats and doubles, for several kinds of processors. All kinds compute the
    same numbers. */
 #ifndef SB_HOST_VECTORS_H
 #define SB_HOST_VECTORS_H
@@ -39,17 +39,17 @@ struct sb__vectors {
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
-/* The same sums with each value as a double: slower, without overflow or underflow, portable. */
+/* Compute the sums with each value as a double: slower, without overflow or underflow, portable. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
-/* The loops of SB_DTYPE_F32 or SB_DTYPE_F64. */
+/* Returns the loops of SB_DTYPE_F32 or SB_DTYPE_F64. */
 static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vectors,
                                                    int32_t dtype) {
     return dtype == SB_DTYPE_F32 ? &vectors->f32 : &vectors->f64;
 }
 
-/* The kinds that this processor supports, slowest first; NULL after the fastest. */
+/* Returns the i-th kind that this processor supports, slowest first; NULL after the fastest. */
 const struct sb__vectors *sb__vectors_kind(int i);
 
 extern const struct sb__vectors sb__vectors_portable, sb__vectors_avx2, sb__vectors_avx512;

@@ -21,9 +21,9 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }
 
-/* The side's bytes are current, but a queued copy or another stream may still be writing them.
-   Arithmetic waits for a copy: a failure of the copy must be known before the arithmetic uses the
-   bytes. */
+/* Waits, or orders the work, if a queued copy or another stream may still be writing the side's
+   current bytes. Arithmetic waits for a copy: a failure of the copy must be known before the
+   arithmetic uses the bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
@@ -67,8 +67,7 @@ static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
     mem->side[side] = *fresh;
 }
 
-/* The first use of a side: creates storage of zeros, or clears the storage that a failed call has
-   left. */
+/* Creates storage of zeros at the first use, or clears the storage that a failed call has left. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
                             struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -197,7 +196,7 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* A complete read, with the end of retired storage. Not inlined, so that the fast paths save no
+/* Reads a side and ends the retired storage. Not inlined, so that the fast paths save no
    registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,

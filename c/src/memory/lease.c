@@ -20,7 +20,7 @@ void sb__lease_discard(struct sb__lease *lease) {
     sb_context_release(context);
 }
 
-/* The first caller attaches `lease` to the storage. */
+/* Attaches `lease` to the storage, if this is the storage's first lease. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease) {
     struct sb__storage *storage = &mem->side[side];
     struct sb__lease *held = NULL;

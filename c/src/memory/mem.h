@@ -78,7 +78,7 @@ static inline bool sb__is_for_own(const struct sb__target *target) {
     return target->kind == SB__FOR_OWN || target->kind == SB__FOR_OWN_QUEUE;
 }
 
-/* A relaxed load; callers that read other members acquire the lock or load the word with
+/* Loads the head, relaxed; callers that read other members acquire the lock or load the word with
    acquire. */
 static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
@@ -97,8 +97,8 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 /* Checks that a side is accessible: a usable device, or host bytes of this process. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
-/* The conditions of the fast paths. Reading: the host's bytes are current and accessible. Writing:
-   the host is the ready, writable head and nothing is pending. */
+/* The conditions of the fast paths. A read needs current and accessible host bytes. A write needs
+   the head at the host, ready and writable, and nothing pending. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -124,8 +124,8 @@ static inline bool sb__is_written_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__WRITTEN_AT_HOST;
 }
 
-/* The fast path of calls that read on the side of the head: the head is at the host, whose bytes
-   are readable at once. */
+/* The condition of the fast path of calls that read on the side of the head: the head is at the
+   host, whose bytes are readable at once. */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
@@ -155,8 +155,8 @@ void sb__publish(sb_mem *mem, int32_t head);
 /* Returns a target of any kind except SB__FOR_STREAM: see sb__stream_target. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* As sb_mem_cpu and sb_mem_gpu, and their mutable forms. These functions and the next two add
-   replaced storage to `retired`: sb__retired_end may then free the bytes. */
+/* Work as sb_mem_cpu and sb_mem_gpu, and as their mutable forms. These functions and the next two
+   add replaced storage to `retired`: sb__retired_end may then free the bytes. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -221,8 +221,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* As sb_mem_set_cpu and sb_mem_set_gpu for the storage of `lease` from `ptr` on: on success the
-   side replaces the caller as a holder of the lease. */
+/* Works as sb_mem_set_cpu or sb_mem_set_gpu, for the storage of `lease` from `ptr` on: on success
+   the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Returns host storage that was lent with `deleter` to the lender: `*out` is its `user`, and

@@ -144,9 +144,9 @@ static void release_kept(struct sb__quarantined *entry) {
     release(&storage, kept->context, kept->side, entry->bytes);
 }
 
-/* The streams whose work must end before the storage is released: for device memory also the legacy
-   default stream, if a plain pointer was exposed, and for lent device memory the library's stream.
-   */
+/* Returns the streams whose work must end before the storage is released: for device memory also
+   the legacy default stream, if a plain pointer was exposed, and for lent device memory the
+   library's stream. */
 static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
     uint64_t users = storage->users;
     if (side == SB_SIDE_GPU && storage->is_exposed)

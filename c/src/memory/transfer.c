@@ -13,7 +13,7 @@ static bool may_write(const sb_mem *mem, int32_t side) {
            (side == SB_SIDE_GPU || !storage->users);
 }
 
-/* The conditions of the blobs' fast paths, one bit each. */
+/* Returns the conditions of the blobs' fast paths, one bit each. */
 static uint32_t at_host(uint32_t word) {
     const uint32_t pending = SB__CPU_PENDING | SB__GPU_PENDING;
     const uint32_t written = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
@@ -220,7 +220,7 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return st;
 }
 
-/* New device memory may be used at once only on the stream of its allocation. */
+/* Records that new device memory may be used at once only on the stream of its allocation. */
 static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces,
                             const struct sb__target *target) {
     if (target->kind == SB__FOR_STREAM)

@@ -320,7 +320,7 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
     return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
 }
 
-/* A complete write, with the end of retired storage. Not inlined, so that the fast paths save no
+/* Writes to a side and ends the retired storage. Not inlined, so that the fast paths save no
    registers. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,

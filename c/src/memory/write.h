@@ -1,6 +1,6 @@
 /* Writing to a memory in two steps: begin makes one side allocated, writable, current if requested
    and free of pending transfers, and changes nothing observable; commit moves the head there. The
-   caller has the exclusive access of mutable calls from begin to the end. */
+   caller has exclusive access from begin to the end, as for mutable calls. */
 #ifndef SB_MEMORY_WRITE_H
 #define SB_MEMORY_WRITE_H
 

@@ -13,7 +13,7 @@ static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index)
     return edit->layer < layer || (edit->layer == layer && edit->index < index);
 }
 
-/* The finaliser of splitmix64, a bijection. */
+/* Returns a hash by the finaliser of splitmix64, a bijection. */
 static uint64_t priority_of(const struct sb__edit *edit) {
     uint64_t z = (uint64_t)edit->layer * 0x9e3779b97f4a7c15u + (uint64_t)edit->index;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u; /* same: other numbers mix as well */
@@ -72,7 +72,7 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer) {
     struct sb__edit *found = sb__edits_last(edits), *edit = at(edits, edits->root);
-    if (!found || found->layer <= layer) /* the same common case */
+    if (!found || found->layer <= layer) /* common, as above */
         return found && found->layer == layer ? found : NULL;
     found = NULL;
     while (edit) {

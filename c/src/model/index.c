@@ -246,7 +246,8 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 
-/* One block for layers, the table of names, blobs, texts: in the order of their alignment. */
+/* Allocates one block for layers, the table of names, blobs and texts, in the order of their
+   alignment. */
 static sb_status allocate(struct builder *b, sb_context *context, size_t held, sb_error *err) {
     struct sb__model_index *index = &b->index;
     size_t layer_bytes, name_bytes, blob_bytes, total;

@@ -17,8 +17,7 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
                     format);
 }
 
-/* Protobuf accepts any message as any type, with unknown fields; the library requires a field of
-   the format. */
+/* Requires a field of the format: protobuf accepts any message as any type, with unknown fields. */
 static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
                              sb_error *err) {
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
@@ -98,7 +97,7 @@ static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_err
     return st;
 }
 
-/* On success the model owns the source. */
+/* Opens a model, which owns the source on success. */
 static sb_status open_source(sb_context *context, int32_t format, const struct sb__source *source,
                              const sb_limits *limits, const sb_progress *progress, sb_model **out,
                              sb_error *err) {

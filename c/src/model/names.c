@@ -15,8 +15,8 @@ static struct {
     uint64_t words[2];
 } key = {.once = SB__ONCE_INIT};
 
-/* If the system has no random numbers, uses addresses and times, which other users can hardly
-   guess. */
+/* Draws the key; if the system has no random numbers, from addresses and times, which other users
+   can hardly guess. */
 static void draw_key(void) {
     for (int i = 0; i < 2; i++)
         if (!sb__random_number(&key.words[i]))
@@ -25,7 +25,8 @@ static void draw_key(void) {
 
 /* --- the table: linear probing from the slot of the hash, the home ---------------- */
 
-/* At most four slots in five are used, which bounds the length of searches. */
+/* Computes the number of slots: at most four slots in five are used, which bounds the length of
+   searches. */
 static bool slots_for(int64_t layers, int64_t *out) {
     *out = layers > 0 ? layers + layers / 4 + 1 : 0;
     return layers < UINT32_MAX / 2;
@@ -87,7 +88,7 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* The distance from `from` to the slot, with wraparound. */
+/* Returns the distance from `from` to the slot, with wraparound. */
 static uint64_t distance(const struct sb__names *names, const struct sb__named *from,
                          const struct sb__named *slot) {
     return slot >= from ? (uint64_t)(slot - from) : names->room - (uint64_t)(from - slot);

@@ -167,7 +167,8 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              uint32_t begin, uint32_t end, struct position *position,
                              sb_error *err);
 
-/* A V1 layer with a V0 layer has two messages; only messages with edits are rewritten. */
+/* Rewrites a nested message if it has edits, else copies it. A V1 layer with a V0 layer has two
+   messages. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();

@@ -18,7 +18,7 @@ void sb__condition_init(sb__condition *condition) {
     (void)pthread_cond_init(condition, NULL);
 }
 
-/* macOS has no condition variables that use the clock of sb__now. */
+/* Waits for a duration: macOS has no condition variables that use the clock of sb__now. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
     const uint64_t now = sb__now(), left = time > now ? time - now : 0;
     const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
@@ -38,7 +38,8 @@ struct timespec sb__changed(const struct stat *info) {
     return info->st_ctimespec;
 }
 
-/* fsync leaves the bytes in the disk's cache; not every file system supports F_FULLFSYNC. */
+/* Prefers F_FULLFSYNC, which not every file system supports: fsync leaves the bytes in the disk's
+   cache. */
 int sb__sync(int descriptor) {
     return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
 }
@@ -54,7 +55,7 @@ int sb__folder_open(const char *path) {
     return folder;
 }
 
-/* macOS has no links that lead to open files. */
+/* Returns false: macOS has no links that lead to open files. */
 bool sb__links_to_open_files(int folder) {
     (void)folder;
     return false;
@@ -73,7 +74,7 @@ const char *sb__system_text(int error, char *buffer, size_t capacity) {
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
 }
 
-/* The system uses large pages without advice. */
+/* Does nothing: the system uses large pages without advice. */
 void sb__advise_large_pages(void *pages, size_t bytes) {
     (void)pages;
     (void)bytes;

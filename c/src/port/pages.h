@@ -22,7 +22,8 @@ void sb__pages_unmap(void *pages, size_t bytes);
 void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes);
 void sb__pages_drop(intptr_t kept);
 
-/* `bytes` are a multiple of `alignment`, a power of two of at least a pointer's size. */
+/* Allocates an aligned block. `bytes` are a multiple of `alignment`, a power of two of at least a
+   pointer's size. */
 void *sb__aligned_alloc(size_t alignment, size_t bytes);
 void sb__aligned_free(void *block);
 

@@ -106,8 +106,8 @@ static bool draw(uint64_t *name) {
     return drawn;
 }
 
-/* The random name does not collide with names of other processes, even in containers with equal
-   process ids. */
+/* Creates the temporary file. Its random name does not collide with names of other processes, even
+   in containers with equal process ids. */
 static int open_temporary(struct sb__replacement *to, mode_t mode) {
     uint64_t name;
     for (int i = 0; i < NAME_ATTEMPTS && draw(&name); i++) {

@@ -9,7 +9,7 @@ static void pack_text(struct sb__sink *sink, uint32_t field, sb_text text) {
     sb__sink_bytes(sink, text.bytes, text.size);
 }
 
-/* A negative int32 is a varint of 64 bits. */
+/* Packs an int32; a negative value is a varint of 64 bits. */
 static void pack_int32(struct sb__sink *sink, uint32_t field, int32_t value) {
     sb__sink_varint(sink, (uint64_t)field << 3 | SB__WIRE_VARINT);
     sb__sink_varint(sink, (uint64_t)(int64_t)value);
@@ -28,7 +28,7 @@ size_t sb__pack_shape(const int64_t *dims, size_t num_axes, uint8_t out[SB__MAX_
     return (size_t)sink.written;
 }
 
-/* The wire is little-endian. */
+/* Packs numbers in the wire's order, little-endian. */
 static void pack_numbers(struct sb__sink *sink, const void *values, size_t bytes, size_t width) {
     unsigned char piece[PIECE];
     const unsigned char *from = values;

@@ -26,7 +26,7 @@ struct copy {
     sb_error *err;
 };
 
-/* The wire is little-endian. */
+/* Swaps bytes on a big-endian host: the wire is little-endian. */
 static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
     if (!BIG_ENDIAN_HOST)
         return;

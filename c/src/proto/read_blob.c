@@ -55,7 +55,7 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 
 /* --- types ----------------------------------------------------------------------- */
 
-/* A blob of halves accepts only halves: values are not rounded to halves. */
+/* Refuses values other than halves for a blob of halves: values are not rounded to halves. */
 static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
                               sb_error *err) {
     if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)

@@ -17,7 +17,7 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
                         uint32_t begin, uint32_t end, const struct sb__read_blob *how,
                         sb_error *err);
 
-/* Blob::ShapeEquals(BlobProto). */
+/* Compares shapes as Caffe's Blob::ShapeEquals(BlobProto). */
 bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index);
 
 /* A range of a blob's values. */

@@ -177,7 +177,8 @@ static void scribble_heads(struct sb__sim *sim) {
     }
 }
 
-/* Terminates: the work that blocks an operation was queued before the operation. */
+/* Runs a stream to `ticket`. Terminates: the work that blocks an operation was queued before the
+   operation. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
     while (stream->done < ticket) {
         struct sb__sim_stream *first = stream;

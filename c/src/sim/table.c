@@ -148,7 +148,7 @@ static sb_status sim_alloc(void *device, size_t bytes, sb_stream stream, void **
     return st;
 }
 
-/* An invalid free cannot return an error: it loses the device. */
+/* Marks the device as lost after an invalid free, which cannot return an error. */
 static void sim_free(void *device, void *ptr, size_t bytes, sb_stream handle) {
     struct sb__sim *sim = device;
     sb__recursive_mutex_lock(&sim->lock);
@@ -273,7 +273,7 @@ static sb_status sim_event_wait(void *device, void *event, sb_error *err) {
     return st;
 }
 
-/* Not counted, and cannot be made to fail. */
+/* The call is not counted, and no fault applies. */
 static sb_status sim_event_query(void *device, void *event, int32_t *out_done, sb_error *err) {
     struct sb__sim *sim = device;
     const struct sb__sim_event *asked = event;

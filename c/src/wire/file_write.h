@@ -7,10 +7,10 @@
 
 #include <syncblob/io.h>
 
-/* The target must be a regular file, whose permissions are kept, or not exist; links are followed,
-   also dangling links. IO. */
+/* Creates the temporary file. The target must be a regular file, whose permissions are kept, or not
+   exist; links are followed, also dangling links. IO. */
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
-/* A sink that writes the file between begin and commit (or sb__replacement_cancel). */
+/* Returns a sink that writes to the file between begin and commit (or sb__replacement_cancel). */
 sb_sink sb__file_write_sink(struct sb__replacement *file);
 /* Syncs and renames the file; a failure cancels. IO. */
 sb_status sb__file_write_commit(struct sb__replacement *file, sb_error *err);

@@ -19,7 +19,7 @@ struct sb__stamp {
 };
 
 struct sb__source {
-    const unsigned char *bytes; /* all bytes; NULL: they are read by callbacks */
+    const unsigned char *bytes; /* all bytes; NULL: callbacks read them */
     uint32_t size;
     bool mapped;
     sb_source from;         /* no slots: the caller's memory */

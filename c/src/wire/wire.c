@@ -179,7 +179,7 @@ __attribute__((noinline)) static sb_status long_varint(struct sb__reader *reader
                                      : "a number of more than 10 bytes begins");
 }
 
-/* The fast path: a varint of one byte in the window. */
+/* The fast path for a varint of one byte in the window; returns false for others. */
 static bool one_byte(struct sb__reader *reader, uint32_t end, uint64_t *out) {
     if (reader->at >= end || !in_window(reader, reader->at, 1))
         return false;
@@ -300,8 +300,8 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
     return SB_OK;
 }
 
-/* The fast path: a tag of one or two bytes and a number or length of one byte, all in the window.
-   Returns false for other or malformed fields. */
+/* The fast path for a tag of one or two bytes and a number or length of one byte, all in the
+   window. Returns false for other or malformed fields. */
 static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__field *field) {
     const uint32_t at = reader->at;
     if (end - at < 3 || !in_window(reader, at, 3))
