@@ -4,8 +4,8 @@
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
-/* Bytes beyond the count are preserved, so only a write of the whole memory may skip the old bytes.
- */
+/* Returns the mode of a write: bytes beyond the count are preserved, so that only a write of the
+   whole memory may skip the old bytes. */
 static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__write_mode whole) {
     return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }

@@ -100,7 +100,7 @@ struct sb__quarantine {
     sb__counter bytes;
 };
 
-/* Reports bytes that one of the library's backends has failed to free so far. */
+/* Reports bytes that a backend of the library has failed to free so far. */
 typedef void sb__kept_bytes(const void *device, uint64_t *out_device, uint64_t *out_pinned);
 
 struct sb_context {
@@ -256,9 +256,8 @@ sb_status sb__device_check(const sb_context *context, sb_error *err);
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
 /* Marks the device as lost, permanently. */
 void sb__device_lose(sb_context *context);
-/* Handles a failure of a slot: DEVICE_LOST is recorded, a status that no slot may return becomes
-   DEVICE_FAILURE, and `err` is filled from the slot's error. Returns the status to continue with.
-   */
+/* Handles a failure of a slot: records DEVICE_LOST, maps a status that no slot may return to
+   DEVICE_FAILURE, and fills `err` from the slot's error. Returns the resulting status. */
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err);
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err);

@@ -39,7 +39,7 @@ static void *map_large(size_t bytes) {
     return sb__pages_map(round_up(bytes, page_size()), HUGE_PAGE);
 }
 
-/* Objects of the library need only malloc's alignment, and malloc is faster. */
+/* Uses malloc, which is faster, for objects of the library: they need only malloc's alignment. */
 static void *small_block(size_t bytes, size_t alignment, uint32_t flags) {
     size_t length;
     if (flags & SB_ALLOC_OBJECT)

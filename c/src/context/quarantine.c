@@ -76,7 +76,7 @@ uint64_t sb__quarantine_leaked(void) {
 
 /* --- entries ----------------------------------------------------------------------- */
 
-/* Appends a list to a list. A list is circular and points to its last entry; NULL: empty. */
+/* Appends `more` to `list`. A list is circular and points to its last entry; NULL: empty. */
 static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
     if (more && *list) {
         struct sb__quarantined *first = more->next;

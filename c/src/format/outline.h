@@ -32,7 +32,7 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
 /* Whether the message has only blobs, as a vector has. Fails only if the source fails. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err);
-/* Fails only if the source fails. */
+/* Whether the message is an ONNX model. Fails only if the source fails. */
 sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader,
                               bool *out, sb_error *err);
 

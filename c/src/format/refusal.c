@@ -27,7 +27,8 @@ static void append(sb_error *err, const char *words) {
     (void)snprintf(err->message + used, sizeof err->message - used, "; this is %s", words);
 }
 
-/* Bytes in memory are examined in place, so that AddressSanitizer detects reads beyond them. */
+/* Reads the first bytes of a source. Uses bytes in memory in place, so that AddressSanitizer
+   detects reads beyond them. */
 static sb_status read_head(const struct sb__source *source, uint64_t total, struct sb__head *out,
                            sb_error *err) {
     const bool is_here = !sb__source_may_change(source);

@@ -31,7 +31,7 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Elements of each task except the last: whole pieces, at most `most` tasks. */
+/* Returns the elements of each task except the last: whole pieces, for at most `most` tasks. */
 static int64_t task_length(int64_t count, int64_t piece, int most) {
     int64_t pieces = (count - 1) / piece + 1;
     return ((pieces - 1) / most + 1) * piece;

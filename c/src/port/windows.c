@@ -117,8 +117,8 @@ size_t sb__page_size(void) {
     return info.dwPageSize;
 }
 
-/* Windows cannot release a part of a reservation: so the function finds an aligned free range,
-   releases it and maps it. Large pages would need a privilege. */
+/* Finds an aligned free range, releases it and maps it: Windows cannot release a part of a
+   reservation. Large pages would need a privilege. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     for (int i = 0; i < PLACE_ATTEMPTS; i++) {
         char *place = VirtualAlloc(NULL, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);

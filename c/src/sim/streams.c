@@ -19,7 +19,8 @@
 
 /* --- the set of streams ------------------------------------------------------------ */
 
-/* Handles are consecutive numbers that are not addresses, unique in the process. */
+/* Returns a handle. Handles are consecutive numbers, unique in the process, that are not
+   addresses. */
 static sb_stream new_handle(void) {
     static _Atomic uintptr_t next = (uintptr_t)0x51b0 << (sizeof(uintptr_t) * CHAR_BIT - 16);
     return (sb_stream)atomic_fetch_add(&next, 16);
