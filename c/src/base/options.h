@@ -10,8 +10,8 @@
 sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err);
 
 /* Copies the caller's struct of `given` bytes over the library's struct of `known` bytes, which
-   holds the defaults. An older caller's struct is smaller; in a newer caller's, unknown members
-   must be zero. Errors: ABI_MISMATCH, UNSUPPORTED. */
+   holds the defaults. An older caller's struct is smaller; in a newer caller's struct, unknown
+   members must be zero. Errors: ABI_MISMATCH, UNSUPPORTED. */
 sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
                            const char *what, sb_error *err);
 

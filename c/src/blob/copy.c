@@ -21,7 +21,7 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
 }
 
 /* Writes zeros as the copy of a memory that was never written. As in Caffe, the zeros count as
-   written: a later Update finds data. */
+   written: a later Update finds written data. */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
     struct sb__write write;

@@ -18,7 +18,8 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    for (int32_t i = 0; i < num_axes; i++) /* also beside a 0: bindings convert to sizes */
+    /* Also if another dimension is 0: bindings convert each dimension to a size. */
+    for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                             "axis %d: a dimension of %lld exceeds the address space", i,
@@ -105,8 +106,8 @@ static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     return mem->bytes >= bytes || sb__is_no_memory(mem);
 }
 
-/* Copies forward, since `dims` may point to the blob's dimensions. Volatile loads of single
-   dimensions: a wider load would stall on stores that the caller has just made. */
+/* Copies forward, since `dims` may point to the blob's dimensions. Loads single dimensions, as
+   volatile: a wider load would stall on stores that the caller has just made. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];

@@ -1,4 +1,4 @@
-/* Figures of sb_stats with a live value, a peak and a cap. */
+/* Statistics of sb_stats that have a live value, a peak and a cap. */
 #ifndef SB_CONTEXT_ACCOUNT_H
 #define SB_CONTEXT_ACCOUNT_H
 

@@ -126,8 +126,8 @@ struct sb_context {
     sb__counter borrowed;
     sb__counter copies[4], copied_bytes[4]; /* by enum sb__direction */
 
-    /* Arithmetic operations queued on the library's stream, and the number known to have succeeded.
-     */
+    /* Arithmetic operations queued on the library's stream, and the number known to have
+       succeeded. */
     sb__counter arithmetic_queued, arithmetic_over;
     sb__counter arithmetic_kept; /* operations covered by a kept event: see sb__own_keep */
     sb__mutex own_lock;          /* for waits for the library's stream: see sb__own_wait */
@@ -144,7 +144,7 @@ enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* --- contexts (builtin.c, life.c, limits.c) ------------------------------------ */
 
-/* Marks a built-in context; no flag of callers has this bit. A mark instead of the address: objects
+/* Marks a built-in context; no flag of callers has this bit. The address would not suffice: objects
    of another copy of the library have a different built-in context. */
 #define SB__CONTEXT_BUILT_IN 0x80000000u
 
@@ -159,7 +159,7 @@ sb_context *sb__context(const sb_context *context);
 /* Returns the pointer that callers use: NULL for the built-in context. */
 sb_context *sb__context_public(sb_context *context);
 /* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
-   sb_context_release it does not check quarantine: it never waits and runs no deleter. */
+   sb_context_release, does not check quarantine: never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
 /* Computes the limits of a read, every member filled in: `limits` (may be NULL) override the
    context's limits. */
@@ -195,7 +195,7 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
 
 /* The contents of a new buffer. */
 enum sb__contents {
-    SB__OWN_BYTES, /* zeros, or old bytes of this context: the caller may see them */
+    SB__OWN_BYTES, /* zeros, or old bytes of this context, which the caller may see */
     SB__ZEROS,
     SB__ANY_BYTES /* may be bytes of another context: all are overwritten before a read */
 };
@@ -235,7 +235,7 @@ static inline void sb__ordinary_free(sb_context *context, void *ptr, size_t byte
     sb__account_give(&context->host, bytes);
 }
 
-/* Frees a buffer without the cache; page-locked memory by the size of its class. */
+/* Frees a buffer without the cache; for page-locked memory `bytes` is the size of its class. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
@@ -320,9 +320,9 @@ struct sb__event {
     _Atomic int64_t refs;
     void *handle;                     /* NULL: not recorded yet */
     sb_stream stream;                 /* on which the event is recorded */
-    _Atomic bool is_over;             /* a wait has shown that its work has succeeded */
+    _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
     bool is_listed;                   /* in the context's list */
-    bool is_kept;                     /* the list refers to it until a call has waited for it */
+    bool is_kept;                     /* the list has a reference until a call has waited */
     uint64_t number;                  /* increases along the list */
     struct sb__event *before, *after; /* in the context's list */
 };
@@ -400,7 +400,7 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
 /* Whether the work that was queued when `mark` was empty is known to have ended. Never waits. If
- * not, `mark` keeps the progress for the next check. */
+   not, `mark` keeps the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* Records an event of the work queued so far on the next stream of `users`, except `except`, from
    `*slot` on; sets `*slot` to the stream's slot, or to -1. `*event` is NULL if the backend has no
@@ -439,7 +439,8 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 /* Marks the device as lost, after a write in place failed before its end. Returns DEVICE_LOST and
    rewords `err`. */
 sb_status sb__device_spoiled(sb_context *context, sb_error *err);
-/* Waits for the event, retrying a failed wait once: SB_OK, or the failure of its work. */
+/* Waits for the event; retries a failed wait once. Returns SB_OK, or the failure of the event's
+   work. */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
 
 /* Waits for all events that no call has waited for, of `stream` (NULL: of all streams); returns the
@@ -448,8 +449,8 @@ sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_erro
 /* Waits for the oldest `count` events and drops them; returns the first failure. */
 sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
                           sb_error *err);
-/* Waits on the host for the work of all `users`, even if a wait fails; returns the first failure.
- */
+/* Waits on the host for the work of all `users`, even if a wait fails; returns the first
+   failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the work of `users`, also on a lost device; returns whether all of the work is known to
    have ended: a wait may fail without having waited. */

@@ -1,4 +1,4 @@
-/* Events of queued work that writes bytes. Memories share them: bytes computed from other bytes
+/* Events of queued work that writes bytes. Memories share events: bytes computed from other bytes
    also depend on the work that wrote the other bytes. An event reports a failure of its work on
    every wait, so that another thread's wait cannot consume the report. The context lists the events
    that no call has waited for, for calls that wait for a whole stream. */

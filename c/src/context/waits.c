@@ -37,7 +37,7 @@ static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st
 }
 
 sb_status sb__own_wait(sb_context *context, sb_error *err) {
-    sb_status st = sb__device_check_process(context, err); /* no lock is taken in a forked child */
+    sb_status st = sb__device_check_process(context, err); /* a forked child acquires no lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -62,7 +62,7 @@ bool sb__own_over(sb_context *context) {
 
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -71,7 +71,7 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
 
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -112,7 +112,7 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
 }
 
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err) {
-    sb_status first = sb__device_check(context, err); /* no lock is taken in a forked child */
+    sb_status first = sb__device_check(context, err); /* a forked child acquires no lock */
     if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
         return first;
     const uint64_t last = sb__event_last_number(&context->events);

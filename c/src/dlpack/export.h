@@ -11,7 +11,7 @@ struct sb__export {
         sb_dl_managed_versioned versioned;
         sb_dl_managed legacy;
     } tensor;
-    sb_context *context;     /* retained: of the blob; the storage may be of another context */
+    sb_context *context;     /* of the blob, retained; the storage may have another context */
     struct sb__lease *lease; /* held by the tensor */
     size_t bytes;            /* of this struct */
     int64_t dims[];          /* the shape, then the strides */

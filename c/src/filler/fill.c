@@ -79,7 +79,7 @@ static void piece_task(void *arg, int64_t i) {
 struct rows_job {
     const struct job *job;
     int64_t length, rows, rows_of_task; /* for short rows */
-    int64_t begin, part;                /* for one long row: its first element, elements of a part
+    int64_t begin, part;                /* for one long row: first element, elements of a part
                                          */
     double sums[MAX_PARTS], factor;
 };

@@ -7,8 +7,8 @@
 
 /* Detection by the outermost fields: the wire types that a format allows, and the weight of each
    field. A field of another type rules the format out. If several formats are possible, the weights
-   prefer Caffe's output: a solver state always has iter, a net a name or layers, a blob a payload.
-   */
+   prefer Caffe's output: a solver state always has iter, a net a name or layers, a blob a
+   payload. */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)

@@ -84,8 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* Checks the sum in a tar header: octal digits of the sum of the header's bytes, with blanks in
-   place of the digits. */
+/* Recognises a tar header by its sum: octal digits of the sum of the header's bytes, in which
+   blanks replace the digits. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -118,8 +118,8 @@ static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
 
-/* Checks the first opcode after the version; from version 4 on the length of a frame comes first.
- */
+/* Checks the first opcode after the version; from version 4 on the length of a frame comes
+   first. */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)

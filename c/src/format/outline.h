@@ -5,7 +5,7 @@
 
 #include "wire/wire.h"
 
-#define SB__OUTLINE_FIELDS 15     /* 1 to 13 and, at 14, a net's layer */
+#define SB__OUTLINE_FIELDS 15     /* fields 1 to 13 and, at 14, a net's layer */
 #define SB__OUTLINE_MANY   100000 /* fields: limits the time, not the size of files */
 
 struct sb__outline {
@@ -22,8 +22,8 @@ struct sb__outline {
                 bytes */
 };
 
-/* Reads the outline of [begin, end) of the source, at most `fields` fields; then the state is
-   SB__WHOLE. Fails only if the source fails. */
+/* Reads the outline of [begin, end) of the source, at most `fields` fields; after so many the state
+   is SB__WHOLE. Fails only if the source fails. */
 sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
                            struct sb__outline *out, sb_error *err);
 /* Sets `*out` to SB_FORMAT_AUTO if the format is not recognised. Fails only if the source fails. */

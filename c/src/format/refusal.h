@@ -10,7 +10,8 @@
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
-/* Appends the same for `total` bytes, more than a message can have; `first` has the first bytes. */
+/* Appends the same text for `total` bytes, which are more than a message can have; `first` has the
+   first bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Whether a source is recognised as another program's message although protobuf can also read it as

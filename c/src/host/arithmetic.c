@@ -5,10 +5,10 @@
 #include <float.h>
 #include <string.h>
 
-/* OpenBLAS sums doubles; in a build without it, plain loops do. Floats use the vectors of this
+/* OpenBLAS sums doubles, or plain loops in a build without OpenBLAS. Floats use the vectors of this
    folder: OpenBLAS would sum floats in floats, with errors up to 1e-3. Element-wise operations use
    these vectors, too: they are as fast as BLAS, give the same numbers on every processor, and treat
-   a factor of 0 like any other factor (BLAS clears or skips). */
+   a factor of 0 like any other factor, while BLAS would clear or skip the values. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif

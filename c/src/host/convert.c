@@ -53,8 +53,8 @@ INLINE void narrow_step_portable(const unsigned char *src, unsigned char *dst) {
 DEFINE_KIND(portable, , 4)
 
 #ifdef __x86_64__
-/* Intrinsics: gcc 12 compiles conversions of wide vectors to several instructions instead of one.
- */
+/* Intrinsics: gcc 12 compiles conversions of wide vectors to several instructions instead of
+   one. */
 #define AVX2   __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f")))
 

@@ -219,7 +219,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
     return sum_half(half);
 }
 
-/* The pairwise sum of the rows of a vector's column. */
+/* Adds the rows of a vector's column pairwise. */
 #define SUM_ROWS(rows)                                                                             \
     for (int n = ROWS / 4; n; n /= 2)                                                              \
         for (int i = 0; i < n; i++)                                                                \

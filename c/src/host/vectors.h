@@ -30,12 +30,12 @@ struct sb__loops {
 };
 
 struct sb__vectors {
-    /* The sum of |x[i]| or x[i]^2, with sums of 64 values in floats, which may overflow to infinity
-       or lose bits to underflow. */
+    /* Return the sum of |x[i]| or x[i]^2. Sums of 64 values are floats, which may overflow to
+       infinity or lose bits to underflow. */
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;
-    /* memcpy that bypasses the caches if the processor supports it. */
+    /* Copies as memcpy; bypasses the caches if the processor supports it. */
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 

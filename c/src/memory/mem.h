@@ -57,7 +57,7 @@ enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 enum sb__target_kind {
     SB__FOR_POINTER,   /* The caller gets a pointer without naming a stream: the work is queued on
                           the library's stream, and the call waits for it. */
-    SB__FOR_OWN,       /* The library queues further work on its stream, and waits for it. */
+    SB__FOR_OWN,       /* The library queues further work on its stream, and waits for that work. */
     SB__FOR_OWN_QUEUE, /* As SB__FOR_OWN, but a later call that needs the bytes waits. */
     SB__FOR_STREAM     /* All work is queued on the caller's stream. */
 };

@@ -150,7 +150,7 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)
-        return SB_HEAD_LOST; /* the source's work had failed */
+        return SB_HEAD_LOST; /* the work that wrote the source had failed */
     return wrote && st == SB_ERR_DEVICE_LOST ? SB_HEAD_AT_GPU : mem->fallback;
 }
 

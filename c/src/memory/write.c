@@ -16,8 +16,8 @@ static int32_t head_of(int32_t side) {
     return side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
 }
 
-/* Copies current bytes from read-only storage within their side: on the host without the lock,
-   since parallel_for may copy them. */
+/* Copies current bytes from read-only storage on the same side. On the host the copy runs later,
+   without the lock, since it may use parallel_for. */
 static sb_status copy_within(struct sb__write *write, sb_error *err) {
     sb_mem *mem = write->mem;
     const void *src = mem->side[write->side].ptr;
@@ -232,7 +232,7 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     sb__unlock(mem);
     if (st != SB_OK)
         st = sb__device_synchronize(mem->context, target->stream, err);
-    /* A capture has begun meanwhile: a later event of the writer suffices. */
+    /* UNSUPPORTED: a capture has begun meanwhile; a later event of the writer suffices. */
     return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }
 

@@ -107,7 +107,7 @@ sb_status sb_model_layer_message(const sb_model *model, int64_t layer, void *buf
         st = put_whole(model, layer, &count, err);
     if (st != SB_OK)
         return st;
-    if (count.written > SB__MAX_MESSAGE_BYTES) /* possible with texts that the program has set */
+    if (count.written > SB__MAX_MESSAGE_BYTES) /* possible if the program has set long texts */
         return sb__fail(err, SB_ERR_OVER_LIMIT,
                         "%llu bytes are more than a protobuf message can have, 2147483647",
                         (unsigned long long)count.written);

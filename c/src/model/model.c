@@ -55,7 +55,7 @@ struct opening {
     bool is_found; /* the format was detected */
 };
 
-/* Checks before the index is allocated. If the file changed while it was read, reports that
+/* Checks before the index is allocated. If the file changed while it was read, reports the change
    instead. */
 static sb_status check_counted(const struct sb__model_index *counted, const void *user,
                                sb_error *err) {

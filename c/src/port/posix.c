@@ -1,4 +1,4 @@
-/* Linux and macOS: threads, pages, files that are read, libraries. */
+/* Linux and macOS: threads, pages, reading of files, libraries. */
 #include "port/files.h"
 
 #ifndef _WIN32

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #ifdef __MINGW32__
-#include <stdio.h> /* defines which of the two printfs it has */
+#include <stdio.h> /* defines __MINGW_PRINTF_FORMAT */
 #define SB__PRINTF(format_at, args_at)                                                             \
     __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
 #elif defined(__GNUC__)

@@ -5,16 +5,16 @@
 
 #include <string.h>
 
-/* The fields of a message, collected before their check: a later field may override an earlier one.
- */
+/* The fields of a message, collected before their check: a later field may override an earlier
+   one. */
 struct dims {
     int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];
     uint32_t offsets[SB_MAX_AXES];
 };
 
-/* Values of any type in one bytes field. The field is not repeated, so the last occurrence counts.
- */
+/* Values of any type in one bytes field. The field is not repeated, so the last occurrence
+   counts. */
 struct raw {
     uint32_t offset, begin, size; /* of the tag, of the bytes; size 0: no bytes */
     int32_t dtype;                /* 0: unknown */

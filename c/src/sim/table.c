@@ -16,7 +16,7 @@
 
 static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     (void)user;
-    (void)ordinal; /* any number is a device */
+    (void)ordinal; /* every number is valid */
     struct sb__sim *sim = calloc(1, sizeof *sim);
     if (!sim || !sb__recursive_mutex_init(&sim->lock)) {
         free(sim);

@@ -12,7 +12,7 @@
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
 /* Returns a sink that writes to the file between begin and commit (or sb__replacement_cancel). */
 sb_sink sb__file_write_sink(struct sb__replacement *file);
-/* Syncs and renames the file; a failure cancels. IO. */
+/* Syncs and renames the file; ends the replacement, also on failure. IO. */
 sb_status sb__file_write_commit(struct sb__replacement *file, sb_error *err);
 
 #endif

@@ -10,7 +10,7 @@ struct sb__progress {
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
     uint32_t begin;       /* the offset at which walks over the source begin */
-    uint32_t walk, walks; /* number of this walk, and of all walks; 0 walks: walks are not counted
+    uint32_t walk, walks; /* this walk, and the number of walks; 0: not counted
                            */
 };
 

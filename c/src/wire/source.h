@@ -22,7 +22,7 @@ struct sb__source {
     const unsigned char *bytes; /* all bytes; NULL: callbacks read them */
     uint32_t size;
     bool mapped;
-    sb_source from;         /* no slots: the caller's memory */
+    sb_source from;         /* has no slots for the caller's memory */
     struct sb__stamp stamp; /* at the opening */
 };
 
@@ -35,8 +35,7 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
 }
 
 /* Copies bytes [offset, offset + size), which lie inside the source; size > 0. IO, OUT_OF_MEMORY,
-   CANCELLED.
- */
+   CANCELLED. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
 /* Reads the current stamp through the source's slots; statuses of `version`, IO. */
