@@ -51,10 +51,10 @@ macro_rules! blob_any {
                 }
             }
 
-            /// A blob that the library gave; see `from_raw`.
+            /// Takes ownership of a blob that the library made; see `from_raw`.
             ///
             /// # Safety
-            /// As there.
+            /// As `from_raw`.
             pub(crate) unsafe fn own(raw: *mut sys::sb_blob) -> Result<Self> {
                 // SAFETY: the blob is live.
                 let code = unsafe { sys::sb_blob_dtype(raw) };
@@ -64,7 +64,7 @@ macro_rules! blob_any {
                         Some(Dtype::$name) => Ok(Self::$name(Blob::own(raw))),
                     )*
                     other => {
-                        // SAFETY: the blob is ours.
+                        // SAFETY: the caller has passed ownership of the blob.
                         unsafe { sys::sb_blob_destroy(raw) };
                         Err(unknown(other, code))
                     }
@@ -100,7 +100,7 @@ macro_rules! match_any {
 }
 pub(crate) use match_any;
 
-/// The same of a blob of each type.
+/// Evaluates an expression for the blob of any element type.
 macro_rules! each {
     ($any:expr, $blob:ident => $body:expr) => {
         $crate::dtypes::for_each_dtype!($crate::any::match_any, ($any) $blob ($body))
@@ -110,7 +110,7 @@ macro_rules! each {
 #[cfg(any(feature = "safetensors", feature = "serde"))]
 pub(crate) use each;
 
-/// Methods written once, for a [`Blob`] whose elements support them and for [`BlobAny`], where the
+/// Defines methods for both [`Blob`], if its elements support them, and [`BlobAny`], for which the
 /// library refuses unsupported elements.
 macro_rules! both {
     ($(#[$doc:meta])* impl $can:ident { $($methods:tt)* }) => {
@@ -124,13 +124,13 @@ macro_rules! both {
 
 pub(crate) use both;
 
-/// The bytes of plain numbers.
+/// Returns the bytes of plain numbers.
 pub(crate) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
     // SAFETY: plain numbers, all bytes of which are initialised.
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// The bytes of plain numbers, any of which are a number.
+/// Returns the bytes of plain numbers, for writing; any bytes are numbers.
 pub(crate) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as above, and any bytes are a value.
     unsafe { slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
@@ -144,34 +144,34 @@ impl BlobAny {
     /// Changes the shape; see [`Blob::reshape`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Blob::reshape`].
     pub fn reshape(&mut self, shape: impl Into<Shape>) -> Result<Reallocated> {
         each!(self, blob => blob.reshape(shape))
     }
 
-    /// One of the memories, lent; see [`Blob::memory`].
+    /// Returns a reference to data's or diff's memory; see [`Blob::memory`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Blob::memory`].
     pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
         each!(self, blob => blob.memory(part))
     }
 
-    /// The context that the blob was made in.
+    /// Returns the context that the blob was made in.
     pub fn context(&self) -> Context {
         each!(self, blob => blob.context())
     }
 }
 
 impl BlobAny {
-    /// Takes over a blob that C code made, of any element type.
+    /// Takes ownership of a blob that C code made, of any element type.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for one of halves without the feature `half`;
-    /// the blob is ended.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of halves without the feature `half`; the
+    /// blob is ended.
     ///
     /// # Safety
-    /// As [`Blob::from_raw`], but for the element type.
+    /// As [`Blob::from_raw`], except that the element type may be any.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe { Self::own(raw.as_ptr()) }
@@ -195,7 +195,7 @@ impl BlobAny {
         each!(self, blob => dtype_of(blob))
     }
 
-    /// Whether the blob ever got a shape; see [`Blob::is_shaped`].
+    /// Returns whether the blob ever had a shape; see [`Blob::is_shaped`].
     pub fn is_shaped(&self) -> bool {
         each!(self, blob => blob.is_shaped())
     }
@@ -210,7 +210,7 @@ impl BlobAny {
         each!(self, blob => blob.count())
     }
 
-    /// Data or diff on the host as bytes, in this machine's order.
+    /// Returns data or diff on the host as bytes, in this machine's byte order.
     ///
     /// # Errors
     /// As [`Blob::data`].
@@ -218,7 +218,7 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of(blob.host(part)?)))
     }
 
-    /// Data or diff on the host as bytes, for writing; any bytes are elements.
+    /// Returns data or diff on the host as bytes, for writing; any bytes are elements.
     ///
     /// ```
     /// use syncblob::{Blob, BlobAny, Part};
@@ -239,21 +239,21 @@ impl BlobAny {
     /// See [`Blob::allow_shared_writes`].
     ///
     /// # Safety
-    /// As there.
+    /// As [`Blob::allow_shared_writes`].
     pub unsafe fn allow_shared_writes(&mut self) {
         // SAFETY: the caller's promise.
         each!(self, blob => unsafe { blob.allow_shared_writes() });
     }
 
-    /// Makes a memory this blob's alone; see [`Blob::make_unique`].
+    /// Makes this blob the only owner of a memory; see [`Blob::make_unique`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Blob::make_unique`].
     pub fn make_unique(&mut self, part: Part) -> Result<()> {
         each!(self, blob => blob.make_unique(part))
     }
 
-    /// A copy of shape, data and diff, in the same context; see [`Blob::try_clone`].
+    /// Copies shape, data and diff to a blob in the same context; see [`Blob::try_clone`].
     ///
     /// # Errors
     /// As [`Blob::try_clone`].
@@ -261,20 +261,20 @@ impl BlobAny {
         each!(self, blob => Ok(blob.try_clone()?.into()))
     }
 
-    /// The blob, if its elements are `T`; else `self` back.
+    /// Returns the blob with its element type `T`.
     ///
     /// # Errors
-    /// `self`, when the elements are of another type.
+    /// `self`, if the elements are of another type.
     pub fn downcast<T: Element>(self) -> Result<Blob<T>, Self> {
         T::unwrap(self)
     }
 
-    /// The blob, if its elements are `T`.
+    /// Returns the blob, if its elements are `T`.
     pub fn downcast_ref<T: Element>(&self) -> Option<&Blob<T>> {
         T::unwrap_ref(self)
     }
 
-    /// The blob, for changing, if its elements are `T`.
+    /// Returns the blob for writing, if its elements are `T`.
     pub fn downcast_mut<T: Element>(&mut self) -> Option<&mut Blob<T>> {
         T::unwrap_mut(self)
     }
@@ -286,7 +286,7 @@ impl<T: Element> From<Blob<T>> for BlobAny {
     }
 }
 
-/// Caffe's form: `2 3 4 (24)`.
+/// Writes the shape in Caffe's form: `2 3 4 (24)`.
 impl fmt::Display for BlobAny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         each!(self, blob => fmt::Display::fmt(blob, f))

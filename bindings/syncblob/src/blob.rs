@@ -28,16 +28,15 @@ pub use proto::Payload;
 /// An n-dimensional array with two memories, data and diff, each on the host,
 /// on the device of its [`Context`], or both.
 ///
-/// Memory is allocated when first used and then reads as zeros. Elements lie in
-/// row-major order. A blob is moved or shared, never copied unasked;
-/// [`try_clone`](Blob::try_clone) copies.
+/// Memory is allocated when first used and then reads as zeros. Elements lie in row-major order. A
+/// blob is moved or shared, and copied only by request: see [`try_clone`](Blob::try_clone).
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// Whether a share of a memory was ever made, or the C handle was exposed, with which C can
-    /// make one: only then writers check for sharers.
+    /// Whether the blob ever made a share of a memory, or exposed its C handle, with which C code
+    /// can make a share. Only then do writers check for sharers.
     may_share: AtomicBool,
-    /// Whether it may be written although others own its memories.
+    /// Whether the blob may be written although its memories have other owners.
     writes_shared: bool,
     dims: Dims,
     elements: PhantomData<T>,
@@ -46,8 +45,7 @@ pub struct Blob<T: Element> {
 // SAFETY: the C library has no per-thread state: a blob may be used and destroyed on any thread,
 // and its elements are plain numbers. Owners of borrowed memory are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Blob<T> {}
-// SAFETY: `&self` methods make only calls on a const blob, which are safe
-// beside each other.
+// SAFETY: `&self` methods make only calls on a const blob, which may run concurrently.
 unsafe impl<T: Element> Sync for Blob<T> {}
 
 /// One of a blob's two memories.
@@ -107,7 +105,7 @@ pub struct BlobBuilder<'a, T> {
 /// Creating blobs. The short forms use the built-in host-only context. [`from_vec`](Blob::from_vec)
 /// and similar functions use the caller's memory in place.
 impl<T: Element> Blob<T> {
-    /// Makes the blob in a context.
+    /// Returns a builder that makes blobs in a context.
     ///
     /// ```
     /// use syncblob::{Blob, Context};
@@ -122,7 +120,7 @@ impl<T: Element> Blob<T> {
         BlobBuilder { context, elements: PhantomData }
     }
 
-    /// An empty blob: no shape yet, count 0.
+    /// Makes an empty blob: no shape yet, count 0.
     ///
     /// # Errors
     /// Out of memory.
@@ -130,18 +128,18 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).empty()
     }
 
-    /// A blob of zeros. Nothing is allocated for them yet. [`update`](Blob::update) refuses them until
-    /// [`data_mut`](Blob::data_mut) or another call writes.
+    /// Makes a blob of zeros. No memory is allocated for them yet. [`update`](Blob::update) refuses
+    /// the blob until [`data_mut`](Blob::data_mut) or another call writes it.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a negative
-    /// dimension, [`OverLimit`](ErrorKind::OverLimit) for a 33rd axis,
-    /// [`SizeOverflow`](ErrorKind::SizeOverflow) when the bytes do not fit.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a negative dimension,
+    /// [`OverLimit`](ErrorKind::OverLimit) for a 33rd axis,
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) when the bytes do not fit the address space.
     pub fn zeros(shape: impl Into<Shape>) -> Result<Self> {
         Self::in_context(&Context::host()).zeros(shape)
     }
 
-    /// A blob of one value.
+    /// Makes a blob whose elements all have one value.
     ///
     /// # Errors
     /// As [`zeros`](Blob::zeros); out of memory.
@@ -149,7 +147,7 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).full(shape, value)
     }
 
-    /// A blob whose element at linear index `i` is `value(i)`.
+    /// Makes a blob whose element at linear index `i` is `value(i)`.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -166,7 +164,7 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_fn(shape, value)
     }
 
-    /// A blob with a copy of the values.
+    /// Makes a blob with a copy of the values.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shape's count is
@@ -183,8 +181,8 @@ impl<T: Element> Blob<T> {
         Err(Error::new(ErrorKind::ShapeMismatch, message))
     }
 
-    /// Host memory of a fresh blob, with unspecified contents: the caller writes every element
-    /// before it returns the blob.
+    /// Returns the host memory of a fresh blob, with unspecified contents. The caller writes every
+    /// element before it returns the blob.
     fn unfilled(&self) -> Result<*mut T> {
         // SAFETY: the blob is live, and not shared yet.
         let data = get(|out, err| unsafe {
@@ -193,8 +191,8 @@ impl<T: Element> Blob<T> {
         Ok(data.cast())
     }
 
-    /// A copy of shape, data and diff, in the same context: of as many elements as the shape has.
-    /// Capacity beyond the count is not copied.
+    /// Copies shape, data and diff to a blob in the same context. Capacity beyond the shape's
+    /// elements is not copied.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
@@ -205,7 +203,8 @@ impl<T: Element> Blob<T> {
         Ok(copy)
     }
 
-    /// Takes shape and bytes. Zeros that were never written still need no memory.
+    /// Copies the source's shape and bytes. A memory that was never written is not copied, so its
+    /// zeros need no memory here either.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -219,18 +218,18 @@ impl<T: Element> Blob<T> {
     /// Waits for queued copies, returns their failure, and drops the blob.
     ///
     /// # Errors
-    /// Those of the copies.
+    /// Errors of the copies.
     pub fn close(self) -> Result<()> {
         self.memory(Part::Data)?.synchronize()?;
         self.memory(Part::Diff)?.synchronize()
     }
 
-    /// Takes over a blob of the element type `T` that was never shared.
+    /// Takes ownership of a blob of the element type `T` that was never shared.
     pub(crate) fn fresh(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, false)
     }
 
-    /// Takes over a blob of the element type `T`.
+    /// Takes ownership of a blob of the element type `T`.
     pub(crate) fn own(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, true)
     }
@@ -241,43 +240,43 @@ impl<T: Element> Blob<T> {
         Self { raw, may_share, writes_shared: false, dims: Dims::default(), elements: PhantomData }
     }
 
-    /// Takes over a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
-    /// takes one of any element type.)
+    /// Takes ownership of a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
+    /// does so for any element type.)
     ///
     /// # Safety
-    /// `raw` is a live blob whose elements are `T`, and that has no other owner. C code that shares
-    /// its memories must keep this crate's rule: a writer has the only share.
+    /// `raw` is a live blob of elements `T` without another owner. C code that shares its memories
+    /// must obey this crate's rule: a writer has the only share.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Self {
         Self::own(raw.as_ptr())
     }
 
-    /// Gives the blob to C code, which is to end it by `sb_blob_destroy`.
+    /// Passes ownership of the blob to C code, which must end it with `sb_blob_destroy`.
     pub fn into_raw(self) -> NonNull<sys::sb_blob> {
         let mut blob = ManuallyDrop::new(self);
         blob.dims = Dims::default(); // frees a copy of the dimensions
         blob.raw
     }
 
-    /// The C handle, for code that also calls the C library. It lives as long as `self`; C calls on
-    /// it must keep the promises of this crate.
+    /// Returns the C handle, for code that also calls the C library. The handle lives as long as
+    /// `self`; C calls on it must keep the promises of this crate.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         self.note_share();
         self.raw()
     }
 
-    /// From now on writers check for sharers.
+    /// Notes that a memory may have a share: from now on writers check for sharers.
     pub(crate) fn note_share(&self) {
-        // A writer comes after this: it has the blob by `&mut`.
+        // Relaxed: a writer has the blob by `&mut`, which orders it after this store.
         self.may_share.store(true, Ordering::Relaxed);
     }
 
-    /// The C handle, for calls that make no share of a memory.
+    /// Returns the C handle, for calls that make no share of a memory.
     #[inline]
     pub(crate) fn raw(&self) -> *mut sys::sb_blob {
         self.raw.as_ptr()
     }
 
-    /// The context that the blob was made in.
+    /// Returns the context that the blob was made in.
     pub fn context(&self) -> Context {
         // SAFETY: the blob keeps its context alive.
         unsafe { Context::retain(sys::sb_blob_context(self.raw())) }
@@ -296,7 +295,7 @@ impl<T: Element> Drop for Blob<T> {
     }
 }
 
-/// Caffe's form: `2 3 4 (24)`.
+/// Writes the shape in Caffe's form: `2 3 4 (24)`.
 impl<T: Element> fmt::Display for Blob<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for dim in self.shape() {
@@ -306,7 +305,7 @@ impl<T: Element> fmt::Display for Blob<T> {
     }
 }
 
-/// Shape and heads, and a few values if they are on the host and no copy may be queued.
+/// Writes shape and heads, and a few values of a memory whose newest bytes are only on the host.
 impl<T: Element> fmt::Debug for Blob<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Blob");
@@ -314,7 +313,8 @@ impl<T: Element> fmt::Debug for Blob<T> {
         for (part, values) in [(Part::Data, Self::data as Values<T>), (Part::Diff, Self::diff)] {
             let Ok(head) = self.head(part) else { continue };
             out.field(&format!("{part}_head"), &head);
-            // With SYNCED a copy to the host may be queued, and an access would wait for it.
+            // If the head is SYNCED, a copy to the host may be queued, and an access would wait for
+            // it.
             let shown = (head == Head::AtCpu).then(|| values(self));
             if let Some(Ok(values)) = shown {
                 out.field(&part.to_string(), &First(values));
@@ -405,8 +405,8 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(values.len())?;
         let elements = blob.unfilled()?;
-        // SAFETY: `unfilled` covers `count` elements, and they are of a fresh
-        // memory that `values` cannot be in.
+        // SAFETY: `unfilled` covers `count` elements of a fresh memory, which `values` cannot
+        // overlap.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(blob)
     }

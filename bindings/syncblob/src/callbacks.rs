@@ -1,4 +1,4 @@
-//! The caller's allocator, threads and blobs, as the C library calls for them.
+//! Callbacks of the C library to the caller's allocator, threads and blobs.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::any::Any;
@@ -12,13 +12,13 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// Splits work over threads: calls the closure the given number of times, on any threads, and
-/// returns when all calls have returned. A function, or a closure with a thread pool.
+/// A function that splits work over threads, such as a closure with a thread pool. It must call its
+/// argument the given number of times, on any threads, and return when all calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
 
-/// A [`ParallelFor`] as C has it.
+/// A [`ParallelFor`] as C calls it: a function and its argument.
 pub(crate) type Spread = (sys::sb_parallel_for, *mut c_void);
 
 type Task = Option<unsafe extern "C" fn(arg: *mut c_void, i: i64)>;
@@ -39,9 +39,10 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
     (Some(run_tasks::<F>), ptr::from_ref(spread).cast_mut().cast())
 }
 
-/// Runs every task exactly once, for any behaviour of the caller's function: each call of its
-/// closure runs the next task, calls beyond the last do nothing, and tasks that are left when it
-/// returns, or panics, run here. The closure is borrowed, so that no call of it runs by then.
+/// Runs every task exactly once, whatever the caller's function does: each call of the closure runs
+/// the next task, and calls after the last task do nothing. Tasks that are left when the function
+/// returns or panics run here. The function borrows the closure, so no call of the closure is
+/// running then.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,
@@ -49,13 +50,13 @@ unsafe extern "C" fn run_tasks<F: ParallelFor>(
     arg: *mut c_void,
 ) {
     let Some(task) = task else { return };
-    // SAFETY: `user` is what `parallel_for_to_c` made of a static one.
+    // SAFETY: `user` is the static function that was passed to `parallel_for_to_c`.
     let spread = unsafe { &*user.cast_const().cast::<F>() };
     let (next, arg) = (AtomicI64::new(0), Arg(arg));
     let run_next = || {
         let i = next.fetch_add(1, Ordering::Relaxed);
         if i < tasks {
-            // SAFETY: the library's own task, run once for this `i`.
+            // SAFETY: the task is the library's, and runs once for this `i`.
             unsafe { task(arg.get(), i) };
         }
     };
@@ -114,7 +115,7 @@ unsafe extern "C" fn free<A: GlobalAlloc + Sync>(
     });
 }
 
-/// A closure that gives blobs, the one that is lent, and what went wrong.
+/// A closure that returns blobs, the blob that is lent to the library, and the closure's failure.
 struct Lender<F, E> {
     values: F,
     lent: Option<BlobAny>,
@@ -126,7 +127,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call that gets blobs from `values`.
+/// Makes a call of the library that gets blobs from `values`.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,
@@ -154,9 +155,9 @@ unsafe extern "C" fn lend_blob<F, E>(
 where
     F: FnMut(BlobAt) -> Result<BlobAny, E>,
 {
-    // SAFETY: `user` is the lender of `lend_blobs`, which waits.
+    // SAFETY: `user` is the lender of `lend_blobs`, which has not returned yet.
     let lender = unsafe { &mut *user.cast::<Lender<F, E>>() };
-    // The previously lent blob has been written.
+    // The library has finished with the previously lent blob.
     lender.lent = None;
     let values = AssertUnwindSafe(|| (lender.values)(BlobAt::from_c(layer, index)));
     let failure = match panic::catch_unwind(values) {
@@ -170,11 +171,11 @@ where
     };
     let earlier = lender.failure.replace(failure);
     contain(|| drop(earlier));
-    // The stored failure is what the caller gets; the library still needs an error.
+    // The caller gets the stored failure; the library needs an error, too.
     let told =
         sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };
     if !err.is_null() {
-        // SAFETY: the caller's, for one error.
+        // SAFETY: `err` is valid for one error.
         unsafe { err.write(told) };
     }
     sys::SB_ERR_IO

@@ -1,4 +1,4 @@
-//! Tensors of DLPack, as which programs exchange arrays.
+//! Tensors of DLPack, the format in which programs exchange arrays.
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -17,16 +17,15 @@ macro_rules! tensor {
             raw: NonNull<sys::$raw>,
         }
 
-        // SAFETY: the library's tensors may be ended on any thread; for others, `from_raw` requires
-        // it.
+        // SAFETY: the library's tensors may be ended on any thread; for other tensors the caller of
+        // `from_raw` promises it.
         unsafe impl Send for $name {}
         // SAFETY: `&self` methods read the struct, which never changes.
         unsafe impl Sync for $name {}
 
         impl $name {
-            /// The tensor for others, who call its deleter: the pointer in a
-            /// capsule of Python's, for instance. It has the layout of
-            /// `dlpack.h`.
+            /// Passes ownership of the tensor to other code, such as a capsule of Python, which
+            /// must call the tensor's deleter. The struct has the layout of `dlpack.h`.
             pub fn into_raw(self) -> NonNull<sys::$raw> {
                 ManuallyDrop::new(self).raw
             }
@@ -36,7 +35,7 @@ macro_rules! tensor {
                 unsafe { &self.raw.as_ref().dl_tensor }
             }
 
-            /// The pointer to the first element, on the host or on a device.
+            /// Returns the pointer to the first element, on the host or on a device.
             pub fn data_ptr(&self) -> *const u8 {
                 let tensor = self.tensor();
                 tensor.data.cast_const().cast::<u8>().wrapping_add(tensor.byte_offset as usize)
@@ -48,13 +47,14 @@ macro_rules! tensor {
                 unsafe { elements(self.tensor().shape, self.tensor().ndim) }
             }
 
-            /// The strides, in elements; none, before DLPack 1.2, is row-major.
+            /// Returns the strides, in elements. An empty slice, allowed before DLPack 1.2, means
+            /// row-major order.
             pub fn strides(&self) -> &[i64] {
-                // SAFETY: there are `ndim` of them.
+                // SAFETY: there are `ndim` strides.
                 unsafe { elements(self.tensor().strides, self.tensor().ndim) }
             }
 
-            /// Device type and number, as `dlpack.h` has them.
+            /// Returns device type and number, as in `dlpack.h`.
             pub fn device(&self) -> (i32, i32) {
                 (self.tensor().device.device_type, self.tensor().device.device_id)
             }
@@ -64,7 +64,7 @@ macro_rules! tensor {
 
         impl sealed::Tensor for $name {
             fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
-                // SAFETY: the tensor is valid, and the library's if the call succeeds.
+                // SAFETY: the tensor is valid; if the call succeeds, the library owns it.
                 let blob = get(|out, err| unsafe {
                     sys::$create(context.as_ptr(), self.raw.as_ptr(), out, err)
                 })?;
@@ -73,7 +73,7 @@ macro_rules! tensor {
             }
 
             unsafe fn set(self, blob: *mut sys::sb_blob, part: sys::sb_part) -> Result<()> {
-                // SAFETY: as above; the blob is the caller's promise.
+                // SAFETY: as above; for the blob, the caller's promise.
                 check(|err| unsafe { sys::$set(blob, part, self.raw.as_ptr(), 0, err) })?;
                 std::mem::forget(self);
                 Ok(())
@@ -83,7 +83,7 @@ macro_rules! tensor {
         /// Ends the tensor.
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: the tensor is ours, and this is the one call of its deleter.
+                // SAFETY: `self` owns the tensor, and its deleter is called only here.
                 unsafe {
                     if let Some(deleter) = self.raw.as_ref().deleter {
                         deleter(self.raw.as_ptr());
@@ -108,8 +108,8 @@ tensor! {
     /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`) that ends when it is
     /// dropped.
     ///
-    /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make one,
-    /// [`from_dlpack`](Blob::from_dlpack) makes a blob of one; nothing is copied.
+    /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make a tensor from a blob;
+    /// [`from_dlpack`](Blob::from_dlpack) makes a blob from a tensor. Nothing is copied.
     Dlpack, sb_dl_managed_versioned, sb_blob_create_from_dlpack, sb_blob_from_dlpack
 }
 
@@ -130,18 +130,18 @@ unsafe fn elements<'a>(start: *const i64, count: i32) -> &'a [i64] {
 }
 
 impl Dlpack {
-    /// Takes over a tensor; on failure it is ended.
+    /// Takes ownership of a tensor; on failure the tensor is ended.
     ///
     /// # Errors
-    /// [`AbiMismatch`](ErrorKind::AbiMismatch) for another major version than 1.
+    /// [`AbiMismatch`](ErrorKind::AbiMismatch) for a major version other than 1.
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until then no other code writes its elements or, unless the tensor is read-only,
-    /// reads them.
+    /// thread. Until then no other code writes its elements and, unless the tensor is read-only, no
+    /// other code reads them.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
         let tensor = Self { raw: tensor };
-        // SAFETY: the tensor is live, and every version begins with its own.
+        // SAFETY: the tensor is live, and the struct of every version begins with the version.
         let major = unsafe { tensor.raw.as_ref().version.major };
         if major == sys::SB_DL_MAJOR_VERSION {
             return Ok(tensor);
@@ -150,12 +150,12 @@ impl Dlpack {
         Err(Error::new(ErrorKind::AbiMismatch, message))
     }
 
-    /// Whether the elements must not be written.
+    /// Returns whether the elements must not be written.
     pub fn is_read_only(&self) -> bool {
         self.flags() & u64::from(sys::SB_DL_READ_ONLY) != 0
     }
 
-    /// The flags, as `dlpack.h` has them.
+    /// Returns the flags, as in `dlpack.h`.
     pub fn flags(&self) -> u64 {
         // SAFETY: the tensor is live.
         unsafe { self.raw.as_ref().flags }
@@ -163,7 +163,7 @@ impl Dlpack {
 }
 
 impl LegacyDlpack {
-    /// Takes over a tensor.
+    /// Takes ownership of a tensor.
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
@@ -173,14 +173,14 @@ impl LegacyDlpack {
     }
 }
 
-/// A tensor of either struct, for [`Blob::from_dlpack`].
+/// [`Dlpack`] or [`LegacyDlpack`], for [`Blob::from_dlpack`].
 pub trait Tensor: sealed::Tensor {}
 
 mod sealed {
     use crate::{Context, Result};
     use syncblob_sys::{sb_blob, sb_part};
 
-    /// The library's own calls for a kind of tensor.
+    /// The library's calls for one of the two structs.
     pub trait Tensor {
         fn into_blob(self, context: &Context) -> Result<*mut sb_blob>;
 
@@ -192,8 +192,8 @@ mod sealed {
 
 /// Tensors of DLPack: memory that NumPy, PyTorch and others use in place.
 impl<T: Element> Blob<T> {
-    /// A memory as a read-only tensor, without a copy but what reading that side
-    /// takes. While the tensor lives, the memory is shared: it cannot be written.
+    /// Returns a memory as a read-only tensor. Bytes are copied only if reading that side needs a
+    /// copy. While the tensor lives, the memory is shared and cannot be written.
     ///
     /// ```
     /// use syncblob::{Blob, ErrorKind, Part, Side};
@@ -211,8 +211,8 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a blob without a shape;
-    /// [`Unsupported`](ErrorKind::Unsupported) for a device that DLPack has no number
-    /// for; else as [`data`](Blob::data) and [`gpu_ptr`](Blob::gpu_ptr).
+    /// [`Unsupported`](ErrorKind::Unsupported) for a device without a number in DLPack; else as
+    /// [`data`](Blob::data) and [`gpu_ptr`](Blob::gpu_ptr).
     #[doc(alias("sb_blob_to_dlpack", "__dlpack__"))]
     pub fn to_dlpack(&self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
@@ -222,15 +222,15 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// The memory of data as a writable tensor; consumes the blob, also on failure.
-    /// ([`is_unique`](Blob::is_unique) checks before.)
+    /// Returns the memory of data as a writable tensor; consumes the blob, also on failure. (To
+    /// check before the call, use [`is_unique`](Blob::is_unique).)
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); else as [`to_dlpack`](Blob::to_dlpack).
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub fn into_dlpack(mut self, side: Side) -> Result<Dlpack> {
         self.need_unique(Part::Data)?;
-        // SAFETY: the memory has one owner, which ends: the tensor alone is left.
+        // SAFETY: the memory's only owner, the blob, ends here: only the tensor is left.
         unsafe { self.to_dlpack_mut(Part::Data, side) }
     }
 
@@ -245,9 +245,9 @@ impl<T: Element> Blob<T> {
         unsafe { self.to_legacy_dlpack_mut(Part::Data, side) }
     }
 
-    /// A memory as a writable tensor beside the blob. The blob sees writes through the tensor until
-    /// the next call for the other side; then a writing call for this side must precede the next
-    /// write.
+    /// Returns a memory as a writable tensor, and the blob keeps using the memory. Writes through
+    /// the tensor change the blob until the next call for the other side; after such a call, a
+    /// writing call for this side must precede the next write through the tensor.
     ///
     /// # Errors
     /// As [`to_dlpack`](Blob::to_dlpack).
@@ -258,7 +258,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
-        // SAFETY: the blob is live; the rest is the caller's promise.
+        // SAFETY: the blob is live; for the rest, the caller's promise.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_mutable_dlpack(self.as_ptr(), part, side, out, err)
         })?;
@@ -275,17 +275,17 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
         let (part, side) = (part.code(), side.code());
-        // SAFETY: the blob is live; the rest is the caller's promise.
+        // SAFETY: the blob is live; for the rest, the caller's promise.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_legacy_dlpack(self.as_ptr(), part, side, out, err)
         })?;
         Ok(LegacyDlpack { raw: given(raw) })
     }
 
-    /// A blob whose data is a tensor's memory, in place: on the host, or on the
-    /// device of the context. One that is read-only is never written: what would
-    /// first moves to memory of the library's own. The tensor ends when the last
-    /// user of the memory does, or, on failure, at once.
+    /// Makes a blob whose data is a tensor's memory, in place: on the host, or on the device of the
+    /// context. The memory of a read-only tensor is never written: a call that writes first copies
+    /// the bytes to memory of the library. The tensor ends with the last user of the memory or, on
+    /// failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};
@@ -300,17 +300,18 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`;
-    /// [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major and other element
-    /// types; [`WrongDevice`](ErrorKind::WrongDevice) and [`NoDevice`](ErrorKind::NoDevice) for
-    /// memory of another device; errors of the shape, as in [`zeros`](Blob::zeros);
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is not aligned for `T`.
+    /// [`Unsupported`](ErrorKind::Unsupported) for strides that are not row-major, and for element
+    /// types that no blob has; [`WrongDevice`](ErrorKind::WrongDevice) and
+    /// [`NoDevice`](ErrorKind::NoDevice) for memory of another device; errors of the shape, as in
+    /// [`zeros`](Blob::zeros); [`InvalidArgument`](ErrorKind::InvalidArgument) for memory that is
+    /// not aligned for `T`.
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
         Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
-    /// Makes a tensor's memory this blob's data or diff, in place; releases the old memory, which
-    /// sharers keep.
+    /// Makes a tensor's memory this blob's data or diff, in place. Releases the old memory; its
+    /// other owners keep it.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; else as
@@ -327,7 +328,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// [`Blob::from_dlpack`] in the context.
     ///
     /// # Errors
-    /// As the short form.
+    /// As [`Blob::from_dlpack`].
     pub fn from_dlpack(self, tensor: impl Tensor) -> Result<Blob<T>> {
         let any = BlobAny::from_dlpack(self.context, tensor)?;
         any.downcast().map_err(|any| {
@@ -338,14 +339,14 @@ impl<T: Element> BlobBuilder<'_, T> {
 }
 
 impl BlobAny {
-    /// A blob in a context, of whatever elements a tensor has; see [`Blob::from_dlpack`].
+    /// Makes a blob with the element type of a tensor; see [`Blob::from_dlpack`].
     ///
     /// # Errors
-    /// As there, without `DtypeMismatch`; [`Unsupported`](ErrorKind::Unsupported) also
-    /// for `f16` and `bf16` without the feature `half`.
+    /// As [`Blob::from_dlpack`], without `DtypeMismatch`; [`Unsupported`](ErrorKind::Unsupported)
+    /// also for `f16` and `bf16` without the feature `half`.
     pub fn from_dlpack(context: &Context, tensor: impl Tensor) -> Result<Self> {
         let raw = tensor.into_blob(context)?;
-        // SAFETY: the library gave the blob.
+        // SAFETY: the library has just made the blob.
         unsafe { Self::own(raw) }
     }
 }

@@ -1,7 +1,6 @@
-//! Caffe's `Blob` and `SyncedMemory` for Rust. A blob is an n-dimensional array
-//! whose elements live in host memory, on a device, or in both. They are copied
-//! only when you need them on the other side. The crate also reads and writes
-//! Caffe's model files.
+//! Caffe's `Blob` and `SyncedMemory` for Rust. A blob is an n-dimensional array whose elements live
+//! in host memory, on a device, or in both. The elements are copied only when you need them on the
+//! other side. The crate also reads and writes Caffe's model files.
 //!
 //! ```
 //! use syncblob::Blob;
@@ -16,9 +15,8 @@
 //! # }
 //! ```
 //!
-//! To use a device, make the blob in a [`Context`] that has one. The simulated
-//! device `"sim:0"` is always there, so you can test code for host and device
-//! without a GPU.
+//! To use a device, make the blob in a [`Context`] that has one. The simulated device `"sim:0"` is
+//! always available, so you can test code for host and device without a GPU.
 //!
 //! ```
 //! use syncblob::{Blob, Context, Head, Part};
@@ -39,32 +37,30 @@
 //!
 //! # Sharing
 //!
-//! [`Blob::share`] lets several blobs use one memory, as Caffe does;
-//! [`Blob::handle`] keeps a share of it. You may always read a shared memory.
-//! Writing follows the rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every
-//! method that writes elements takes `&mut self` and needs a memory with one
-//! owner. If there are more, it returns an error of kind [`ErrorKind::Shared`] and
-//! changes nothing. [`Blob::make_unique`] copies a shared memory first. To write
-//! through a share is `unsafe`: [`Blob::shared_mut`].
+//! [`Blob::share`] lets several blobs use one memory, as Caffe does; [`Blob::handle`] returns a
+//! share of the memory. You may always read a shared memory. Writing follows the rule of
+//! [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut self`
+//! and needs a memory with one owner. If the memory has more owners, the method returns an error of
+//! kind [`ErrorKind::Shared`] and changes nothing. [`Blob::make_unique`] copies a shared memory
+//! first. To write through a share is `unsafe`: [`Blob::shared_mut`].
 //!
 //! # Lending your memory
 //!
-//! [`Blob::from_vec`] uses a vector in place, [`Blob::from_shared`] an
-//! `Arc<[T]>`, and [`Blob::from_ne_bytes`] the bytes of any owner, such as a mapped
-//! file. Memory that others may read is never written.
+//! [`Blob::from_vec`] uses a vector in place, [`Blob::from_shared`] an `Arc<[T]>`, and
+//! [`Blob::from_ne_bytes`] the bytes of any owner, such as a mapped file. The library never writes
+//! memory that other code may read.
 //!
 //! # Bytes from and to anywhere
 //!
-//! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]: a file, bytes, a
-//! `Mutex` around any reader that can seek, or a type of your own, such as an object
-//! in a store. [`Model::write_to`] and [`Blob::write_to`] take any writer.
-//! [`Model::set_progress`] is for a progress bar and a button that cancels.
+//! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]: a file, bytes, a `Mutex`
+//! around any reader that can seek, or a type of your own, such as an object in a store.
+//! [`Model::write_to`] and [`Blob::write_to`] take any writer. [`Model::set_progress`] sets a
+//! callback for a progress bar or a cancel button.
 //!
 //! # Tensors of other programs
 //!
-//! NumPy, PyTorch and every other program that speaks DLPack can use a blob's
-//! memory, and a blob theirs: [`Blob::to_dlpack`], [`Blob::into_dlpack`],
-//! [`Blob::from_dlpack`].
+//! A blob can share memory with NumPy, PyTorch and every other program that supports DLPack:
+//! [`Blob::to_dlpack`], [`Blob::into_dlpack`], [`Blob::from_dlpack`].
 //!
 //! # Safety
 //!
@@ -72,73 +68,75 @@
 //! library promises.
 //!
 //! *Owners.* The blobs and [handles](MemoryHandle) that share a memory own it, and each share
-//! counts as one. A `&`[`SyncedMemory`] is not an owner: it borrows one.
+//! counts as one owner. A `&`[`SyncedMemory`] is not an owner: it borrows an owner.
 //!
-//! *Slices stay valid.* A slice borrows its owner. The pointer in it stays
-//! allocated until a set, an evict, a mutable or overwrite call on read-only
-//! storage, or the last release.
+//! *Slices stay valid.* A slice borrows its owner. The memory behind the slice stays allocated
+//! until one of these calls: a set, an evict, a mutable or overwrite call on read-only storage, or
+//! the last release.
 //!
-//! - The last release needs the end of every owner, the slice's owner too. The
-//!   borrow forbids that.
-//! - The other calls need the memory to have one owner, and that owner as `&mut`.
-//!   While the slice lives, either its owner is the only one, and borrowed, or
-//!   there are two.
+//! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
+//!   borrowed.
+//! - The other calls need `&mut` of an owner, and a memory with one owner. While the slice lives,
+//!   either the only owner is borrowed, or the memory has more than one owner.
 //! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
-//! - A copy from the device also moves out of read-only storage. But it happens only
-//!   when the newest bytes are on the device alone, so a writing call came after
-//!   the slice.
+//! - A copy from the device also moves the bytes out of read-only storage. Such a copy is made only
+//!   if the device has newer bytes than the host. Then a writing call came after the slice, and the
+//!   slice has ended.
 //!
-//! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and a count of one.
-//! While it lives no owner can be added: every share is made from an owner, and the only owner is
-//! mutably borrowed. All other writers have the same two needs. So a count of one and `&mut` is the
-//! right to write, as in `Arc`. A blob that never made a share, and whose C handle was never
-//! exposed, does not check the count; a memory that [`Blob::memory`] lends makes no share. Const
-//! calls of the library never change bytes that are current: they allocate, or fill the side that
-//! is stale. The count is reliable across threads: a share ends with a release, and the count is
-//! read with acquire. A reader of the count 1 is ordered after all accesses of former sharers.
+//! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
+//! one. While the slice lives, no owner can be added: every share is made from an owner, and the
+//! only owner is mutably borrowed. All other writers need the same. So `&mut` and a count of one
+//! are the right to write, as in `Arc`. A blob does not check the count if it never made a share
+//! and never exposed its C handle; the reference that [`Blob::memory`] returns cannot make a share.
+//! Const calls of the library never change current bytes: they allocate, or fill the stale side.
+//! The count is reliable across threads: a share ends with a release operation, and the count is
+//! read with an acquire operation. A thread that reads a count of 1 is ordered after all accesses
+//! of former sharers.
 //!
 //! *Slices are initialised.* The library fills memory with zeros at its first use. This crate asks
-//! for unfilled memory only where it writes every byte before it returns. On the device the caller
-//! promises this ([`SyncedMemory::overwrite_gpu_ptr`]).
+//! for unfilled memory only where it writes every byte before it returns. For device memory the
+//! caller promises this ([`SyncedMemory::overwrite_gpu_ptr`]).
 //!
 //! *The caller's memory.* The library takes owners by value. They are `Send + Sync + 'static` and
-//! boxed, and lend their memory once; their borrow rules then keep that memory in place and
+//! boxed, and lend their memory once; Rust's borrow rules then keep the memory in place and
 //! unchanged. A `&mut [T]` cannot be lent: the borrow would end when the blob is dropped *or
 //! forgotten*, and the device may still write the memory of a forgotten blob. Writable memory has
 //! no other user, because the library owns its vector. All other memory is lent as read-only, and
-//! the library never writes it. A memory does not know its element type, so memory that you lend to
-//! a [`SyncedMemory`] directly must be aligned for all of them. A blob that takes another blob's
-//! memory checks its alignment ([`Blob::set_memory`]).
+//! the library never writes it. A [`SyncedMemory`] does not know its element type, so memory that
+//! you lend to it directly must be aligned for every type. A blob that takes another blob's memory
+//! checks its alignment ([`Blob::set_memory`]).
 //!
-//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory, so that this
-//! crate does not write the memory meanwhile. It is read-only, or it is the only owner because it
-//! consumed the blob. For a [`Dlpack`] made of a pointer the caller promises that no other code
-//! writes the memory or, unless the tensor is read-only, reads it; a read-only tensor is lent as
-//! read-only.
+//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
+//! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the only
+//! owner because it consumed the blob. For a [`Dlpack`] made of a pointer the caller promises that
+//! no other code writes the memory and, unless the tensor is read-only, that no other code reads
+//! it; a read-only tensor is lent as read-only.
 //!
-//! *Queued copies.* The library frees, replaces, writes or hands out the memory of a queued copy,
-//! and drops its owner, only after the device has reported the end of the copy. A failed wait is
-//! not such a report, and neither is the loss of the device. Without a report the memory stays in
-//! quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context that
-//! it needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend on
-//! its drop. A [`Stream`] borrows its owner. It is used with memories of its context, which forgets
-//! the stream before it ends. For a stream made from a raw handle the caller promises the same.
+//! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
+//! drops the memory's owner, only after the device has reported the end of the copy. A failed wait
+//! is not such a report, and neither is the loss of the device. Without a report the memory stays
+//! in quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context
+//! that it needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend
+//! on its drop. A [`Stream`] borrows its owner and is used with memories of its context. The
+//! context forgets the stream before the stream ends. For a stream made from a raw handle the
+//! caller promises the same.
 //!
-//! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories,
-//! blobs and models may be used and released on any thread. Calls on a const
-//! object are safe beside each other, and `&self` methods make no others.
+//! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
+//! may be used and released on any thread. Calls on a const object may run concurrently, and
+//! `&self` methods make only such calls.
 //!
 //! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run your code
-//! under `catch_unwind`: no panic crosses a C frame. For any `parallel_for` each task runs exactly
-//! once, and none after it has returned. A reader gets initialised memory and may leave it
-//! unchanged; the bytes that it returns are untrusted. The library calls readers, writers and
-//! progress callbacks on the thread of the call and holds no lock, so they may use this crate. The
-//! call borrows every object that they could invalidate.
+//! under `catch_unwind`: no panic crosses a C frame. Each task runs exactly once, and no task runs
+//! after the call has returned, whatever the `parallel_for` function does. A reader gets
+//! initialised memory and may leave it unchanged; the bytes that it returns are untrusted. The
+//! library calls readers, writers and progress callbacks on the thread of the call and holds no
+//! lock, so they may use this crate. The call borrows every object that a callback could
+//! invalidate.
 //!
-//! *Element types.* [`Element`] is sealed. Each is a plain number for which any
-//! bytes are a value, and a blob's C dtype is its `T` from birth.
+//! *Element types.* [`Element`] is sealed. Each element type is a plain number, and any bytes are a
+//! value of it. The C dtype of a blob is always that of its `T`.
 //!
-//! Wrong code does not compile. The first example keeps a slice that a reshape
+//! Code that breaks these rules does not compile. The first example keeps a slice that a reshape
 //! would leave stale; the second shares a memory while it is written.
 //!
 //! ```compile_fail,E0502
@@ -158,7 +156,7 @@
 //! written[0] = 1.0;
 //! ```
 //!
-//! You get device pointers as raw pointers; using one needs `unsafe` code of yours.
+//! Device pointers are raw pointers; only `unsafe` code can use them.
 //!
 //! # Features
 //!
@@ -166,15 +164,15 @@
 //! - `protobuf-c`: files written by protobuf-c; without it, the same bytes.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `comm`: communicators, sums over many devices and many machines (module `comm`).
-//! - `mpi`: `comm::Comm::from_mpi`, a communicator over one of the crate `mpi`.
-//! - `ndarray`: `Blob::view` and its relatives, from and to arrays.
+//! - `mpi`: `comm::Comm::from_mpi`, a communicator over a communicator of the crate `mpi`.
+//! - `ndarray`: `Blob::view` and similar methods: blobs from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are blobs
 //!   in place.
-//! - `serde`: blobs as shape and data (those of `half` by the bits of their elements);
-//!   statistics, limits and names.
+//! - `serde`: blobs as shape and data (elements of `half` as their bits); statistics, limits and
+//!   names.
 //! - `system`: the installed C library, instead of the bundled sources.
-//! - `testing`: the simulated device steered, and failures planted in it (module `sim`).
+//! - `testing`: control of the simulated device and of its failures (module `sim`).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
@@ -227,7 +225,7 @@ pub use stream::Stream;
 #[cfg(feature = "safetensors")]
 pub use tensors::Safetensors;
 
-/// The C library's own functions, for what this crate does not wrap.
+/// The functions of the C library, also those that this crate does not wrap.
 pub use syncblob_sys as sys;
 
 #[cfg(feature = "half")]
@@ -237,7 +235,7 @@ pub use ndarray;
 #[cfg(feature = "safetensors")]
 pub use safetensors;
 
-/// The version of the C library, as `major.minor.patch`.
+/// Returns the version of the C library, as `major.minor.patch`.
 pub fn version() -> &'static str {
     // SAFETY: takes nothing; the text is static.
     unsafe { ffi::static_text(syncblob_sys::sb_version_string()) }
@@ -255,7 +253,7 @@ pub struct BuildFeatures {
     pub cuda: bool,
 }
 
-/// The optional parts of the C library that the program uses.
+/// Returns the optional parts of the C library that the program uses.
 pub fn build_features() -> BuildFeatures {
     // SAFETY: takes nothing.
     let bits = unsafe { syncblob_sys::sb_features() };

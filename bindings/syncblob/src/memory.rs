@@ -31,9 +31,9 @@ pub enum Head {
     /// On both, or on one side while a copy to the other is queued.
     #[doc(alias = "SYNCED")]
     Synced,
-    /// Gone with the device, or with queued work that failed.
+    /// Nowhere: the bytes were lost with the device, or by queued work that failed.
     Lost,
-    /// One that a newer library knows, by its number.
+    /// A value of a newer library, by its number.
     Other(i32),
 }
 
@@ -50,7 +50,7 @@ impl Head {
     }
 }
 
-/// As in Caffe: `SYNCED` and so on.
+/// Writes Caffe's name, such as `SYNCED`.
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -95,17 +95,17 @@ impl fmt::Display for Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Storage {
-    /// Nothing yet.
+    /// No storage yet.
     None,
     /// The library's own memory.
     Owned,
-    /// The library's own, page-locked.
+    /// The library's own page-locked memory.
     Pinned,
-    /// An owner's of the caller, which the library writes too.
+    /// Memory of an owner of the caller's, which the library also writes.
     Borrowed,
-    /// An owner's of the caller, which the library never writes.
+    /// Memory of an owner of the caller's, which the library never writes.
     ReadOnly,
-    /// One that a newer library knows, by its number.
+    /// A value of a newer library, by its number.
     Other(i32),
 }
 
@@ -123,28 +123,27 @@ impl fmt::Display for Storage {
 }
 
 /// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of its [`Context`], or
-/// both, and is copied only when a call needs a side that is not current.
+/// both. Its bytes are copied only when a call needs a side that is not current.
 ///
-/// As with `str`, there are only references to it: a blob lends its memory by
-/// [`Blob::memory`](crate::Blob::memory), and [`MemoryHandle`] owns a share. A reference is not a
-/// share: it borrows the blob.
+/// As with `str`, a program has only references to a memory: [`Blob::memory`](crate::Blob::memory)
+/// returns a reference, and [`MemoryHandle`] owns a share. A reference is not a share: it borrows
+/// the blob.
 ///
-/// Every method that writes takes `&mut self` and needs the memory to have one
-/// owner, else it returns [`ErrorKind::Shared`] and changes nothing.
+/// Every method that writes takes `&mut self` and needs the memory to have one owner. Otherwise the
+/// method returns [`ErrorKind::Shared`] and changes nothing.
 #[doc(alias = "sb_mem")]
 pub struct SyncedMemory {
-    // Two sharers may each have a `&mut` of one object: without this the compiler may take
-    // that for noalias.
+    // Two sharers may each have a `&mut` of one object. Without this field the compiler may assume
+    // that a `&mut` does not alias.
     _pinned: PhantomPinned,
-    // Stands for an object of C; references to it cover no byte. A slice, so that nothing
-    // swaps or moves what two references are to.
+    // Represents an object of C; references to it cover no byte. The type is a slice, because code
+    // cannot move or swap an unsized value.
     _object: UnsafeCell<[()]>,
 }
 
 // SAFETY: the library keeps nothing per thread.
 unsafe impl Send for SyncedMemory {}
-// SAFETY: `&self` methods make only calls on a const memory, which are safe
-// beside each other.
+// SAFETY: `&self` methods make only calls on a const memory, which may run concurrently.
 unsafe impl Sync for SyncedMemory {}
 
 type ConstAccess = unsafe extern "C" fn(
@@ -156,7 +155,7 @@ type ConstAccess = unsafe extern "C" fn(
 type MutAccess =
     unsafe extern "C" fn(*mut sys::sb_mem, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
 
-/// Alignment for every element type, since a memory does not know its type.
+/// The alignment that suits every element type, since a memory does not know its type.
 const ALIGNMENT: usize = align_of::<f64>();
 
 impl SyncedMemory {
@@ -171,8 +170,8 @@ impl SyncedMemory {
     /// # Safety
     /// As `from_ptr`.
     pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
-        // SAFETY: the caller's promise; the type has no bytes, so that two such
-        // references to one memory, of two sharers, do not overlap.
+        // SAFETY: the caller's promise; the type has no bytes, so two such references of two
+        // sharers do not overlap.
         unsafe { &mut *Self::of_c(raw) }
     }
 
@@ -191,7 +190,7 @@ impl SyncedMemory {
         unsafe { sys::sb_mem_size(self.raw()) }
     }
 
-    /// Where the newest bytes are. Never waits.
+    /// Returns where the newest bytes are. Never waits.
     pub fn head(&self) -> Head {
         // SAFETY: the memory is live.
         Head::from_code(unsafe { sys::sb_mem_head(self.raw()) })
@@ -210,20 +209,21 @@ impl SyncedMemory {
         }
     }
 
-    /// The context that the memory was made in.
+    /// Returns the context that the memory was made in.
     pub fn context(&self) -> Context {
         // SAFETY: the memory keeps its context alive.
         unsafe { Context::retain(sys::sb_mem_context(self.raw())) }
     }
 
-    /// One more owner. Not public: of a blob's memory the blob has to know (`Blob::handle`).
+    /// Adds an owner. Not public, because a blob must note that its memory has a share
+    /// (`Blob::handle`).
     pub(crate) fn retain(&self) -> MemoryHandle {
         // SAFETY: the memory is live.
         let raw = unsafe { sys::sb_mem_retain(self.raw()) };
         MemoryHandle { raw: NonNull::new(raw).expect("a live memory is not null") }
     }
 
-    /// Whether there is one owner, so that the memory may be written.
+    /// Returns whether the memory has one owner and so may be written.
     pub fn is_unique(&self) -> bool {
         // SAFETY: the memory is live.
         unsafe { sys::sb_mem_is_unique(self.raw()) != 0 }
@@ -237,20 +237,19 @@ impl SyncedMemory {
         Err(Error::new(ErrorKind::Shared, message))
     }
 
-    /// The bytes on the host, for reading.
+    /// Returns the bytes on the host, for reading.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
     #[doc(alias = "cpu_data")]
     pub fn data(&self) -> Result<&[u8]> {
         let bytes = self.read(sys::sb_mem_cpu)?;
-        // SAFETY: a host pointer to `size` bytes, zero-filled or written, that
-        // stays valid and unchanged while the memory is borrowed (see the
-        // crate's Safety section).
+        // SAFETY: the host pointer is to `size` bytes, zero-filled or written, and stays valid and
+        // unchanged while the memory is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(bytes, self.size()) })
     }
 
-    /// The bytes on the host, for writing; the head moves to the host.
+    /// Returns the bytes on the host, for writing; the head moves to the host.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); else as [`data`](SyncedMemory::data).
@@ -262,8 +261,7 @@ impl SyncedMemory {
         Ok(unsafe { slice::from_raw_parts_mut(bytes, self.size()) })
     }
 
-    /// Replaces all bytes by a copy of `bytes`, without bringing the old ones
-    /// to the host first.
+    /// Replaces all bytes by a copy of `bytes`, without copying the old bytes to the host first.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ;
@@ -280,8 +278,7 @@ impl SyncedMemory {
         Ok(())
     }
 
-    /// The bytes on the device, for reading: a device pointer, ready for any
-    /// stream.
+    /// Returns a device pointer to the bytes, for reading. Any stream may use the pointer at once.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
@@ -290,14 +287,13 @@ impl SyncedMemory {
         self.read(sys::sb_mem_gpu)
     }
 
-    /// The same for work on `stream`, without waiting on the host. Later calls on the memory are
-    /// ordered after the work queued there.
+    /// Returns a device pointer for reading by work on `stream`; the host does not wait. Later
+    /// calls on the memory are ordered after the work that is queued on the stream.
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](ErrorKind::Unsupported) for one that is being captured; else as
-    /// [`gpu_ptr`](SyncedMemory::gpu_ptr). Any number of streams may use a
-    /// memory at a time.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured; else as
+    /// [`gpu_ptr`](SyncedMemory::gpu_ptr). Any number of streams may use a memory at a time.
     pub fn gpu_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
@@ -305,9 +301,9 @@ impl SyncedMemory {
         Ok(pointer.cast())
     }
 
-    /// The bytes on the device, for writing; the head moves to the device. The
-    /// pointer may be written until the next call that reads or writes the host
-    /// side: then fetch it again.
+    /// Returns a device pointer to the bytes, for writing; the head moves to the device. The
+    /// pointer may be written until the next call that reads or writes the host side; after such a
+    /// call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); else as
@@ -317,11 +313,11 @@ impl SyncedMemory {
         self.write(sys::sb_mem_mutable_gpu)
     }
 
-    /// The same for work on `stream`; see
+    /// Returns a device pointer for writing by work on `stream`; see
     /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors
-    /// As there, and [`Shared`](ErrorKind::Shared).
+    /// As [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on), and [`Shared`](ErrorKind::Shared).
     pub fn gpu_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
         self.need_unique()?;
         let stream = self.stream(stream)?;
@@ -331,15 +327,14 @@ impl SyncedMemory {
         Ok(pointer.cast())
     }
 
-    /// Device memory whose old bytes are not brought there first, for work on
-    /// `stream`, or for any (`None`).
+    /// Returns a device pointer for overwriting: the old bytes are not copied to the device first.
+    /// The pointer is for work on `stream`, or on any stream (`None`).
     ///
     /// # Errors
     /// As [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
     ///
     /// # Safety
-    /// Its contents are unspecified: every byte is written before anything
-    /// reads the memory.
+    /// The contents are unspecified: every byte is written before any code reads the memory.
     #[doc(alias = "sb_mem_overwrite_gpu")]
     pub unsafe fn overwrite_gpu_ptr(&mut self, stream: Option<Stream<'_>>) -> Result<*mut u8> {
         let Some(stream) = stream else { return self.write(sys::sb_mem_overwrite_gpu) };
@@ -351,7 +346,7 @@ impl SyncedMemory {
         Ok(pointer.cast())
     }
 
-    /// The handle of a stream that may be used with this memory.
+    /// Returns the handle of a stream that may be used with this memory.
     fn stream(&self, stream: Stream<'_>) -> Result<sys::sb_stream> {
         stream.for_use_in(&self.context())
     }
@@ -373,13 +368,13 @@ impl SyncedMemory {
 
 /// Storage: lending, retiring, clearing.
 impl SyncedMemory {
-    /// Makes a vector the host side, without a copy; the head moves to the
-    /// host. The library writes it too, and drops it when it is replaced.
+    /// Makes a vector the host side, without a copy; the head moves to the host. The library also
+    /// writes the vector, and drops it when the host side is replaced.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument)
-    /// when the vector has not exactly [`size`](SyncedMemory::size) bytes or is
-    /// not aligned to 8, as every element type needs.
+    /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when the
+    /// vector has a size other than [`size`](SyncedMemory::size) bytes, or is not aligned to 8
+    /// bytes, the alignment that suits every element type.
     #[doc(alias = "set_cpu_data")]
     pub fn set<T: Element>(&mut self, values: Vec<T>) -> Result<()> {
         self.need_unique()?;
@@ -394,9 +389,9 @@ impl SyncedMemory {
         })
     }
 
-    /// Makes the owner's bytes the host side, without a copy, and never writes
-    /// them: what would, first moves to memory of the library's own. The owner
-    /// is dropped when the memory has no use for it any more.
+    /// Makes the owner's bytes the host side, without a copy. The library never writes the bytes: a
+    /// call that writes first copies them to memory of the library. The owner is dropped when the
+    /// memory no longer uses the bytes.
     ///
     /// # Errors
     /// As [`set`](SyncedMemory::set).
@@ -417,8 +412,8 @@ impl SyncedMemory {
         })
     }
 
-    /// Makes device memory of the caller's the device side; the head moves
-    /// there. `owner` is dropped when the library has no use for it any more.
+    /// Makes the caller's device memory the device side; the head moves to the device. `owner` is
+    /// dropped when the library no longer uses the memory.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); [`NoDevice`](ErrorKind::NoDevice);
@@ -428,8 +423,8 @@ impl SyncedMemory {
     ///
     /// # Safety
     /// `ptr` is valid for `bytes` bytes on the device of this memory's context and holds values,
-    /// until `owner` is dropped. Until then no other code writes it or, unless `access` is
-    /// [`ReadOnly`](Access::ReadOnly), reads it.
+    /// until `owner` is dropped. Until then no other code writes the memory and, unless `access` is
+    /// [`ReadOnly`](Access::ReadOnly), no other code reads it.
     #[doc(alias = "set_gpu_data")]
     pub unsafe fn set_gpu<O>(
         &mut self,
@@ -451,12 +446,11 @@ impl SyncedMemory {
         })
     }
 
-    /// Gives a side up.
+    /// Evicts a side: releases its storage.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared);
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when it holds the only
-    /// current bytes.
+    /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when the side
+    /// holds the only current bytes.
     #[doc(alias("sb_mem_evict_cpu", "sb_mem_evict_gpu"))]
     pub fn evict(&mut self, side: Side) -> Result<()> {
         self.need_unique()?;
@@ -469,7 +463,7 @@ impl SyncedMemory {
         })
     }
 
-    /// Sets all bytes to zero where the head is.
+    /// Sets all bytes to zero, on the side of the head.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); a device that fails.
@@ -480,8 +474,8 @@ impl SyncedMemory {
     }
 }
 
-/// The start of lent memory, if it is aligned for every element type. Empty memory may start
-/// anywhere.
+/// Returns the start of lent memory; refuses memory that is not aligned for every element type.
+/// Empty memory may start anywhere.
 fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
     if bytes == 0 {
         return Ok(ptr::without_provenance_mut(ALIGNMENT));
@@ -511,11 +505,9 @@ impl SyncedMemory {
     /// Queues the copy from the host to the device.
     ///
     /// # Errors
-    /// [`NoDevice`](ErrorKind::NoDevice);
-    /// [`Uninitialized`](ErrorKind::Uninitialized) for memory never written;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the newest bytes
-    /// are on the device alone; those of the stream as in
-    /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
+    /// [`NoDevice`](ErrorKind::NoDevice); [`Uninitialized`](ErrorKind::Uninitialized) for memory
+    /// never written; [`InvalidArgument`](ErrorKind::InvalidArgument) when the newest bytes are
+    /// only on the device; errors of the stream, as in [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     #[doc(alias = "async_gpu_push")]
     pub fn push(&self, stream: Stream<'_>) -> Result<Pending<'_>> {
         self.queue(stream, sys::sb_mem_async_gpu_push)
@@ -524,13 +516,13 @@ impl SyncedMemory {
     /// Queues the copy from the device to the host.
     ///
     /// # Errors
-    /// As [`push`](SyncedMemory::push), the sides exchanged.
+    /// As [`push`](SyncedMemory::push), with the sides exchanged.
     #[doc(alias = "sb_mem_async_cpu_pull")]
     pub fn pull(&self, stream: Stream<'_>) -> Result<Pending<'_>> {
         self.queue(stream, sys::sb_mem_async_cpu_pull)
     }
 
-    /// Starts what reading a side would do, wherever the newest bytes are.
+    /// Starts the copy that reading a side would need. The newest bytes may be on either side.
     ///
     /// # Errors
     /// Those of [`data`](SyncedMemory::data) and
@@ -552,7 +544,7 @@ impl SyncedMemory {
     /// Waits for a queued copy.
     ///
     /// # Errors
-    /// Those of the copy: then the head is where it was before.
+    /// Errors of the copy; after an error the head is where it was before the copy.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the memory is live.
         check(|err| unsafe { sys::sb_mem_synchronize(self.raw(), err) })
@@ -562,20 +554,20 @@ impl SyncedMemory {
 type QueuedCall =
     unsafe extern "C" fn(*const sys::sb_mem, sys::sb_stream, *mut sys::sb_error) -> sys::sb_status;
 
-/// A queued copy of a memory's bytes; dropping it waits.
+/// A queued copy of a memory's bytes. Its drop waits for the copy.
 ///
-/// Forgetting it is safe: the library waits before it frees, writes or exposes the memory of the
-/// copy.
+/// Forgetting a `Pending` is safe: the library waits before it frees, writes or exposes the memory
+/// of the copy.
 #[must_use = "dropping it waits at once"]
 pub struct Pending<'m> {
     memory: &'m SyncedMemory,
 }
 
 impl Pending<'_> {
-    /// Waits, and returns the result of the copy.
+    /// Waits for the copy and returns its result.
     ///
     /// # Errors
-    /// Those of the copy: then the head is where it was before.
+    /// Errors of the copy; after an error the head is where it was before the copy.
     pub fn wait(self) -> Result<()> {
         let memory = self.memory;
         std::mem::forget(self);
@@ -586,7 +578,7 @@ impl Pending<'_> {
 impl Pending<'_> {
     /// Ends the borrow without a wait, so that the memory may be used during the copy: the library
     /// waits before it writes, frees or exposes the memory of the copy, and the first call that
-    /// waits for the bytes returns a failure of the copy. For double buffering.
+    /// waits for the bytes returns a failure of the copy. Use it for double buffering.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};
@@ -622,7 +614,7 @@ impl fmt::Debug for Pending<'_> {
     }
 }
 
-/// Size, head, storage; nothing is moved or waited for.
+/// Writes size, head and storage, without a copy or a wait.
 impl fmt::Debug for SyncedMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SyncedMemory")
@@ -658,7 +650,7 @@ unsafe impl Send for MemoryHandle {}
 unsafe impl Sync for MemoryHandle {}
 
 impl Context {
-    /// A memory of zeros in the context. Nothing is allocated yet.
+    /// Makes a memory of zeros in the context. Nothing is allocated yet.
     ///
     /// # Errors
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes; out of memory, a cap that
@@ -673,7 +665,8 @@ impl Context {
 }
 
 impl MemoryHandle {
-    /// A memory of zeros in the built-in context; see [`Context::memory`]. Nothing is allocated yet.
+    /// Makes a memory of zeros in the built-in context; see [`Context::memory`]. Nothing is
+    /// allocated yet.
     ///
     /// # Errors
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes.
@@ -682,22 +675,22 @@ impl MemoryHandle {
         Context::host().memory(bytes)
     }
 
-    /// Takes over a share that C code has.
+    /// Takes ownership of a share that C code has.
     ///
     /// # Safety
-    /// `raw` is a live memory, of which the caller has a share. C code with another share must keep
-    /// this crate's rule: a writer has the only share.
+    /// `raw` is a live memory, and the caller has a share of it. C code with another share must
+    /// obey this crate's rule: a writer has the only share.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_mem>) -> Self {
         Self { raw }
     }
 
-    /// The C handle, for code that also calls the C library. It lives as long as `self`; C calls on
-    /// it must keep the promises of this crate.
+    /// Returns the C handle, for code that also calls the C library. The handle lives as long as
+    /// `self`; C calls on it must keep the promises of this crate.
     pub fn as_ptr(&self) -> *mut sys::sb_mem {
         self.raw.as_ptr()
     }
 
-    /// Gives the share to C code, which is to end it by `sb_mem_release`.
+    /// Passes ownership of the share to C code, which must end it with `sb_mem_release`.
     pub fn into_raw(self) -> NonNull<sys::sb_mem> {
         ManuallyDrop::new(self).raw
     }
@@ -719,7 +712,7 @@ impl DerefMut for MemoryHandle {
     }
 }
 
-/// Another owner of the same memory. While there are two, the memory cannot be written.
+/// Makes another owner of the same memory. While the memory has two owners, it cannot be written.
 impl Clone for MemoryHandle {
     fn clone(&self) -> Self {
         self.retain()
@@ -728,7 +721,7 @@ impl Clone for MemoryHandle {
 
 impl Drop for MemoryHandle {
     fn drop(&mut self) {
-        // SAFETY: gives back the one share that `self` is.
+        // SAFETY: releases the share that `self` owns.
         unsafe { sys::sb_mem_release(self.raw.as_ptr()) }
     }
 }

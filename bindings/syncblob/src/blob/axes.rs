@@ -10,25 +10,26 @@ use crate::{Element, Result, Shape};
 
 /// Shape and indices.
 impl<T: Element> Blob<T> {
-    /// Whether the blob ever got a shape.
+    /// Returns whether the blob ever had a shape.
     pub fn is_shaped(&self) -> bool {
         // SAFETY: the blob is live.
         unsafe { sys::sb_blob_is_shaped(self.raw()) != 0 }
     }
 
-    /// The dimensions. Caffe's text of them, `2 3 4 (24)`, is the blob's `Display`.
+    /// Returns the dimensions. The blob's `Display` writes them as Caffe does: `2 3 4 (24)`.
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        // SAFETY: the library gives num_axes dimensions, none of them negative, that stay until the
-        // next reshape, which needs `&mut self`.
+        // SAFETY: the library returns num_axes dimensions, none of them negative. They stay until
+        // the next reshape, which needs `&mut self`.
         unsafe {
             let dims = sys::sb_blob_shape(self.raw());
             self.dims.sizes(slice::from_raw_parts(dims, self.num_axes()))
         }
     }
 
-    /// The dimensions for formats without unshaped blobs: `[0]`.
+    /// Returns the dimensions, or `[0]` for a blob without a shape, for formats that have no such
+    /// blobs.
     #[cfg(any(feature = "ndarray", feature = "safetensors", feature = "serde"))]
     pub(crate) fn shape_or_empty(&self) -> &[usize] {
         if self.is_shaped() {
@@ -52,14 +53,15 @@ impl<T: Element> Blob<T> {
         to_usize(unsafe { sys::sb_blob_count(self.raw()) })
     }
 
-    /// The number of elements that fit into the memory of data or diff, up to which a reshape keeps
-    /// it. 0 if there is no memory: it was never needed, or outgrown.
+    /// Returns the number of elements that the memory of data or diff has room for: a reshape up to
+    /// this count keeps the memory. Returns 0 if there is no memory: it was never needed, or was
+    /// outgrown.
     pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
     }
 
-    /// One dimension; a negative axis counts from the end.
+    /// Returns one dimension; a negative axis counts from the end.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -69,7 +71,7 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_dim(self.raw(), axis, out, err) }).map(to_usize)
     }
 
-    /// The axis counted from the front, of one that may be negative.
+    /// Returns the index from the front of an axis; a negative axis counts from the end.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -80,7 +82,7 @@ impl<T: Element> Blob<T> {
         Ok(from_end.wrapping_add_signed(axis as isize))
     }
 
-    /// The product of the dimensions in a range of axes, such as `1..` or `1..3`.
+    /// Returns the product of the dimensions in a range of axes, such as `1..` or `1..3`.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
@@ -106,7 +108,7 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "axis", &given, most))
     }
 
-    /// Caffe's four dimensions `[num, channels, height, width]`; missing ones are 1.
+    /// Returns Caffe's four dimensions `[num, channels, height, width]`; missing dimensions are 1.
     ///
     /// # Errors
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
@@ -122,14 +124,14 @@ impl<T: Element> Blob<T> {
         Ok(dims)
     }
 
-    /// Whether the other blob has the same axes.
+    /// Returns whether the other blob has the same dimensions.
     #[doc(alias = "ShapeEquals")]
     pub fn same_shape<U: Element>(&self, other: &Blob<U>) -> bool {
         self.is_shaped() == other.is_shaped() && self.shape() == other.shape()
     }
 
-    /// Changes the shape. A memory is replaced, by a fresh one, only when the
-    /// count outgrows it; otherwise its elements stay.
+    /// Changes the shape. A memory is replaced by a fresh memory only if the count outgrows it;
+    /// otherwise its elements stay.
     ///
     /// # Errors
     /// As [`zeros`](Blob::zeros).
@@ -145,11 +147,12 @@ impl<T: Element> Blob<T> {
         .map(Reallocated::from_bits)
     }
 
-    /// Takes the shape of another blob. One that was never shaped has no
-    /// dimensions, and as in Caffe these make a scalar.
+    /// Takes the shape of another blob. If that blob was never shaped, this blob becomes a scalar,
+    /// as in Caffe: no dimensions are the shape of a scalar.
     ///
     /// # Errors
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when the elements here are larger.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger and
+    /// their bytes do not fit the address space.
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
         // SAFETY: both blobs are live.
@@ -157,8 +160,7 @@ impl<T: Element> Blob<T> {
             .map(Reallocated::from_bits)
     }
 
-    /// The dimensions as `i64` on the device: a device pointer, until the next
-    /// reshape.
+    /// Returns a device pointer to the dimensions as `i64`, valid until the next reshape.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); out of memory, a device that fails.
@@ -168,8 +170,8 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.raw(), out, err) })
     }
 
-    /// Replaces memories that are larger than the count needs; elements stay.
-    /// Shared memories and the caller's stay as they are.
+    /// Replaces memories that are larger than the count needs; elements stay. Shared memories and
+    /// memory of the caller's are not replaced.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
@@ -179,7 +181,7 @@ impl<T: Element> Blob<T> {
             .map(Reallocated::from_bits)
     }
 
-    /// The linear index of an element; missing trailing indices are 0.
+    /// Returns the linear index of an element; missing trailing indices are 0.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -187,8 +189,8 @@ impl<T: Element> Blob<T> {
     pub fn offset(&self, indices: impl AsRef<[usize]>) -> Result<usize> {
         let indices = indices.as_ref();
         let len = indices.len().try_into().unwrap_or(i32::MAX);
-        // SAFETY: `start` is valid for the indices; the library reads none of
-        // more than a blob can have.
+        // SAFETY: `start` is valid for the indices; the library reads none if they are more than a
+        // blob can have.
         let offset_of = |start| unsafe {
             get(|out, err| sys::sb_blob_offset(self.raw(), start, len, out, err))
         };
@@ -197,15 +199,15 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }
 
-    /// Caffe's `offset(n, c, h, w)`: four indices of a blob of at most 4 axes; missing axes are 1.
-    /// An index may be equal to its extent, as in Caffe, whose layers step by `offset(0, 1)`: the
+    /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes; missing axes are 1. As in
+    /// Caffe, whose layers step by `offset(0, 1)`, an index may be equal to its dimension: the
     /// result may be equal to the count or above it.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) beyond that;
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension;
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes;
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond
-    /// the elements does not fit.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond the elements does not
+    /// fit 64 bits.
     #[doc(alias = "offset")]
     pub fn offset_legacy(&self, [n, c, h, w]: [usize; 4]) -> Result<usize> {
         let given = [n, c, h, w];
@@ -216,10 +218,10 @@ impl<T: Element> Blob<T> {
             .map_err(|error| as_given(error, "index", &given, MAX_I64))
     }
 
-    /// One element of data or diff; see [`offset`](Blob::offset).
+    /// Returns one element of data or diff; see [`offset`](Blob::offset).
     ///
     /// # Errors
-    /// Those of [`offset`](Blob::offset) and [`data`](Blob::data).
+    /// As [`offset`](Blob::offset) and [`data`](Blob::data).
     #[doc(alias("data_at", "diff_at"))]
     pub fn at(&self, part: Part, indices: impl AsRef<[usize]>) -> Result<T> {
         let offset = self.offset(indices)?;

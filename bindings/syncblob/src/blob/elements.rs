@@ -7,9 +7,10 @@ use super::{Blob, Part};
 use crate::ffi::get;
 use crate::{Element, Head, MemoryHandle, Result, SyncedMemory};
 
-/// Elements. "Host" methods may copy from the device first, and the other way round.
+/// Elements. A method for the host may first copy from the device, and a method for the device from
+/// the host.
 impl<T: Element> Blob<T> {
-    /// The data on the host, for reading.
+    /// Returns the data on the host, for reading.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
@@ -19,7 +20,7 @@ impl<T: Element> Blob<T> {
         self.host(Part::Data)
     }
 
-    /// The diff on the host, for reading.
+    /// Returns the diff on the host, for reading.
     ///
     /// # Errors
     /// As [`data`](Blob::data).
@@ -29,7 +30,7 @@ impl<T: Element> Blob<T> {
         self.host(Part::Diff)
     }
 
-    /// The data on the host, for writing; the head moves to the host.
+    /// Returns the data on the host, for writing; the head moves to the host.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; else as
@@ -40,7 +41,7 @@ impl<T: Element> Blob<T> {
         self.host_mut(Part::Data)
     }
 
-    /// The diff on the host, for writing; see [`data_mut`](Blob::data_mut).
+    /// Returns the diff on the host, for writing; see [`data_mut`](Blob::data_mut).
     ///
     /// # Errors
     /// As [`data_mut`](Blob::data_mut).
@@ -50,7 +51,7 @@ impl<T: Element> Blob<T> {
         self.host_mut(Part::Diff)
     }
 
-    /// Data and diff on the host at once, both for writing.
+    /// Returns both data and diff on the host, for writing.
     ///
     /// ```
     /// use syncblob::Blob;
@@ -64,20 +65,19 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut), for either.
+    /// As [`data_mut`](Blob::data_mut), for data or diff.
     pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
         let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu)?;
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
-        // SAFETY: each as in `host_mut`. They are different memories: data is
-        // shared with data alone and diff with diff, and access to one leaves
-        // the other as it is.
+        // SAFETY: each slice as in `host_mut`. Both memories had one owner when they were checked,
+        // so they are different memories; access to one leaves the other unchanged.
         Ok(unsafe {
             (slice::from_raw_parts_mut(data, count), slice::from_raw_parts_mut(diff, count))
         })
     }
 
-    /// Data or diff on the host, for writing though others share it.
+    /// Returns data or diff on the host, for writing although the memory is shared.
     ///
     /// # Errors
     /// As [`data`](Blob::data).
@@ -86,17 +86,16 @@ impl<T: Element> Blob<T> {
     /// While the slice lives, no other sharer of the memory uses a slice or runs a call, on any
     /// thread.
     pub unsafe fn shared_mut(&mut self, part: Part) -> Result<&mut [T]> {
-        // SAFETY: the blob is live, and the caller has the memory to itself.
+        // SAFETY: the blob is live, and the caller promises that no other sharer uses the memory.
         let elements =
             get(|out, err| unsafe { sys::sb_blob_mutable_cpu(self.raw(), part.code(), out, err) })?;
-        // SAFETY: as in `host_mut`, but that the caller promises what uniqueness would show.
+        // SAFETY: as in `host_mut`, with the caller's promise instead of a single owner.
         Ok(unsafe { slice::from_raw_parts_mut(elements.cast(), self.count()) })
     }
 
-    /// Data or diff on the device, for reading: a device pointer to
-    /// [`count`](Blob::count) elements. It stays allocated until the blob is
-    /// reshaped to outgrow it, shrunk or dropped, and current until the next
-    /// writing call on the host.
+    /// Returns a device pointer to the [`count`](Blob::count) elements of data or diff, for
+    /// reading. The memory stays allocated until the blob outgrows it, is shrunk or is dropped, and
+    /// current until the next writing call on the host.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context; out of memory,
@@ -106,9 +105,9 @@ impl<T: Element> Blob<T> {
         self.pointer(part, sys::sb_blob_gpu)
     }
 
-    /// Data or diff on the device, for writing; the head moves to the device. The
-    /// pointer may be written until the next call that reads or writes the host
-    /// side: then fetch it again.
+    /// Returns a device pointer to data or diff, for writing; the head moves to the device. The
+    /// pointer may be written until the next call that reads or writes the host side; after such a
+    /// call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_ptr`](Blob::gpu_ptr).
@@ -119,9 +118,9 @@ impl<T: Element> Blob<T> {
 
     pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
-        // SAFETY: a host pointer, aligned, not null, to at least `count`
-        // elements, zero-filled or written, that stays valid and unchanged while
-        // the blob is borrowed (see the crate's Safety section).
+        // SAFETY: the host pointer is aligned, not null, and to at least `count` elements,
+        // zero-filled or written. It stays valid and unchanged while the blob is borrowed (see the
+        // crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
 
@@ -146,21 +145,22 @@ impl<T: Element> Blob<T> {
         Ok(elements.cast())
     }
 
-    /// Where the newest bytes of data or diff are. Never waits.
+    /// Returns where the newest bytes of data or diff are. Never waits.
     ///
     /// # Errors
-    /// Out of memory, a cap that is reached: for the memory's own handle.
+    /// Out of memory, or a cap that is reached, when the memory's handle is allocated.
     pub fn head(&self, part: Part) -> Result<Head> {
         Ok(self.memory(part)?.head())
     }
 }
 
-/// The memories themselves: bytes, storage, queued copies.
+/// The memories of data and diff: bytes, storage, queued copies.
 impl<T: Element> Blob<T> {
-    /// One of the memories, lent: no share of it, the blob is borrowed meanwhile.
+    /// Returns a reference to the memory of data or diff. A reference is not a share: it borrows
+    /// the blob.
     ///
     /// # Errors
-    /// Out of memory, a cap that is reached: for the memory's own handle.
+    /// Out of memory, or a cap that is reached, when the memory's handle is allocated.
     #[doc(alias("data", "diff", "SyncedMemory"))]
     pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
         let raw = self.raw_memory(part)?;
@@ -169,7 +169,7 @@ impl<T: Element> Blob<T> {
         Ok(unsafe { SyncedMemory::from_ptr(raw) })
     }
 
-    /// One of the memories, lent for changing.
+    /// Returns a mutable reference to the memory of data or diff.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Head, Part, Side};
@@ -191,8 +191,8 @@ impl<T: Element> Blob<T> {
         Ok(unsafe { SyncedMemory::from_ptr_mut(raw) })
     }
 
-    /// A share of the memory of data or diff, which lives as long as it does. While there
-    /// is one, the memory cannot be written.
+    /// Returns a share of the memory of data or diff: the memory lives at least as long as the
+    /// share. While the share lives, the memory cannot be written.
     ///
     /// # Errors
     /// As [`memory`](Blob::memory).
@@ -204,7 +204,7 @@ impl<T: Element> Blob<T> {
 
     #[inline]
     fn raw_memory(&self, part: Part) -> Result<*mut sys::sb_mem> {
-        // SAFETY: the blob is live; the call itself is one that may run beside const ones.
+        // SAFETY: the blob is live; this call may run concurrently with const calls.
         get(|out, err| unsafe { sys::sb_blob_mutable_mem(self.raw(), part.code(), out, err) })
     }
 }

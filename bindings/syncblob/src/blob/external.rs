@@ -9,12 +9,12 @@ use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
 /// The caller's memory, used in place.
 ///
-/// The blob takes the memory's owner, and drops it, on any thread, when the blob and all sharers
-/// have released the memory and no copy uses it. Borrows are not accepted: a borrow, such as of a
-/// stack frame, could end while the device still copies.
+/// The blob takes ownership of the memory's owner. It drops the owner, on any thread, when the blob
+/// and all sharers have released the memory and no copy uses it. Borrows are not accepted: a
+/// borrow, for example of a stack frame, could end while the device still copies.
 impl<T: Element> Blob<T> {
-    /// A blob on a vector's elements, without a copy. (A `Box<[T]>` becomes a
-    /// vector by [`into_vec`](slice::into_vec), at no cost.)
+    /// Makes a blob on a vector's elements, without a copy. ([`into_vec`](slice::into_vec) makes a
+    /// vector of a `Box<[T]>` at no cost.)
     ///
     /// ```
     /// use syncblob::Blob;
@@ -33,8 +33,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_vec(shape, values)
     }
 
-    /// A blob on elements that others may also read, such as an `Arc<[T]>`, without a copy. The
-    /// library never writes them: a call that writes first copies them.
+    /// Makes a blob on elements that other code may also read, such as an `Arc<[T]>`, without a
+    /// copy. The library never writes the elements: a call that writes first copies them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -58,14 +58,14 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_shared(shape, owner)
     }
 
-    /// A blob on bytes, the elements in the machine's byte order, without a
-    /// copy: `bytes::Bytes`, a memory-mapped file, `Arc<[u8]>`. As in
-    /// [`from_shared`](Blob::from_shared), they are never written. For Caffe's
-    /// messages see `from_proto`.
+    /// Makes a blob on bytes, such as `bytes::Bytes`, a memory-mapped file or an `Arc<[u8]>`,
+    /// without a copy. The bytes are elements in the machine's byte order. As in
+    /// [`from_shared`](Blob::from_shared), the bytes are never written. For Caffe's messages see
+    /// `from_proto`.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not aligned for `T` or
-    /// not a whole number of elements; else as [`from_slice`](Blob::from_slice).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not aligned for `T`, or
+    /// that are not a whole number of elements; else as [`from_slice`](Blob::from_slice).
     pub fn from_ne_bytes<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -85,12 +85,12 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes_or_copy(shape, owner)
     }
 
-    /// Makes a vector the memory of data or diff, without a copy; releases the old memory, which
-    /// sharers keep. Elements beyond [`count`](Blob::count) are capacity.
+    /// Makes a vector the memory of data or diff, without a copy. Releases the old memory; its
+    /// other owners keep it. Elements beyond [`count`](Blob::count) are capacity.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for less than `count`
-    /// elements; out of memory, a cap that is reached.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for fewer than `count` elements; out of
+    /// memory, a cap that is reached.
     #[doc(alias("set_cpu_data", "sb_blob_set_cpu"))]
     pub fn set(&mut self, part: Part, values: Vec<T>) -> Result<()> {
         let mut owner = Box::new(values);
@@ -101,8 +101,9 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// The data as a vector; drops the diff. Returns the vector that the blob [was made
-    /// of](Blob::from_vec) if the blob is its only user; else copies the elements.
+    /// Returns the data as a vector; drops the diff. If the blob [was made of a
+    /// vector](Blob::from_vec) and is its only user, returns that vector; otherwise copies the
+    /// elements.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -121,7 +122,7 @@ impl<T: Element> Blob<T> {
     /// As [`data`](Blob::data); out of memory.
     pub fn into_vec(self) -> Result<Vec<T>> {
         let (lent, count) = (self.data()?.as_ptr(), self.count());
-        // SAFETY: the blob is live, and its only user keeps no slice of it.
+        // SAFETY: the blob is live, and `self`, its only user, keeps no slice of it.
         let owner = unsafe {
             reclaim(|deleter| {
                 get(|out, err| {
@@ -134,15 +135,15 @@ impl<T: Element> Blob<T> {
                 values.truncate(count);
                 Ok(*values)
             }
-            // SAFETY: the owner of the elements, whatever it is, lives through the copy.
+            // SAFETY: the owner of the elements lives until the copy is made.
             Ok(Err(_owner)) => copied(unsafe { std::slice::from_raw_parts(lent, count) }),
-            // Not the caller's, or others use it.
+            // The memory is the library's, or has other users.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => copied(self.data()?),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes elements that others may read too the memory of data or diff; see
+    /// Makes elements that other code may also read the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
@@ -153,14 +154,14 @@ impl<T: Element> Blob<T> {
         O: AsRef<[T]> + Send + Sync + 'static,
     {
         lend_shared(owner, |values: &[T], deleter, user| {
-            // SAFETY: the deleter drops their owner; they are not written.
+            // SAFETY: the elements live until the deleter drops their owner, and are not written.
             unsafe { self.lend(part, values, sys::SB_READ_ONLY, deleter, user) }
         })
     }
 
     /// # Safety
-    /// The elements stay until the deleter runs; unless the flags forbid writing, no other code
-    /// uses them.
+    /// The elements stay valid until the deleter runs. Unless the flags forbid writing, no other
+    /// code uses the elements.
     unsafe fn lend(
         &mut self,
         part: Part,
@@ -176,7 +177,7 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Makes device memory of the caller's the memory of data or diff: `len` elements from `ptr`.
+    /// Makes the caller's device memory the memory of data or diff: `len` elements at `ptr`.
     /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
@@ -185,8 +186,8 @@ impl<T: Element> Blob<T> {
     ///
     /// # Safety
     /// `ptr` is valid for `len` elements on the device of the blob's context and holds values,
-    /// until `owner` is dropped. Until then no other code writes it or, unless `access` is
-    /// [`ReadOnly`](Access::ReadOnly), reads it.
+    /// until `owner` is dropped. Until then no other code writes the memory and, unless `access` is
+    /// [`ReadOnly`](Access::ReadOnly), no other code reads it.
     pub unsafe fn set_gpu<O>(
         &mut self,
         part: Part,
@@ -219,7 +220,7 @@ fn copied<T: Element>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Bytes of an owner that must not move again.
+/// An owner in a box, so that its bytes do not move when the owner does.
 struct Boxed<O>(Box<O>);
 
 impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
@@ -228,19 +229,19 @@ impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
     }
 }
 
-/// The elements that the bytes are; None where they are not aligned.
+/// Returns the bytes as elements, or None if they are not aligned.
 fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
     if bytes.len() % size_of::<T>() != 0 {
         let message = format!("{} bytes are no whole number of {}", bytes.len(), T::DTYPE);
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     if bytes.is_empty() {
-        return Ok(Some(&[])); // wherever it starts
+        return Ok(Some(&[])); // an empty slice needs no alignment
     }
     if bytes.as_ptr().addr() % align_of::<T>() != 0 {
         return Ok(None);
     }
-    // SAFETY: aligned, whole, and any bytes are elements.
+    // SAFETY: the bytes are aligned and a whole number of elements, and any bytes are elements.
     Ok(Some(unsafe {
         std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>())
     }))
@@ -275,7 +276,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let mut blob = self.zeros(shape)?;
         lend_shared(owner, |values: &[T], deleter, user| {
             blob.need_count(values.len())?;
-            // SAFETY: the deleter drops their owner; they are not written.
+            // SAFETY: the elements live until the deleter drops their owner, and are not written.
             unsafe { blob.lend(Part::Data, values, sys::SB_READ_ONLY, deleter, user) }
         })?;
         Ok(blob)
@@ -293,7 +294,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         lend_shared(owner, |bytes: &[u8], deleter, user| {
             let values = elements_of::<T>(bytes)?.ok_or_else(|| misaligned::<T>(bytes))?;
             blob.need_count(values.len())?;
-            // SAFETY: the deleter drops their owner; they are not written.
+            // SAFETY: the elements live until the deleter drops their owner, and are not written.
             unsafe { blob.lend(Part::Data, values, sys::SB_READ_ONLY, deleter, user) }
         })?;
         Ok(blob)
@@ -307,7 +308,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
     {
-        // Whether the bytes are aligned can depend on where their owner lies.
+        // Boxed first: whether the bytes are aligned can depend on the owner's address.
         let owner = Box::new(owner);
         let bytes = (*owner).as_ref();
         if elements_of::<T>(bytes)?.is_some() {
@@ -316,7 +317,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(bytes.len() / size_of::<T>())?;
         let elements = blob.unfilled()?;
-        // SAFETY: as many bytes as the fresh memory has; any are elements.
+        // SAFETY: the fresh memory has as many bytes, and any bytes are elements.
         unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(blob)
     }

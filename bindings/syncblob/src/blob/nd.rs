@@ -7,9 +7,9 @@ use ndarray::{
 use super::{Blob, Part};
 use crate::{Element, Error, ErrorKind, Result};
 
-/// Views of the elements on the host as `ndarray` has them, and copies.
+/// Views and copies of the elements on the host as arrays of `ndarray`.
 impl<T: Element> Blob<T> {
-    /// Data or diff as an array, for reading.
+    /// Returns data or diff as an array, for reading.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -22,14 +22,14 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an
-    /// empty shape whose other dimensions `ndarray` cannot multiply. A blob that has no
-    /// shape yet is an array of shape `[0]`.
+    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an empty shape whose
+    /// other dimensions `ndarray` cannot multiply. A blob without a shape is an array of shape
+    /// `[0]`.
     pub fn view(&self, part: Part) -> Result<ArrayViewD<'_, T>> {
         ArrayViewD::from_shape(self.shape_or_empty(), self.host(part)?).map_err(not_representable)
     }
 
-    /// Data or diff as an array, for writing.
+    /// Returns data or diff as an array, for writing.
     ///
     /// # Errors
     /// As [`data_mut`](Blob::data_mut) and [`view`](Blob::view).
@@ -38,7 +38,8 @@ impl<T: Element> Blob<T> {
         ArrayViewMutD::from_shape(shape, self.host_mut(part)?).map_err(not_representable)
     }
 
-    /// Data or diff as an array of so many axes, as linear algebra needs it.
+    /// Returns data or diff as an array whose type fixes the number of axes, as linear algebra
+    /// needs.
     ///
     /// ```
     /// use ndarray::{Ix1, Ix2};
@@ -60,7 +61,7 @@ impl<T: Element> Blob<T> {
         self.view(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// The same for writing.
+    /// As [`view_as`](Blob::view_as), for writing.
     ///
     /// # Errors
     /// As [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
@@ -69,8 +70,8 @@ impl<T: Element> Blob<T> {
         self.view_mut(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// A blob of an array's shape and elements. An array whose elements lie in
-    /// row-major order and fill its vector is used in place, any other copied.
+    /// Makes a blob of an array's shape and elements. Elements in row-major order stay in the
+    /// array's vector, whose other elements are removed; an array of another order is copied.
     ///
     /// # Errors
     /// As [`from_vec`](Blob::from_vec).
@@ -86,17 +87,17 @@ impl<T: Element> Blob<T> {
         Self::from_vec(shape, values)
     }
 
-    /// The data as an array, without a copy where [`into_vec`](Blob::into_vec) makes none.
+    /// Returns the data as an array; copies only where [`into_vec`](Blob::into_vec) does.
     ///
     /// # Errors
     /// As [`into_vec`](Blob::into_vec) and [`view`](Blob::view).
     pub fn into_array(self) -> Result<ArrayD<T>> {
-        self.view(Part::Data)?; // before the data is given up
+        self.view(Part::Data)?; // refuses the shape before `into_vec` consumes the blob
         let shape = self.shape_or_empty().to_vec();
         ArrayD::from_shape_vec(shape, self.into_vec()?).map_err(not_representable)
     }
 
-    /// A copy of the data.
+    /// Returns a copy of the data as an array.
     ///
     /// # Errors
     /// As [`view`](Blob::view).

@@ -12,7 +12,7 @@ use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Readable, Result}
 /// The parts of a blob that a message contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Payload {
-    /// The data alone.
+    /// Only the data.
     #[default]
     Data,
     /// The data and the diff.
@@ -28,13 +28,13 @@ impl Payload {
     }
 }
 
-/// Caffe's `BlobProto` messages, and files of one such as `mean.binaryproto`. Untrusted bytes are
-/// safe: they are checked first, within the context's limits, and an error has the position. A
-/// value that an integer type cannot hold, such as a fraction, is
+/// Caffe's `BlobProto` messages, and files of one message, such as `mean.binaryproto`. Untrusted
+/// bytes are safe: they are first checked against the context's limits, and an error has the
+/// position. A value that an integer type cannot hold, such as a fraction, is an error of kind
 /// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's halves;
-/// other values are [`DtypeMismatch`](ErrorKind::DtypeMismatch).
+/// other values are an error of kind [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
-    /// A blob from a `BlobProto` message.
+    /// Makes a blob from a `BlobProto` message.
     ///
     /// ```
     /// use syncblob::{Blob, Payload};
@@ -48,17 +48,16 @@ impl<T: Readable> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// Kinds of the data ([`Malformed`](ErrorKind::Malformed),
-    /// [`LengthMismatch`](ErrorKind::LengthMismatch),
-    /// [`BadShape`](ErrorKind::BadShape),
-    /// [`DataOverflow`](ErrorKind::DataOverflow),
-    /// [`DataLimit`](ErrorKind::DataLimit)) and out of memory.
+    /// Errors in the data ([`Malformed`](ErrorKind::Malformed),
+    /// [`LengthMismatch`](ErrorKind::LengthMismatch), [`BadShape`](ErrorKind::BadShape),
+    /// [`DataOverflow`](ErrorKind::DataOverflow), [`DataLimit`](ErrorKind::DataLimit)) and out of
+    /// memory.
     #[doc(alias = "FromProto")]
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         Self::in_context(&Context::host()).from_proto(bytes)
     }
 
-    /// Reads a `BlobProto` message into this blob, which keeps its shape.
+    /// Reads a `BlobProto` message of this blob's shape into this blob.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared) when data or diff is shared;
@@ -69,10 +68,11 @@ impl<T: Readable> Blob<T> {
         self.replace(bytes, 0)
     }
 
-    /// The same, taking the message's shape; memory that it fits into is kept.
+    /// Reads a `BlobProto` message into this blob and takes the message's shape. A memory that has
+    /// room for the values is kept.
     ///
     /// # Errors
-    /// As [`read_proto`](Blob::read_proto), without the mismatch.
+    /// As [`read_proto`](Blob::read_proto), without `ShapeMismatch`.
     #[doc(alias = "FromProto")]
     pub fn read_proto_reshape(&mut self, bytes: &[u8]) -> Result<()> {
         self.replace(bytes, sys::SB_PROTO_RESHAPE)
@@ -81,7 +81,7 @@ impl<T: Readable> Blob<T> {
     fn replace(&mut self, bytes: &[u8], flags: u32) -> Result<()> {
         self.need_unique(Part::Data)?;
         self.need_unique(Part::Diff)?;
-        // SAFETY: data and diff are unique, the blob mutably borrowed.
+        // SAFETY: data and diff have one owner, and the blob is mutably borrowed.
         unsafe { self.parse(bytes, flags) }
     }
 
@@ -89,7 +89,7 @@ impl<T: Readable> Blob<T> {
     /// No other code uses the blob or its memories.
     unsafe fn parse(&self, bytes: &[u8], flags: u32) -> Result<()> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is valid for its length; the caller's promise.
+        // SAFETY: `bytes` is valid for its length; for the rest, the caller's promise.
         check(|err| unsafe {
             sys::sb_blob_from_proto(self.raw(), start, len, flags, ptr::null(), err)
         })
@@ -104,7 +104,7 @@ impl<T: Readable> Blob<T> {
         Self::in_context(&Context::host()).read_file(path)
     }
 
-    /// Reads a reader of one `BlobProto`; see [`ReadAt`].
+    /// Reads one `BlobProto` from a reader; see [`ReadAt`].
     ///
     /// ```
     /// use syncblob::{Blob, Payload};
@@ -117,22 +117,22 @@ impl<T: Readable> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`read_file`](Blob::read_file); the reader's are their source.
+    /// As [`read_file`](Blob::read_file); an error of the reader is the error's source.
     ///
     /// # Panics
-    /// When the reader does.
+    /// When the reader panics.
     pub fn read_from(reader: impl ReadAt) -> Result<Self> {
         Self::in_context(&Context::host()).read_from(reader)
     }
 }
 
-/// Written as Caffe writes them.
+/// Messages written as Caffe writes them.
 impl<T: Float> Blob<T> {
-    /// The blob as a `BlobProto` message.
+    /// Returns the blob as a `BlobProto` message.
     ///
     /// # Errors
-    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
-    /// those of [`data`](Blob::data).
+    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit; else as
+    /// [`data`](Blob::data).
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, payload: Payload) -> Result<Vec<u8>> {
         let flags = payload.flags();
@@ -150,16 +150,15 @@ impl<T: Float> Blob<T> {
         Ok(bytes)
     }
 
-    /// Writes the blob's `BlobProto` to a file, atomically: the file is the old
-    /// one or the whole new one.
+    /// Writes the blob's `BlobProto` to a file, atomically: the path names either the old file or
+    /// the complete new file.
     ///
-    /// A symbolic link is followed, one to nothing too, and stays. The old file's
-    /// permissions are kept, without those to run as another user, and its owner
-    /// and group where the process may; where it may not keep the group, group and
-    /// others get what both had. An access list of Linux (POSIX) is kept, or narrowed
-    /// to what all entries allow; a link that leads to an open file, such as
-    /// `/dev/stdout`, is refused. Extended attributes are not kept, and other hard
-    /// links go on naming the old file.
+    /// A symbolic link stays and is followed, even if its target does not exist. A link to an open
+    /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
+    /// without set-user-ID and set-group-ID, and its owner and group if the process may set them.
+    /// If the process may not set the group, group and others get the permissions that both had. A
+    /// POSIX access list of Linux is kept, or narrowed to the permissions that all entries have.
+    /// Extended attributes are not kept, and other hard links still name the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
@@ -173,14 +172,14 @@ impl<T: Float> Blob<T> {
         })
     }
 
-    /// Writes the blob's `BlobProto` to a writer and flushes it. After a failure the
-    /// writer has had some of the bytes.
+    /// Writes the blob's `BlobProto` to a writer and flushes it. After a failure the writer may
+    /// have received some of the bytes.
     ///
     /// # Errors
-    /// As [`write_file`](Blob::write_file); the writer's are their source.
+    /// As [`write_file`](Blob::write_file); an error of the writer is the error's source.
     ///
     /// # Panics
-    /// When the writer does.
+    /// When the writer panics.
     pub fn write_to(&self, writer: impl Write, payload: Payload) -> Result<()> {
         lend_writer(writer, |sink| {
             // SAFETY: the sink is borrowed.
@@ -194,8 +193,8 @@ impl<T: Float> Blob<T> {
 
 /// Shapes of Caffe's messages.
 impl<T: Element> Blob<T> {
-    /// Whether the shape is that of a `BlobProto` message; its legacy
-    /// dimensions compare with the last four axes, missing ones being 1.
+    /// Returns whether the blob has the shape of a `BlobProto` message. Legacy dimensions of the
+    /// message are compared with the blob's last four axes; missing axes are 1.
     ///
     /// # Errors
     /// As [`from_proto`](Blob::from_proto).
@@ -207,8 +206,7 @@ impl<T: Element> Blob<T> {
             .map(|equal| equal != 0)
     }
 
-    /// Changes the shape to that of a `BlobShape` message; see
-    /// [`reshape`](Blob::reshape).
+    /// Changes the shape to the shape in a `BlobShape` message; see [`reshape`](Blob::reshape).
     ///
     /// # Errors
     /// As [`from_proto`](Blob::from_proto).
@@ -221,7 +219,7 @@ impl<T: Element> Blob<T> {
     }
 }
 
-/// Room for `size` more bytes, or an error where `Vec` would abort.
+/// Makes room for `count` more values; returns an error where `Vec` would abort.
 pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
     values.try_reserve_exact(count).map_err(|_| {
         let bytes = count.saturating_mul(size_of::<T>());
@@ -234,7 +232,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// [`Blob::from_proto`] in the context.
     ///
     /// # Errors
-    /// As the short form.
+    /// As the method of [`Blob`].
     pub fn from_proto(self, bytes: &[u8]) -> Result<Blob<T>> {
         let blob = self.empty()?;
         // SAFETY: the blob is not shared yet.
@@ -245,7 +243,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// [`Blob::read_file`] in the context.
     ///
     /// # Errors
-    /// As the short form.
+    /// As the method of [`Blob`].
     pub fn read_file(self, path: impl AsRef<Path>) -> Result<Blob<T>> {
         let blob = self.empty()?;
         with_path(path.as_ref(), |path| {
@@ -261,10 +259,10 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// [`Blob::read_from`] in the context.
     ///
     /// # Errors
-    /// As the short form.
+    /// As the method of [`Blob`].
     ///
     /// # Panics
-    /// When the reader does.
+    /// When the reader panics.
     pub fn read_from(self, reader: impl ReadAt) -> Result<Blob<T>> {
         let blob = self.empty()?;
         let (limits, progress) = (ptr::null(), ptr::null());
@@ -275,7 +273,8 @@ impl<T: Readable> BlobBuilder<'_, T> {
                 sys::sb_blob_load_source(blob.raw(), source, flags, limits, progress, err)
             })
         });
-        // Before the blob becomes the result: rustc leaks a result if a later drop panics.
+        // Drop the reader before the blob becomes the result: rustc leaks a result if a later drop
+        // panics.
         drop(reader);
         read?;
         Ok(blob)

@@ -25,7 +25,7 @@ struct Read<T> {
     data: OwnedValues<T>,
 }
 
-/// Numbers, and in a format for people words for what JSON has no number for.
+/// Elements as numbers; in a human-readable format, words for values that JSON has no number for.
 struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);
@@ -35,7 +35,7 @@ struct Readable<T>(T);
 
 struct ReadableVisitor<T>(PhantomData<T>);
 
-/// Numbers go on to the element's own type.
+/// Passes a number to the deserializer of the element's type.
 macro_rules! visit_numbers {
     ($($visit:ident($type:ty),)*) => {$(
         fn $visit<E: serde::de::Error>(self, value: $type) -> Result<Self::Value, E> {
@@ -91,10 +91,10 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
     }
 }
 
-/// As `{ shape, data }`; a never-shaped blob as the empty one of shape `[0]`. In a human-readable
+/// Writes `{ shape, data }`; a blob without a shape has the shape `[0]`. In a human-readable
 /// format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values without a number; the bits
-/// of a NaN are lost. Elements of `f16` and `bf16` are written as the crate `half` writes them, by
-/// their bits: 1.5 as `f16` is `15872`.
+/// of a NaN are lost. Elements of `f16` and `bf16` are written by their bits, as the crate `half`
+/// does: 1.5 as `f16` is `15872`.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = Values(self.data().map_err(S::Error::custom)?);
@@ -102,8 +102,7 @@ impl<T: Element + Serialize> Serialize for Blob<T> {
     }
 }
 
-/// In the built-in context; data of another length than the shape's count is
-/// an error.
+/// Makes the blob in the built-in context. The length of the data must be the shape's count.
 impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for Blob<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Read { shape, data } = Read::deserialize(deserializer)?;
@@ -111,7 +110,7 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for Blob<T> {
     }
 }
 
-/// As the blob that it holds; the element type is not written.
+/// Writes the blob without its element type.
 impl Serialize for BlobAny {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         crate::any::each!(self, blob => blob.serialize(serializer))

@@ -8,7 +8,8 @@ use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 both! {
     /// Sharing; see the crate's section on it.
     impl Element {
-        /// Uses the memory of `other` for data or diff from now on. It lives as long as either.
+        /// Shares the memory of `other` as this blob's data or diff. The memory lives as long as
+        /// one of the blobs uses it.
         ///
         /// ```
         /// use syncblob::{Blob, ErrorKind, Part};
@@ -19,7 +20,7 @@ both! {
         /// assert_eq!(b.data()?.as_ptr(), a.data()?.as_ptr());
         /// assert_eq!(b.data_mut().unwrap_err().kind(), ErrorKind::Shared);
         /// drop(a);
-        /// b.data_mut()?[0] = 2.0; // alone again
+        /// b.data_mut()?[0] = 2.0; // the only owner again
         /// # Ok(())
         /// # }
         /// ```
@@ -35,9 +36,9 @@ both! {
             })
         }
 
-        /// Uses an existing memory as data or diff from now on: a separate memory, or another
-        /// blob's. Bytes beyond the count are capacity. It may be shared by blobs of other shapes
-        /// and element types.
+        /// Makes an existing memory this blob's data or diff: a separate memory, or another blob's.
+        /// Bytes beyond the count are capacity. Blobs of other shapes and element types may share
+        /// the memory.
         ///
         /// ```
         /// use syncblob::{Blob, MemoryHandle, Part};
@@ -53,9 +54,9 @@ both! {
         /// ```
         ///
         /// # Errors
-        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small,
-        /// or whose lent bytes are not aligned for `T`;
-        /// [`WrongDevice`](ErrorKind::WrongDevice) for one of another context.
+        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small, or whose
+        /// lent bytes are not aligned for `T`; [`WrongDevice`](ErrorKind::WrongDevice) for a memory
+        /// of another context.
         #[doc(alias = "sb_blob_set_mem")]
         pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
             // SAFETY: blob and memory are live; the blob becomes one more owner. The library
@@ -65,8 +66,8 @@ both! {
             })
         }
 
-        /// Releases a memory, such as the diff's of a net that is no longer trained; sharers keep
-        /// it. A later access gets zeros.
+        /// Releases a memory, for example the diff when a net is no longer trained; sharers keep
+        /// the memory. A later access gets a new memory of zeros.
         ///
         /// ```
         /// use syncblob::{Blob, Part};
@@ -79,12 +80,12 @@ both! {
         /// # }
         /// ```
         pub fn release(&mut self, part: Part) {
-            // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
+            // SAFETY: the blob is live; it has no live slice, since it is mutably borrowed.
             unsafe { sys::sb_blob_drop(self.raw(), part.code()) }
         }
 
-        /// Whether a memory is this blob's alone, so that it may be written. Where
-        /// it was never needed yet, it is.
+        /// Returns whether this blob is the only owner of a memory and so may write it. A memory
+        /// that was never needed counts as unique.
         ///
         /// # Errors
         /// As [`memory`](Blob::memory).
@@ -94,11 +95,11 @@ both! {
     }
 }
 
-/// Getting alone, and doing without.
+/// Becoming the only owner, and writing shared memory.
 impl<T: Element> Blob<T> {
     /// Makes this blob the only owner of a memory: copies a shared memory on the side of its head,
-    /// and releases the share. The copy has the elements of the shape; capacity beyond them stays
-    /// with the sharers.
+    /// and releases the share. The copy has the elements of the shape, without the capacity beyond
+    /// them.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -128,17 +129,17 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Lets this blob be written although others own its memories, such as tensors that
-    /// another language makes arrays of.
+    /// Allows writes to this blob although its memories have other owners, such as tensors that are
+    /// arrays in another language.
     ///
     /// # Safety
-    /// While a method writes the blob, there is no slice of its memories, and other reads and
-    /// writes of the memory are ordered with it.
+    /// While a method writes the blob, no slice of its memories is alive, and other reads and
+    /// writes of the memories do not run concurrently.
     pub unsafe fn allow_shared_writes(&mut self) {
         self.writes_shared = true;
     }
 
-    /// The first check of every writer.
+    /// Refuses a shared memory. Every writer calls this first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
         if *self.may_share.get_mut() {

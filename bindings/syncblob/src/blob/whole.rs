@@ -9,8 +9,9 @@ use crate::ffi::{check, get};
 use crate::{Element, Result, Stream};
 
 both! {
-    /// Whole-blob operations, done where the head is, on the device if it is synced. Of
-    /// [`BlobAny`](crate::BlobAny)s, two that hold other types are a [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
+    /// Whole-blob operations. They run on the side of the head, and on the device if both sides are
+    /// current. Two [`BlobAny`](crate::BlobAny)s of different element types are a
+    /// [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
     impl Element {
         /// Sets data or diff to zeros.
         ///
@@ -18,12 +19,12 @@ both! {
         /// [`Shared`](crate::ErrorKind::Shared); a device that fails.
         pub fn clear(&mut self, part: Part) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: the blob is live, and the written memory unique.
+            // SAFETY: the blob is live, and the written memory has one owner.
             check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
         }
 
-        /// Copies data or diff of a blob of the same shape, through the host if its context is
-        /// another. Data that was never written is copied as zeros, so that
+        /// Copies data or diff of a blob of the same shape, through the host if its context
+        /// differs. Data that was never written is copied as zeros, so that
         /// [`update`](Blob::update) works.
         ///
         /// # Errors
@@ -35,10 +36,10 @@ both! {
             self.copy(source, part, 0)
         }
 
-        /// The same, taking the source's shape first.
+        /// Takes the source's shape, then copies data or diff as [`copy_from`](Blob::copy_from).
         ///
         /// # Errors
-        /// As [`copy_from`](Blob::copy_from), without the mismatch.
+        /// As [`copy_from`](Blob::copy_from), without `ShapeMismatch`.
         #[doc(alias = "CopyFrom")]
         pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
             self.copy(source, part, sys::SB_COPY_RESHAPE)
@@ -46,15 +47,15 @@ both! {
 
         fn copy(&mut self, source: &Self, part: Part, flags: u32) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: both blobs are live; the written memory is unique.
+            // SAFETY: both blobs are live; the written memory has one owner.
             check(|err| unsafe {
                 sys::sb_blob_copy_from(self.raw(), part.code(), source.raw(), flags, err)
             })
         }
 
-        /// Brings data or diff to the device, queued on `stream`, and makes the stream wait for the
-        /// bytes: work that is queued there from now on finds them, and arithmetic `_on` the stream
-        /// runs on the device.
+        /// Copies data or diff to the device if needed, and moves the head there. The copy is
+        /// queued, and `stream` waits for it: later work on the stream finds the bytes, and the
+        /// methods with `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};
@@ -72,13 +73,13 @@ both! {
         /// # Errors
         /// [`Shared`](crate::ErrorKind::Shared); [`NoDevice`](crate::ErrorKind::NoDevice) in a
         /// host-only context; [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's
-        /// stream, [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured;
-        /// out of memory; a device that fails.
+        /// stream, [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being
+        /// captured; out of memory; a device that fails.
         #[doc(alias = "sb_blob_mutable_gpu_on")]
         pub fn to_device(&mut self, part: Part, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
-            // SAFETY: the blob and the stream are live, what moves its head unique.
+            // SAFETY: the blob and the stream are live; the memory whose head moves has one owner.
             get(|out, err| unsafe {
                 sys::sb_blob_mutable_gpu_on(self.raw(), part.code(), stream, out, err)
             })
@@ -89,7 +90,7 @@ both! {
 
 /// Values from the host, for every element.
 impl<T: Element> Blob<T> {
-    /// Sets every element of data or diff on the host, without bringing old ones there.
+    /// Sets every element of data or diff on the host, without copying old elements to the host.
     /// [`initialize`](Blob::initialize) is for Caffe's fillers.
     ///
     /// # Errors
@@ -103,8 +104,8 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Replaces the elements of data or diff by a copy of `values`, without bringing old
-    /// ones to the host.
+    /// Replaces the elements of data or diff by a copy of `values`, without copying old elements to
+    /// the host.
     ///
     /// # Errors
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not
@@ -113,14 +114,14 @@ impl<T: Element> Blob<T> {
     pub fn overwrite(&mut self, part: Part, values: &[T]) -> Result<()> {
         self.need_count(values.len())?;
         let elements = self.overwritable(part)?;
-        // SAFETY: valid for `count` elements, of a memory that this blob has
-        // alone, so that `values` is elsewhere.
+        // SAFETY: valid for `count` elements, of a memory with this blob as its only owner, so
+        // `values` does not overlap it.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(())
     }
 
-    /// Host memory of which the caller writes every element. Memory that holds
-    /// more than those has to keep the rest, as for any write.
+    /// Returns host memory whose elements the caller overwrites. A memory with capacity beyond the
+    /// elements must keep the bytes there, so it is opened as for an ordinary write.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =
@@ -130,9 +131,9 @@ impl<T: Element> Blob<T> {
 }
 
 both! {
-    /// Arithmetic, done where the head is, on the device if it is synced; sums are `f64` for every
-    /// type. A [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64` is
-    /// [`Unsupported`](crate::ErrorKind::Unsupported).
+    /// Arithmetic. It runs on the side of the head, and on the device if both sides are current;
+    /// sums are `f64` for every type. [`BlobAny`](crate::BlobAny) returns
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for types other than `f32` and `f64`.
     impl Float {
         /// The sum of the absolute values of data or diff.
         ///
@@ -167,19 +168,20 @@ both! {
         /// ```
         ///
         /// # Errors
-        /// As [`update`](Blob::update), but memory that was never written is fine.
+        /// As [`update`](Blob::update), except that memory that was never written is allowed.
         pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
             self.need_unique(part)?;
-            // SAFETY: the blob is live, and the written memory unique.
+            // SAFETY: the blob is live, and the written memory has one owner.
             check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
         }
 
-        /// The same; on a device it is queued on `stream`, and later calls are ordered after it.
+        /// As [`scale`](Blob::scale); on a device the work is queued on `stream`, and later calls
+        /// are ordered after it.
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-        /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
-        /// [`scale`](Blob::scale).
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured; else
+        /// as [`scale`](Blob::scale).
         pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
@@ -189,8 +191,8 @@ both! {
             })
         }
 
-        /// `data -= diff`: a solver's step. On a device it is queued; a call that needs the data
-        /// waits, and returns a failure.
+        /// Computes `data -= diff`, a solver's step. On a device the work is queued; a call that
+        /// needs the data waits for the work and returns its failure.
         ///
         /// # Errors
         /// [`Shared`](crate::ErrorKind::Shared);
@@ -200,23 +202,24 @@ both! {
         #[inline]
         pub fn update(&mut self) -> Result<()> {
             self.need_unique(Part::Data)?;
-            // SAFETY: the blob is live, its data unique.
+            // SAFETY: the blob is live, and its data has one owner.
             check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
         }
 
-        /// The same on the side of the head of data: on the device it is queued on `stream`, and
-        /// later calls are ordered after it. **With the head on the host it runs there, at once**,
-        /// and the stream is ignored: see [`to_device`](Blob::to_device). If the queued work fails,
-        /// the first call that needs the data fails, and the data is [`Lost`](crate::Head::Lost).
+        /// As [`update`](Blob::update), on the side of the head of data. On the device the work is
+        /// queued on `stream`, and later calls are ordered after it. **With the head on the host
+        /// the work runs on the host, at once**, and the stream is ignored: see
+        /// [`to_device`](Blob::to_device). If the queued work fails, the first call that needs the
+        /// data fails, and the data is [`Lost`](crate::Head::Lost).
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-        /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
-        /// [`update`](Blob::update).
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured; else
+        /// as [`update`](Blob::update).
         pub fn update_on(&mut self, stream: Stream<'_>) -> Result<()> {
             self.need_unique(Part::Data)?;
             let stream = stream.for_use_in(&self.context())?;
-            // SAFETY: the blob and the stream are live, its data unique.
+            // SAFETY: the blob and the stream are live, and the data has one owner.
             check(|err| unsafe { sys::sb_blob_update_on(self.raw(), stream, err) })
         }
     }
