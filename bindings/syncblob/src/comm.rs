@@ -1,7 +1,7 @@
-//! Communicators, for work on many devices and many machines: ranks, which are
-//! processes or threads, sum and spread values and blobs (Caffe's P2PSync and NCCL).
-//! The transport is an engine: threads of this process ([`SimOptions`]), which needs
-//! nothing, or with the feature `mpi` a communicator of the crate `mpi`.
+//! Communicators, for work on many devices and many machines: ranks, which are processes or
+//! threads, sum and broadcast values and blobs (Caffe's P2PSync and NCCL). An engine is the
+//! transport: threads of this process ([`SimOptions`]), without further requirements, or, with the
+//! feature `mpi`, a communicator of the crate `mpi`.
 //!
 //! ```
 //! use std::thread;
@@ -35,20 +35,20 @@
 //!
 //! # Order
 //!
-//! A method that is *collective* is called by every rank, with equal arguments and in
-//! the same order; it returns when all ranks have called it. A rank that returns early
-//! with an error leaves the others waiting as long as the engine lets them: simulated
-//! ranks have a time limit, MPI has none. After [`CommFailure`](crate::ErrorKind::CommFailure)
-//! a communicator is of no use: every later collective method returns it, too.
+//! Every rank must call a *collective* method, with equal arguments and in the same order as the
+//! other ranks; the method returns when all ranks have called it. If a rank returns early with an
+//! error, the other ranks wait up to the engine's time limit: simulated ranks have a limit, MPI has
+//! none. After [`CommFailure`](crate::ErrorKind::CommFailure) a communicator is unusable: every
+//! later collective method returns the same error.
 //!
 //! # Safety
 //!
 //! From [`Step::ready`] to the end of the step an engine may read and write a blob's diff at any
-//! time. The blob is mutably borrowed as long as that: for `'env`, which includes the call of
-//! [`Reducer::step`]. The borrow does not depend on the drop of a value, which could be forgotten.
-//! The step ends before `step` returns or unwinds: its buckets are complete, or abandoned. Memory
-//! that an engine may still use after a failure is never freed, and the blob releases it: its diff
-//! reads as zeros.
+//! time. The blob is mutably borrowed for all this time: for `'env`, which includes the call of
+//! [`Reducer::step`]. The end of the borrow does not depend on the drop of a value, which a program
+//! could forget. The step ends before `step` returns or unwinds: its buckets are complete, or
+//! abandoned. Memory that an engine may still use after a failure is never freed, and the blob
+//! releases the memory: the blob's diff reads as zeros.
 
 use std::cell::Cell;
 use std::fmt;
@@ -70,7 +70,7 @@ mod sim;
 pub use reducer::{Reducer, ReducerOptions, Step};
 pub use sim::{Failure, SimOptions};
 
-/// How the values of all ranks become one.
+/// How the values of all ranks are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
@@ -79,9 +79,9 @@ pub enum Op {
     /// Their sum, times 1 / size.
     #[default]
     Mean,
-    /// The least; with a NaN, unspecified.
+    /// The least value; unspecified if one is a NaN.
     Min,
-    /// The greatest; with a NaN, unspecified.
+    /// The greatest value; unspecified if one is a NaN.
     Max,
 }
 
@@ -96,7 +96,8 @@ impl Op {
     }
 }
 
-/// A rank's end of a communicator. One thread at a time uses it; it may move to another.
+/// A rank's handle of a communicator. Only one thread at a time may use the handle, but it may move
+/// to another thread.
 pub struct Comm {
     raw: NonNull<sys::sb_comm>,
     rank: usize,
@@ -104,12 +105,13 @@ pub struct Comm {
     one_thread: PhantomData<Cell<()>>,
 }
 
-// SAFETY: a communicator may be used on any thread, by one at a time; an engine that is bound to a
-// thread refuses calls of the others, and frees later what another thread drops.
+// SAFETY: a communicator may be used on any thread, by one thread at a time. An engine that is
+// bound to a thread refuses calls of other threads; a communicator that another thread drops is
+// freed later.
 unsafe impl Send for Comm {}
 
 impl Comm {
-    /// Takes over a communicator that C code made.
+    /// Takes ownership of a communicator that C code made.
     ///
     /// # Safety
     /// `raw` is a live communicator without another owner, and its engine keeps the promises of the
@@ -122,58 +124,59 @@ impl Comm {
         Self { raw, rank: known(rank), size: known(size), one_thread: PhantomData }
     }
 
-    /// Takes over a communicator that the library has just made.
+    /// Takes ownership of a communicator that the library has just made.
     fn own(raw: *mut sys::sb_comm) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no communicator and no error");
-        // SAFETY: it has no other owner.
+        // SAFETY: the communicator is live and has no other owner.
         unsafe { Self::from_raw(raw) }
     }
 
-    /// The C handle, for code that calls the C library too. Lives as long as `self`.
+    /// Returns the C handle, for code that also calls the C library. The handle lives as long as
+    /// `self`.
     pub fn as_ptr(&self) -> *mut sys::sb_comm {
         self.raw.as_ptr()
     }
 
-    /// This rank, 0 to [`size`](Comm::size) - 1.
+    /// Returns this rank's number, from 0 to [`size`](Comm::size) - 1.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Collective: every rank gets the values of all ranks, combined element by element.
+    /// Collective: combines the values of all ranks element by element; every rank gets the result.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) in a reducer's step; out of memory;
-    /// [`CommFailure`](crate::ErrorKind::CommFailure), and the values are unspecified.
+    /// [`CommFailure`](crate::ErrorKind::CommFailure), after which the values are unspecified.
     pub fn all_reduce<T: Reduced>(&self, op: Op, values: &mut [T]) -> Result<()> {
         let (ptr, count) = (values.as_mut_ptr().cast(), to_i64(values.len()));
-        // SAFETY: `values` are `count` elements of the type, which any bytes are a value of.
+        // SAFETY: `values` has `count` elements of the type; any bytes are values of the type.
         check(|err| unsafe {
             let dtype = <T as Sealed>::CODE;
             sys::sb_comm_all_reduce(self.as_ptr(), op.code(), dtype, count, ptr, err)
         })
     }
 
-    /// Collective: every rank gets the values of rank `root`.
+    /// Collective: copies the values of rank `root` to every rank.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that is not there or in a
-    /// reducer's step; out of memory; [`CommFailure`](crate::ErrorKind::CommFailure), and the
-    /// values are unspecified.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that does not exist, or in
+    /// a reducer's step; out of memory; [`CommFailure`](crate::ErrorKind::CommFailure), after which
+    /// the values are unspecified.
     pub fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = bytes_of_mut(values);
-        // SAFETY: `bytes` may be written for their length; any are values of the type.
+        // SAFETY: `bytes` may be written for its length; any bytes are values of the type.
         check(|err| unsafe {
             let (ptr, size) = (bytes.as_mut_ptr().cast(), bytes.len());
             sys::sb_comm_broadcast(self.as_ptr(), count_to_c(root), ptr, size, err)
         })
     }
 
-    /// Collective: returns when all ranks have called it.
+    /// Collective: waits until all ranks have called `barrier`.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) in a reducer's step; out of memory;
@@ -183,9 +186,9 @@ impl Comm {
         check(|err| unsafe { sys::sb_comm_barrier(self.as_ptr(), err) })
     }
 
-    /// Collective: every rank's blobs get the values of all ranks, combined element by
-    /// element: on the device if the head is there and the engine takes its memory, else on
-    /// the host. No two of them have one memory.
+    /// Collective: combines the blobs of all ranks element by element; every rank's blobs get the
+    /// result. This is done on the device if the head is there and the engine accepts the device's
+    /// memory, else on the host. No two of the blobs may share a memory.
     ///
     /// ```
     /// use syncblob::comm::{Op, SimOptions};
@@ -202,7 +205,7 @@ impl Comm {
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); [`InvalidArgument`](crate::ErrorKind::InvalidArgument)
     /// in a reducer's step; as [`Blob::data_mut`]; [`CommFailure`](crate::ErrorKind::CommFailure):
-    /// the blobs before the one that failed are reduced, that one's values are unspecified.
+    /// the blobs before the failed blob are reduced, and the failed blob's values are unspecified.
     pub fn all_reduce_blobs<'a, T: Reduced>(
         &self,
         op: Op,
@@ -219,12 +222,12 @@ impl Comm {
         })
     }
 
-    /// Collective: the blobs of every rank get the values of those of rank `root`, whose shapes
-    /// they have: weights at the start, a model as one rank has opened it.
+    /// Collective: copies the values of rank `root`'s blobs to the blobs of every rank, which have
+    /// the same shapes. Use it for initial weights, or for a model that only one rank has opened.
     ///
     /// # Errors
-    /// As [`all_reduce_blobs`](Comm::all_reduce_blobs), `Shared` not at the root;
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that is not there.
+    /// As [`all_reduce_blobs`](Comm::all_reduce_blobs), but the root does not return `Shared`;
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that does not exist.
     pub fn broadcast_blobs<'a, T: Element>(
         &self,
         root: usize,
@@ -252,12 +255,12 @@ impl fmt::Debug for Comm {
 
 impl Drop for Comm {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the communicator; its reducers borrow it, and ended.
+        // SAFETY: `self` owns the communicator; its reducers borrow it, so they have ended.
         unsafe { sys::sb_comm_destroy(self.as_ptr()) }
     }
 }
 
-/// Blobs as C has them, and borrowed as long.
+/// Blobs as an array of C handles; the blobs are borrowed as long as the list lives.
 struct List<'a, T: Element> {
     blobs: Vec<&'a mut Blob<T>>,
     raw: Vec<*mut sys::sb_blob>,
@@ -275,7 +278,8 @@ impl<'a, T: Element> List<'a, T> {
     }
 }
 
-/// A rank, or a number of them; what does not fit is out of every range there, too.
+/// Converts a rank or a number of ranks for C. A number above `i32::MAX` becomes `i32::MAX`, which
+/// C also refuses.
 fn count_to_c(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

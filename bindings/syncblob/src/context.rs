@@ -20,10 +20,10 @@ use crate::{Error, Result, Stream};
 
 /// The owner of the memory caps, the limits of untrusted reads, the caches and at most one device.
 ///
-/// Cheap to clone; clones are the same context. All that is made from a context
-/// keeps it alive.
+/// A clone is cheap and is the same context. Every object made in a context keeps the context
+/// alive.
 pub struct Context {
-    /// None: the built-in host-only one.
+    /// `None`: the built-in host-only context.
     raw: Option<NonNull<sys::sb_context>>,
 }
 
@@ -34,25 +34,25 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The built-in context: the host alone, default limits. It always exists.
+    /// Returns the built-in context: without a device, with default limits. It always exists.
     pub const fn host() -> Self {
         Self { raw: None }
     }
 
-    /// A context with choices.
+    /// Returns a builder for a context with options.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
     }
 
-    /// Takes over a share that C code has; NULL is the built-in context.
+    /// Takes ownership of a share that C code has; NULL is the built-in context.
     ///
     /// # Safety
-    /// `raw` is NULL or a live context, of which the caller has a share.
+    /// `raw` is NULL, or a live context and the caller has a share of it.
     pub unsafe fn from_raw(raw: *mut sys::sb_context) -> Self {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// Gives the share to C code, which is to end it by `sb_context_release`.
+    /// Passes ownership of the share to C code, which must end it with `sb_context_release`.
     pub fn into_raw(self) -> *mut sys::sb_context {
         ManuallyDrop::new(self).as_ptr()
     }
@@ -67,26 +67,26 @@ impl Context {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// The C handle, for code that calls the C library too; null for the
-    /// built-in context. Lives as long as `self`.
+    /// Returns the C handle, for code that also calls the C library; null for the built-in context.
+    /// The handle lives as long as `self`.
     pub fn as_ptr(&self) -> *mut sys::sb_context {
         self.raw.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
-    /// `"cpu"`, or the device's name, such as `"sim:0"`.
+    /// Returns the device's name, such as `"sim:0"`; `"cpu"` if there is no device.
     pub fn device(&self) -> &str {
         // SAFETY: the text lives as long as the context.
         let name = unsafe { CStr::from_ptr(sys::sb_context_device(self.as_ptr())) };
         name.to_str().unwrap_or("?")
     }
 
-    /// Whether there is a device beside the host.
+    /// Returns whether the context has a device.
     pub fn has_device(&self) -> bool {
         // SAFETY: NULL and live contexts are allowed.
         unsafe { sys::sb_context_has_device(self.as_ptr()) != 0 }
     }
 
-    /// Whether the device can be used.
+    /// Checks whether the device can be used.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context,
@@ -100,7 +100,7 @@ impl Context {
         }
     }
 
-    /// The stream that the library's own work is queued on.
+    /// Returns the stream on which the library queues its own work.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice);
@@ -108,17 +108,17 @@ impl Context {
     pub fn stream(&self) -> Result<Stream<'_>> {
         // SAFETY: NULL and live contexts are allowed.
         let raw = get(|out, err| unsafe { sys::sb_context_stream(self.as_ptr(), out, err) })?;
-        // SAFETY: the stream lives as long as the context, which the memories
-        // that it is used with keep alive.
+        // SAFETY: the stream lives as long as the context, and every memory that uses the stream
+        // keeps the context alive.
         Ok(unsafe { Stream::of(self, raw) })
     }
 
-    /// Waits for the work on a stream that this context's memories depend on,
-    /// and drops it from their users: to be called before it is destroyed.
+    /// Waits for the work on a stream that this context's memories depend on, and removes the
+    /// stream from their users. Call it before the stream is destroyed.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten nevertheless.
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten despite the error.
     pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
         // SAFETY: NULL and live contexts are allowed; the stream is live.
         check(|err| unsafe {
@@ -126,13 +126,13 @@ impl Context {
         })
     }
 
-    /// The simulated device, where the device is one.
+    /// Returns the control of the simulated device, if the context has one.
     #[cfg(feature = "testing")]
     pub fn sim(&self) -> Option<Sim<'_>> {
         self.device().starts_with("sim:").then(|| Sim::new(self))
     }
 
-    /// Bytes and copies so far.
+    /// Returns statistics: bytes in use, and copies so far.
     pub fn stats(&self) -> Result<Stats> {
         let mut raw =
             sys::sb_stats { struct_size: size_of::<sys::sb_stats>(), ..Default::default() };
@@ -151,8 +151,8 @@ impl Context {
         check(|err| unsafe { sys::sb_context_synchronize(self.as_ptr(), err) })
     }
 
-    /// Waits as [`synchronize`](Context::synchronize) does and gives this
-    /// handle up, telling what dropping it would not.
+    /// Waits as [`synchronize`](Context::synchronize) does, and drops this handle. Unlike a drop,
+    /// returns a failure of the wait.
     ///
     /// # Errors
     /// A device that fails.
@@ -160,7 +160,7 @@ impl Context {
         self.synchronize()
     }
 
-    /// Frees cached memory, also the device's, and storage in quarantine that is no longer in use.
+    /// Frees cached memory of host and device, and storage in quarantine that is no longer in use.
     pub fn trim(&self) {
         // SAFETY: NULL and live contexts are allowed.
         unsafe { sys::sb_context_trim(self.as_ptr()) }
@@ -176,7 +176,7 @@ impl Clone for Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: gives back the one owner that `self` is.
+        // SAFETY: releases the share that `self` owns.
         unsafe { sys::sb_context_release(self.as_ptr()) }
     }
 }
@@ -187,7 +187,7 @@ impl Default for Context {
     }
 }
 
-/// Two are equal when they are the same context.
+/// Two handles are equal if they are of the same context.
 impl PartialEq for Context {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw

@@ -1,14 +1,14 @@
 //! The list of element types, from which this crate, the command and the Python module derive their
-//! definitions. The list of C is in `syncblob/base.h`; a test compares the two.
+//! definitions. The C library's list is in `syncblob/base.h`; a test compares both lists.
 
-/// Calls `$then!` once for each element type, with the arguments in brackets first:
+/// Calls `$then!` once: the given arguments in brackets, then one row for each element type:
 ///
 /// ```text
 /// NAME = [cfg] type, CONSTANT, "name", size, "name in NumPy", "typestr in NumPy", NAME in
 /// safetensors, what it can do: traits of this crate, KIND;
 /// ```
 ///
-/// For the crates beside this one, not a part of the interface.
+/// For the other crates of this repository; not a part of the interface.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_dtype {

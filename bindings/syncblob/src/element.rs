@@ -13,7 +13,7 @@ macro_rules! dtype {
         $name:ident = [$when:meta] $type:ty, $code:ident, $text:literal, $size:literal,
         $numpy:literal, $typestr:literal, $safe:ident, [$($can:ident)*], $kind:ident;
     )*) => {
-        /// The type of a blob's elements, as the library numbers it.
+        /// The type of a blob's elements.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -35,28 +35,28 @@ macro_rules! dtype {
                 }
             }
 
-            /// Bytes of one element.
+            /// Returns the size of one element in bytes.
             pub fn size(self) -> usize {
                 match self {
                     $(Self::$name => $size,)*
                 }
             }
 
-            /// The short name, such as `"f32"`.
+            /// Returns the short name, such as `"f32"`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
                 }
             }
 
-            /// NumPy's name, such as `"float32"`; `"bfloat16"` is PyTorch's.
+            /// Returns NumPy's name, such as `"float32"`; `"bfloat16"` is PyTorch's name.
             pub fn numpy_name(self) -> &'static str {
                 match self {
                     $(Self::$name => $numpy,)*
                 }
             }
 
-            /// The type in the header of a NumPy file, of elements with their low byte first;
+            /// Returns the type in the header of a NumPy file with little-endian elements, or
             /// `None` if NumPy has no such type.
             pub fn typestr(self) -> Option<&'static str> {
                 let text = match self {
@@ -65,8 +65,8 @@ macro_rules! dtype {
                 (!text.is_empty()).then_some(text)
             }
 
-            /// `f32` or `f64`, the smaller that holds every value exactly; `None` if neither
-            /// does.
+            /// Returns the smaller of `f32` and `f64` that holds every value of this type exactly,
+            /// or `None` if neither does.
             pub fn exact_float(self) -> Option<Self> {
                 match self {
                     $(Self::$name => exact_float!($kind, $size),)*
@@ -95,7 +95,7 @@ macro_rules! exact_float {
 for_each_dtype!(dtype);
 
 impl Dtype {
-    /// `None`: a type of a newer library.
+    /// Returns the type of a number, or `None` for a type of a newer library.
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.code() == code)
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// By its short name.
+/// Parses the short name.
 impl FromStr for Dtype {
     type Err = Error;
 
@@ -125,27 +125,27 @@ pub(crate) mod sealed {
 
 /// A type that a [`Blob`] can hold.
 ///
-/// Sealed: the element types are those of the C library. Any bytes are a value
-/// of each of them.
+/// The trait is sealed: the element types are those of the C library. Any bytes are a value of each
+/// type.
 pub trait Element:
     sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
 {
     /// The type at run time.
     const DTYPE: Dtype;
 
-    /// Whether [`word`](Element::word) returns words for some values.
+    /// Whether [`word`](Element::word) returns a word for some values.
     #[doc(hidden)]
     const HAS_WORDS: bool;
 
-    /// The word for a value that a human-readable text cannot write as a number.
+    /// Returns the word for a value that human-readable text cannot represent as a number.
     #[doc(hidden)]
     fn word(&self) -> Option<&'static str>;
     #[doc(hidden)]
     fn from_word(word: &str) -> Option<Self>;
-    /// As `f64`, rounded to the nearest.
+    /// Converts to `f64`, rounded to the nearest.
     #[doc(hidden)]
     fn to_f64(self) -> f64;
-    /// An integer's value, exactly.
+    /// Returns the exact value of an integer, or `None` for other types.
     #[doc(hidden)]
     fn to_integer(self) -> Option<i128>;
     #[doc(hidden)]
@@ -158,18 +158,18 @@ pub trait Element:
     fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
-/// An [`Element`] that the values of Caffe's files are read into: a float or an integer. With the
-/// feature `half` also `half::f16`, which takes what NVCaffe stored as halves, and nothing else.
+/// An [`Element`] as which values of Caffe's files can be read: a float or an integer. With the
+/// feature `half` also `half::f16`, but only for values that NVCaffe stored as halves.
 pub trait Readable: Element {}
 
-/// An [`Element`] that communicators combine: `f32` or `f64`, and, where the engine does and with
-/// the feature `half`, `half::f16` or `half::bf16`.
+/// An [`Element`] that communicators combine: `f32` or `f64`, and with the feature `half`, if the
+/// engine supports them, `half::f16` or `half::bf16`.
 pub trait Reduced: Element {}
 
-/// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
+/// An [`Element`] with arithmetic, as which Caffe's files store values: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// Common to integers and to halves, which serde writes as their bits.
+/// Items common to integers and halves: serde writes both as integers, halves by their bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;
@@ -307,7 +307,7 @@ mod tests {
         )*};
     }
 
-    /// For each type that either list has.
+    /// Compares all codes from 0 to 999, so also types that only one of the lists has.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

@@ -19,7 +19,7 @@ macro_rules! error_kinds {
         #[non_exhaustive]
         pub enum ErrorKind {
             $($(#[$doc])* $kind,)*
-            /// A status of a newer library, by its number.
+            /// A status of a newer library, with its number.
             Other(i32),
         }
 
@@ -42,9 +42,9 @@ macro_rules! error_kinds {
 }
 
 error_kinds! {
-    /// An argument that can never be right.
+    /// An argument that can never be valid.
     InvalidArgument = SB_ERR_INVALID_ARGUMENT,
-    /// An index, axis, layer or blob that is not there.
+    /// An index, axis, layer or blob that does not exist.
     IndexOutOfRange = SB_ERR_INDEX_OUT_OF_RANGE,
     /// Element types differ.
     DtypeMismatch = SB_ERR_DTYPE_MISMATCH,
@@ -52,9 +52,9 @@ error_kinds! {
     ShapeMismatch = SB_ERR_SHAPE_MISMATCH,
     /// Memory that was never written, or lost with its device or with queued work that failed.
     Uninitialized = SB_ERR_UNINITIALIZED,
-    /// Not offered for this type, file or device.
+    /// Not supported for this type, file or device.
     Unsupported = SB_ERR_UNSUPPORTED,
-    /// Something of another context or device.
+    /// A memory, blob or stream of another context or device.
     WrongDevice = SB_ERR_WRONG_DEVICE,
     /// The memory to be written is shared.
     Shared = SB_ERR_SHARED,
@@ -64,7 +64,7 @@ error_kinds! {
     OverLimit = SB_ERR_OVER_LIMIT,
     /// A buffer that is too small.
     BufferTooSmall = SB_ERR_BUFFER_TOO_SMALL,
-    /// Nothing of that name.
+    /// No object has the given name.
     NotFound = SB_ERR_NOT_FOUND,
     /// Malformed bytes.
     Malformed = SB_ERR_MALFORMED,
@@ -72,7 +72,7 @@ error_kinds! {
     LengthMismatch = SB_ERR_LENGTH_MISMATCH,
     /// A shape in the bytes that no blob can have.
     BadShape = SB_ERR_BAD_SHAPE,
-    /// A number in the bytes that does not fit.
+    /// A number in the bytes that does not fit its type.
     DataOverflow = SB_ERR_DATA_OVERFLOW,
     /// Bytes that exceed a limit.
     DataLimit = SB_ERR_DATA_LIMIT,
@@ -90,10 +90,10 @@ error_kinds! {
     Forked = SB_ERR_FORKED,
     /// Input or output failed.
     Io = SB_ERR_IO,
-    /// Another version of the library than this crate was made for.
+    /// A version of the library, or of DLPack, that this crate was not made for.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
-    /// A progress of the caller's ended the call; or a reader or a writer did, with an
-    /// [`io::Error`] that holds an [`Error`] of this kind, or this kind itself
+    /// A progress callback, a reader or a writer ended the call. A reader or a writer does so with
+    /// an [`io::Error`] that holds an [`Error`] of this kind, or this kind
     /// (`io::Error::other(ErrorKind::Cancelled)`).
     Cancelled = SB_ERR_CANCELLED,
     /// The communicator failed.
@@ -103,7 +103,7 @@ error_kinds! {
 }
 
 /// A failure, with the library's message. The error of the caller's reader or writer is its
-/// [source](std::error::Error::source), which equality ignores.
+/// [source](std::error::Error::source), which comparisons ignore.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -116,7 +116,7 @@ pub struct Error {
 }
 
 impl ErrorKind {
-    /// The kind for an error of a reader or a writer.
+    /// Returns the kind for an error of a reader or a writer.
     pub(crate) fn of_io(error: &io::Error) -> Self {
         let inner = error.get_ref();
         let own = inner.and_then(|inner| match inner.downcast_ref::<Error>() {
@@ -138,7 +138,7 @@ impl std::error::Error for ErrorKind {}
 impl UnwindSafe for Error {}
 impl RefUnwindSafe for Error {}
 
-/// The status's name, such as `SB_ERR_MALFORMED`.
+/// Writes the status's name, such as `SB_ERR_MALFORMED`.
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // SAFETY: takes any number; the text is static.
@@ -147,12 +147,12 @@ impl fmt::Display for ErrorKind {
 }
 
 impl Error {
-    /// An error that this crate finds before it calls the library.
+    /// Makes an error that this crate finds without the library.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::told(kind, kind.code(), message.into())
     }
 
-    /// An error of a call that gives a status alone.
+    /// Makes the error of a call that returns only a status.
     pub(crate) fn from_code(code: i32) -> Self {
         // SAFETY: takes any number; the text is static.
         let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
@@ -164,8 +164,8 @@ impl Error {
         Self { kind, code, device_code: 0, offset: None, message, path: None, source: None }
     }
 
-    /// The error that a call of the C library has written, for code that makes such calls
-    /// itself.
+    /// Makes the error that a call of the C library has written, for code that also calls the C
+    /// library.
     #[cold]
     pub fn from_c(error: &sys::sb_error) -> Self {
         let bytes = error.message.map(|c| c.to_ne_bytes()[0]);
@@ -184,7 +184,7 @@ impl Error {
         }
     }
 
-    /// An error of a reader or writer that the library did not see.
+    /// Makes the error of a reader or writer that was called without the library.
     pub(crate) fn from_io(error: io::Error) -> Self {
         let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);
@@ -195,45 +195,45 @@ impl Error {
         Self { source: Some(Arc::new(source)), ..self }
     }
 
-    /// The kind of failure.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The status of the C library, `SB_ERR_*`.
+    /// Returns the status of the C library, `SB_ERR_*`.
     pub fn code(&self) -> i32 {
         self.code
     }
 
-    /// The status's name, such as `"SB_ERR_MALFORMED"`.
+    /// Returns the status's name, such as `"SB_ERR_MALFORMED"`.
     pub fn code_name(&self) -> &'static str {
         // SAFETY: takes any number; the text is static.
         unsafe { ffi::static_text(sys::sb_status_name(self.code)) }
     }
 
-    /// The device driver's own number, or `errno` for [`ErrorKind::Io`].
+    /// Returns the device driver's error number, or `errno` for [`ErrorKind::Io`].
     pub fn device_code(&self) -> Option<i32> {
         (self.device_code != 0).then_some(self.device_code)
     }
 
-    /// Where in the bytes or the file, when that is known.
+    /// Returns the offset of the failure in the bytes or the file, if it is known.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// The request, the finding and its position; text from a file is escaped. If the file cannot
-    /// be opened, written or replaced, the text begins with its name in quotes. Before every other
-    /// text `Display` puts the [path](Error::path).
+    /// Returns the request, the finding and its position; text from a file is escaped. If the file
+    /// cannot be opened, written or replaced, the message begins with the file's name in quotes.
+    /// For every other message, `Display` writes the [path](Error::path) first.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The file that the call was given by its name.
+    /// Returns the path of the file, if the call was given a path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Whether the library's own words begin with the file's name.
+    /// Returns whether the library's message begins with the file's name.
     fn names_file(&self) -> bool {
         self.kind == ErrorKind::Io && self.source.is_none() && self.message.starts_with('"')
     }

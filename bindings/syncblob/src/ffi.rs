@@ -9,7 +9,7 @@ use syncblob_sys as sys;
 
 use crate::{Error, ErrorKind, Result};
 
-/// Runs a call that may fail. `call` passes the pointer on as its `err`.
+/// Runs a call that may fail. `call` passes its argument to the library as `err`.
 pub(crate) fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -27,7 +27,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// As `get`, for a struct that may grow: `out` contains its size and zeros.
+/// As `get`, for a struct that may grow in newer versions: `out` holds its size and zeros.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -36,7 +36,7 @@ pub(crate) fn fill<T>(
     Ok(out)
 }
 
-/// A struct of C that grows, with its size and zeros.
+/// Makes a C struct that may grow in newer versions, with its size and zeros.
 macro_rules! sized {
     ($name:ident) => {
         syncblob_sys::$name { struct_size: size_of::<syncblob_sys::$name>(), ..Default::default() }
@@ -45,29 +45,29 @@ macro_rules! sized {
 pub(crate) use sized;
 
 /// # Safety
-/// `text` is NUL-terminated, static UTF-8 (the library's own words are ASCII).
+/// `text` is NUL-terminated, static UTF-8 (the library's texts are ASCII).
 pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {
     // SAFETY: the caller's promise.
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
 }
 
-/// A text for C, which ends at its first NUL.
+/// Makes a text for C; refuses a NUL byte, where C would end the text.
 pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
     let with_nul = |_| Error::new(ErrorKind::InvalidArgument, format!("{what} holds a NUL byte"));
     CString::new(bytes).map_err(with_nul)
 }
 
-/// A call that is given a file by its name, which its error then has.
+/// Makes a call with a path, and adds the path to its error.
 pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -> Result<T> {
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }
 
-/// On Windows paths become UTF-8; the library refuses a path that cannot.
+/// Makes a path for C. On Windows paths become UTF-8; the library refuses other paths.
 fn c_path(path: &Path) -> Result<CString> {
     c_text("the path", path.as_os_str().as_encoded_bytes())
 }
 
-/// One of few values by its name.
+/// Returns the value with the given name.
 pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> Result<T> {
     let found = all.iter().copied().find(|known| known.to_string() == name);
     found.ok_or_else(|| {
@@ -77,19 +77,20 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     })
 }
 
-/// Counts and dimensions of C are never negative. To panic for one costs `data_mut` a third more.
+/// Converts a count or dimension of C, which is never negative. A panic here instead of 0 would
+/// make `data_mut` a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }
 
-/// A number for C; one that does not fit is out of every range there too, where the
-/// message would have another one: see `as_given`.
+/// Converts a number for C. A number that does not fit becomes `i64::MAX`, which C also refuses;
+/// `as_given` corrects the number in the message.
 pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The error of a call that was given these numbers, as `what`; where one of them does not
-/// fit C's type, with that one in the message.
+/// Returns the error of a call with the numbers `given`. If one of them is above `most`, what C's
+/// type holds, the message has that number, called `what`.
 #[cold]
 pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -> Error {
     match given.iter().find(|value| **value > most) {
@@ -98,5 +99,5 @@ pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -
     }
 }
 
-/// The largest number that C counts to.
+/// The largest value of C's `int64_t`.
 pub(crate) const MAX_I64: usize = i64::MAX as usize;

@@ -9,9 +9,9 @@ use crate::ffi::get;
 use crate::{Context, Error, ErrorKind, Result};
 
 impl Comm {
-    /// Collective: a communicator over a duplicate of MPI's, with handles and reducers' buckets of a
-    /// context. Drop it before the crate's `Universe`, which finalises MPI; after that its methods
-    /// fail.
+    /// Collective: makes a communicator over a duplicate of a communicator of MPI. Its handles and
+    /// its reducers' buckets are allocated in the context. Drop it before the `Universe` of the
+    /// crate `mpi`, whose drop finalises MPI; after MPI is finalised the methods fail.
     ///
     /// ```no_run
     /// use syncblob::comm::{Comm, Op};
@@ -28,10 +28,10 @@ impl Comm {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported): MPI was initialised for the main thread alone,
-    /// and this is another; or with `Threading::Serialized`, with which nothing keeps two threads
-    /// out of MPI (take `Funneled` or `Multiple`).
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or it is an
+    /// [`Unsupported`](ErrorKind::Unsupported): MPI was initialised only for the main thread, and
+    /// the call is on another thread; or MPI was initialised with `Threading::Serialized`, where
+    /// two communicators on two threads could call MPI at once (use `Funneled` or `Multiple`).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or `comm` is an
     /// intercommunicator; out of memory; [`CommFailure`](ErrorKind::CommFailure).
     pub fn from_mpi<C>(context: &Context, comm: &C) -> Result<Self>
     where
@@ -42,7 +42,8 @@ impl Comm {
                 "MPI was initialised with Threading::Serialized: take Funneled or Multiple";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        // SAFETY: context and communicator are live, and nothing of the latter is kept.
+        // SAFETY: context and communicator are live, and the library does not keep the
+        // communicator.
         let raw = get(|out, err| unsafe {
             sys::sb_mpi_comm_create(context.as_ptr(), comm.as_raw(), out, err)
         })?;

@@ -24,31 +24,31 @@ impl Default for ReducerOptions {
 }
 
 impl ReducerOptions {
-    /// The mean, in buckets of 25 MiB.
+    /// Returns the default options: the mean, in buckets of 25 MiB.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How diffs are combined.
+    /// Sets how diffs are combined.
     pub fn op(mut self, op: Op) -> Self {
         self.op = op;
         self
     }
 
-    /// The most bytes of a bucket; 0: every blob is sent separately.
+    /// Sets the maximum size of a bucket. With 0 every blob is sent separately.
     pub fn bucket_bytes(mut self, bytes: usize) -> Self {
         self.bucket_bytes = bytes;
         self
     }
 
-    /// Collective: registers blobs, in the order of their layers. Ranks compare the options,
-    /// and the number, order, types and shapes of the blobs; a difference, or a failure of one
-    /// rank, is an error at every rank, and the message names both sides.
+    /// Collective: registers blobs, in the order of their layers. Ranks compare the options, and
+    /// the number, order, types and shapes of the blobs; a difference, or a failure of one rank, is
+    /// an error at every rank. The message for a difference has the values of both ranks.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch),
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): ranks differ;
-    /// [`Shared`](ErrorKind::Shared): two blobs have one diff; out of memory;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the ranks' blobs or options differ;
+    /// [`Shared`](ErrorKind::Shared): two blobs share a diff; out of memory;
     /// [`CommFailure`](ErrorKind::CommFailure).
     pub fn register<'c, 'b, T: Reduced>(
         &self,
@@ -72,14 +72,15 @@ impl ReducerOptions {
     }
 }
 
-/// Sums diffs over all ranks while the rest of a training step is still being computed. Blobs
-/// are registered once, and borrowed in each step alone; see the [module](super).
+/// Sums diffs over all ranks while the rest of a training step is still being computed. Blobs are
+/// registered once, and borrowed only in each step; see the [module](super).
 ///
-/// Small blobs are gathered in buckets, from the last that was registered to the first, since a
-/// backward pass is done with the last layer first; one that fills a bucket goes in place. A
-/// blob is known by its handle: moving it is fine; one that is dropped is never ready again.
+/// Small blobs are gathered in buckets, from the last registered blob to the first, since a
+/// backward pass finishes the last layer first. A blob that fills a bucket is reduced in place. The
+/// reducer identifies a blob by its handle, so a program may move the blob; a dropped blob can
+/// never be marked as ready again.
 pub struct Reducer<'c, T: Reduced> {
-    /// None after an abandoned step.
+    /// `None` after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,
     comm: &'c Comm,
     elements: PhantomData<T>,
@@ -89,24 +90,25 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// Collective: registers blobs with the default options; see [`ReducerOptions::register`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`ReducerOptions::register`].
     pub fn new<'b>(comm: &'c Comm, blobs: impl IntoIterator<Item = &'b Blob<T>>) -> Result<Self> {
         ReducerOptions::new().register(comm, blobs)
     }
 
-    /// Collective: one step. `work` marks the diff of every registered blob as final
+    /// Collective: runs one step. `work` marks the diff of every registered blob as final
     /// ([`Step::ready`]), in any order; then the step waits until every diff has the combined
-    /// values of all ranks. No other method of the communicator can be used meanwhile. The blobs
-    /// are borrowed until the step has returned.
+    /// values of all ranks. From the first `ready` to the end of the step the communicator's other
+    /// collective methods return an error. The blobs are borrowed until the step has returned.
     ///
-    /// If a step fails after the first `ready`, or `work` then returns an error or panics, the step
-    /// is abandoned: it waits for started buckets, diffs are unspecified, reducer and communicator
-    /// are unusable, and the other ranks wait for the buckets that this rank has not started. A
-    /// diff that the engine may still use is released, and reads as zeros.
+    /// A step is abandoned if it fails after the first `ready`, or if `work` returns an error or
+    /// panics after the first `ready`. An abandoned step waits for started buckets. Then diffs are
+    /// unspecified, reducer and communicator are unusable, and the other ranks wait for the buckets
+    /// that this rank has not started. A diff that the engine may still use is released, and reads
+    /// as zeros.
     ///
     /// # Errors
-    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument): a blob was not ready, its
-    /// number is in the message; out of memory; a device that fails;
+    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument): a blob was not ready, and
+    /// the message has its number; out of memory; a device that fails;
     /// [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
     pub fn step<'env, R, E: From<Error>>(
         &mut self,
@@ -122,7 +124,7 @@ impl<'c, T: Reduced> Reducer<'c, T> {
         Ok(result)
     }
 
-    /// The communicator.
+    /// Returns the communicator.
     pub fn comm(&self) -> &'c Comm {
         self.comm
     }
@@ -147,13 +149,12 @@ fn end(reducer: &mut Option<NonNull<sys::sb_reducer>>) {
     }
 }
 
-/// A step of a [`Reducer`]. `'env` is as long as its blobs are borrowed, which is longer than the
-/// step.
+/// A step of a [`Reducer`]. The blobs are borrowed for `'env`, which is longer than the step.
 pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
-    /// A cell, so that `'env` cannot be taken for a shorter one.
+    /// The cell makes `'env` invariant: the compiler must not shorten it.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
-    /// Not ended yet, and the engine may be using a diff.
+    /// Whether the engine may be using a diff: the step has begun and has not ended.
     flies: Cell<bool>,
 }
 
@@ -170,8 +171,8 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
         self.reducer.borrow().map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 
-    /// Marks the blob's diff as final in this step. Starts buckets that can start, and makes
-    /// progress on started ones; does not wait for other ranks.
+    /// Marks the blob's diff as final in this step. Starts the buckets that can start, and makes
+    /// progress on started buckets; does not wait for other ranks.
     ///
     /// ```compile_fail,E0499
     /// # use syncblob::{comm::{Reducer, SimOptions}, Blob};
@@ -186,16 +187,17 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): not registered;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the blob is not registered;
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch):
-    /// another count or type than when it was registered; [`Shared`](ErrorKind::Shared): another
-    /// blob uses the diff; [`CommFailure`](ErrorKind::CommFailure).
+    /// the count or the type has changed since the blob was registered;
+    /// [`Shared`](ErrorKind::Shared): the diff has another owner;
+    /// [`CommFailure`](ErrorKind::CommFailure).
     pub fn ready(&self, blob: &'env mut Blob<T>) -> Result<()> {
         blob.need_unique(Part::Diff)?;
         let raw = blob.as_ptr();
         self.ready.borrow_mut().push(blob);
-        // SAFETY: reducer and blob are live. The blob is borrowed, and the step ends, for as long
-        // as the library may use it; its diff has no other owner.
+        // SAFETY: reducer and blob are live, and the diff has no other owner. The blob is borrowed
+        // for `'env`; the library uses it only until the step ends, which is earlier.
         let result = check(|err| unsafe { sys::sb_reducer_ready(self.raw(), raw, err) });
         let begun = match &result {
             Ok(()) => true,
@@ -213,7 +215,7 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     }
 }
 
-/// Abandons unfinished buckets, also after a panic of the caller's code.
+/// Abandons unfinished buckets after an error or a panic of the caller's code.
 impl<T: Reduced> Drop for Step<'_, '_, T> {
     fn drop(&mut self) {
         if !self.flies.get() {
@@ -221,7 +223,7 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         }
         end(self.reducer.get_mut());
         for blob in self.ready.get_mut() {
-            // The engine may still write memory that the library still holds.
+            // If the library still owns the memory, the engine may still write it.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
                 blob.release(Part::Diff);
             }

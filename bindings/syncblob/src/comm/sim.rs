@@ -7,8 +7,8 @@ use super::{count_to_c, Comm};
 use crate::ffi::{check, sized};
 use crate::{Context, Result};
 
-/// Ranks that are threads of this process, for tests on one machine. Sums are computed in double,
-/// in the order of ranks: they are the same in every run.
+/// Ranks that are threads of this process, for tests on one machine. Sums are computed in double
+/// precision, in the order of ranks, so every run gives the same sums.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,47 +32,49 @@ pub struct SimOptions {
 }
 
 impl SimOptions {
-    /// No delays; ten seconds.
+    /// Returns the default options: no delays, and a limit of ten seconds.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where handles and reducers' buckets come from.
+    /// Sets the context in which handles and reducers' buckets are allocated.
     pub fn context(mut self, context: &Context) -> Self {
         self.context = context.clone();
         self
     }
 
-    /// Each rank learns up to so much later that an operation is done, drawn anew each time.
+    /// Sets the maximum delay. Each rank sees the end of each operation after a random delay up to
+    /// this time.
     pub fn delay(mut self, most: Duration) -> Self {
         self.delay = most;
         self
     }
 
-    /// The seed of the delays.
+    /// Sets the seed of the delays.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// A rank that waits longer than this for the others gets
-    /// [`CommFailure`](crate::ErrorKind::CommFailure). Zero: 10 seconds; else it counts in
-    /// milliseconds, one at least.
+    /// Sets the time limit: a rank that waits longer for the other ranks gets
+    /// [`CommFailure`](crate::ErrorKind::CommFailure). Zero means 10 seconds. The limit is rounded
+    /// up to whole milliseconds.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Makes the communicators of all ranks, in their order. They may be dropped in any
-    /// order; what waits for a rank that has ended gets
+    /// Makes the communicators of all ranks, in the order of ranks. A program may drop them in any
+    /// order; a rank that waits for a dropped rank gets
     /// [`CommFailure`](crate::ErrorKind::CommFailure) at once.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) unless there are 1 to 4096; out of memory.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) unless `size` is 1 to 4096; out of
+    /// memory.
     pub fn ranks(&self, size: usize) -> Result<Vec<Comm>> {
         let options = self.to_c();
         let mut ranks = vec![ptr::null_mut(); size.min(sys::SB_SIM_COMM_MAX as usize)];
-        // SAFETY: there is room for as many pointers as the library takes; the context is live.
+        // SAFETY: `ranks` has room for as many pointers as the library writes; the context is live.
         check(|err| unsafe {
             let (context, out) = (self.context.as_ptr(), ranks.as_mut_ptr());
             sys::sb_sim_comm_create(context, count_to_c(size), &options, out, err)
@@ -93,19 +95,21 @@ impl SimOptions {
     }
 }
 
-/// How an operation of a simulated rank goes wrong.
+/// How an operation of a simulated rank fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The rank gets [`CommFailure`](crate::ErrorKind::CommFailure), and the others wait for it.
+    /// The operation returns [`CommFailure`](crate::ErrorKind::CommFailure) at this rank; the other
+    /// ranks wait.
     Now,
-    /// The rank answers no more: it and the others wait until the limit.
+    /// The rank stops responding: this rank and the others wait until the limit.
     Stop,
 }
 
 impl Comm {
-    /// Makes the `nth` operation of this simulated rank from now on (1 is the next) go wrong,
-    /// once; 0 takes it back. Operations are the engine's: one a blob or a bucket, at least.
+    /// Makes the `nth` operation of this simulated rank from now on fail, once. 1 is the next
+    /// operation; 0 disarms. An operation is a request to the engine: at least one for each blob or
+    /// bucket.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

@@ -35,74 +35,75 @@ pub struct ContextBuilder {
     max_cache_bytes: usize,
 }
 
-// SAFETY: the allocator and the function that it holds are static ones that threads may share.
+// SAFETY: the allocator and the function are static, and threads may share them.
 unsafe impl Send for ContextBuilder {}
 // SAFETY: as above.
 unsafe impl Sync for ContextBuilder {}
 
 impl ContextBuilder {
-    /// The device: `"cpu"` (none beside the host, the default), `"cuda:0"` and so
-    /// on, or the simulated `"sim:0"`.
+    /// Sets the device: `"cpu"` (no device, the default), `"cuda:0"` and so on, or the simulated
+    /// device `"sim:0"`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
     }
 
-    /// Bounds on one read of untrusted bytes.
+    /// Sets the bounds on one read of untrusted bytes.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// A hard cap on live host memory; above it allocations fail. 0: none.
+    /// Sets a hard cap on live host memory; allocations beyond the cap fail. 0: no cap.
     pub fn max_host_bytes(mut self, bytes: usize) -> Self {
         self.max_host_bytes = bytes;
         self
     }
 
-    /// A hard cap on live device memory. 0: none.
+    /// Sets a hard cap on live device memory. 0: no cap.
     pub fn max_device_bytes(mut self, bytes: usize) -> Self {
         self.max_device_bytes = bytes;
         self
     }
 
-    /// Page-locked memory at most; above it host memory is ordinary. 0: 1 GiB.
+    /// Sets the maximum of page-locked memory; beyond the maximum, host memory is ordinary. 0: 1
+    /// GiB.
     pub fn max_pinned_bytes(mut self, bytes: usize) -> Self {
         self.max_pinned_bytes = bytes;
         self
     }
 
-    /// Freed host memory that is kept for reuse, at most. 0: 256 MiB. Together with the memory in
-    /// use it is never more than was once in use.
+    /// Sets the maximum of freed host memory that is kept for reuse. 0: 256 MiB. Kept memory and
+    /// memory in use together never exceed the peak of the memory in use.
     pub fn max_cache_bytes(mut self, bytes: usize) -> Self {
         self.max_cache_bytes = bytes;
         self
     }
 
-    /// Whether freed host buffers are kept for reuse (they are by default).
+    /// Sets whether freed host buffers are kept for reuse (the default).
     pub fn host_cache(mut self, keep: bool) -> Self {
         self.set_flag(sys::SB_CONTEXT_NO_HOST_CACHE, !keep);
         self
     }
 
-    /// Whether host memory may be page-locked (it may by default).
+    /// Sets whether host memory may be page-locked (the default).
     pub fn pinned(mut self, allow: bool) -> Self {
         self.set_flag(sys::SB_CONTEXT_NO_PINNED, !allow);
         self
     }
 
-    /// Where host memory comes from, instead of the built-in allocator. It is
-    /// called on any thread, and must not call this library. A panic in it
-    /// counts as a failure.
+    /// Sets the allocator of host memory, instead of the built-in allocator. The library calls it
+    /// on any thread. The allocator must not call this library. A panic of the allocator counts as
+    /// a failed allocation.
     pub fn allocator<A: GlobalAlloc + Sync>(mut self, allocator: &'static A) -> Self {
         self.allocator = Some(allocator_to_c(allocator));
         self
     }
 
     /// Splits large operations over the caller's threads; by default the calling thread does all
-    /// work. Results do not depend on it. The calling thread runs tasks that the function leaves
-    /// out. The function is static, because a context may outlive every handle of it; put a closure
-    /// that owns a thread pool into a `LazyLock`, or leak it by [`Box::leak`].
+    /// work. Results do not depend on the function. The calling thread runs the tasks that the
+    /// function omits. The function is static, because a context may outlive all its handles; put a
+    /// closure that owns a thread pool into a `LazyLock`, or leak it by [`Box::leak`].
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part};
@@ -141,13 +142,13 @@ impl ContextBuilder {
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed device name,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind of device,
     /// [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device;
     /// [`CapReached`](crate::ErrorKind::CapReached) when
-    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) has no room for the context itself;
+    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context itself needs;
     /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
-    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) of a
-    /// device; out of memory.
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) from
+    /// the device; out of memory.
     pub fn build(self) -> Result<Context> {
         let device = self.device.as_deref().map(|name| c_text("the device name", name.as_bytes()));
         let device = device.transpose()?;

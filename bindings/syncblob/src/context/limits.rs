@@ -15,7 +15,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The defaults.
+    /// Returns the default limits.
     ///
     /// ```
     /// use syncblob::Limits;
@@ -28,70 +28,71 @@ impl Limits {
         Self::default()
     }
 
-    /// Bytes that one read may keep allocated: index and payload together; the whole memory of the
-    /// blob if all of it must move to the host; objects that the library allocates for the read;
-    /// and the rounding of page-locked memory (up to an eighth). Default: only the context's cap.
+    /// Sets the maximum of bytes that one read may keep allocated. They are the index and the
+    /// payload; the whole memory of a blob if all of it must move to the host; objects that the
+    /// library allocates for the read; and the rounding of page-locked memory (up to an eighth).
+    /// Default: only the context's cap.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;
         self
     }
 
-    /// Layers of a model. Default: 100,000.
+    /// Sets the maximum of layers in a model. Default: 100,000.
     #[must_use]
     pub fn max_layers(mut self, layers: usize) -> Self {
         self.max_layers = layers;
         self
     }
 
-    /// Blobs of a model. Default: 1,000,000.
+    /// Sets the maximum of blobs in a model. Default: 1,000,000.
     #[must_use]
     pub fn max_blobs(mut self, blobs: usize) -> Self {
         self.max_blobs = blobs;
         self
     }
 
-    /// Bytes of one name or type. Default: 65,536.
+    /// Sets the maximum of bytes in one name or type. Default: 65,536.
     #[must_use]
     pub fn max_name_bytes(mut self, bytes: usize) -> Self {
         self.max_name_bytes = bytes;
         self
     }
 
-    /// Axes of a blob. Default, and the most: 32.
+    /// Sets the maximum of axes of a blob, up to 32. Default: 32.
     #[must_use]
     pub fn max_axes(mut self, axes: usize) -> Self {
         self.max_axes = axes;
         self
     }
 
-    /// The bound of [`max_memory`](Limits::max_memory).
+    /// Returns the bound that is set by [`max_memory`](Limits::max_memory).
     pub fn memory(&self) -> usize {
         self.max_memory
     }
 
-    /// The bound of [`max_layers`](Limits::max_layers).
+    /// Returns the bound that is set by [`max_layers`](Limits::max_layers).
     pub fn layers(&self) -> usize {
         self.max_layers
     }
 
-    /// The bound of [`max_blobs`](Limits::max_blobs).
+    /// Returns the bound that is set by [`max_blobs`](Limits::max_blobs).
     pub fn blobs(&self) -> usize {
         self.max_blobs
     }
 
-    /// The bound of [`max_name_bytes`](Limits::max_name_bytes).
+    /// Returns the bound that is set by [`max_name_bytes`](Limits::max_name_bytes).
     pub fn name_bytes(&self) -> usize {
         self.max_name_bytes
     }
 
-    /// The bound of [`max_axes`](Limits::max_axes).
+    /// Returns the bound that is set by [`max_axes`](Limits::max_axes).
     pub fn axes(&self) -> usize {
         self.max_axes
     }
 
     pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
-        // Other limits bound nothing where they are beyond what C counts to.
+        // Only `max_axes` must fit: every other limit that C cannot count to bounds nothing anyway.
         let max_axes = i64::try_from(self.max_axes).map_err(|_| {
             let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
             Error::new(ErrorKind::InvalidArgument, message)

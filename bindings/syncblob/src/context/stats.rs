@@ -19,21 +19,21 @@ macro_rules! stats {
 }
 
 stats! {
-    /// Live ordinary host memory, the library's own handles included.
+    /// Bytes of live ordinary host memory, including the library's handles.
     host_bytes,
-    /// The most that `host_bytes` has been.
+    /// The peak of `host_bytes`.
     host_peak,
-    /// Live page-locked host memory.
+    /// Bytes of live page-locked host memory.
     pinned_bytes,
-    /// The most that `pinned_bytes` has been.
+    /// The peak of `pinned_bytes`.
     pinned_peak,
-    /// Live device memory.
+    /// Bytes of live device memory.
     device_bytes,
-    /// The most that `device_bytes` has been.
+    /// The peak of `device_bytes`.
     device_peak,
-    /// Callers' memory in use, either side.
+    /// Bytes of the callers' memory in use, on host and device.
     borrowed_bytes,
-    /// Host memory kept for reuse; also in `host_bytes` or `pinned_bytes`.
+    /// Bytes of host memory kept for reuse; also counted in `host_bytes` or `pinned_bytes`.
     cached_bytes,
     /// Copies from the host to the device.
     uploads,
@@ -51,10 +51,10 @@ stats! {
     host_copies,
     /// Their bytes.
     host_copy_bytes,
-    /// Retired storage that the device may still be using, or that its driver failed to free; also
-    /// in the live figures above.
+    /// Bytes of retired storage that the device may still be using, or that its driver failed to
+    /// free; also counted in the live figures above.
     quarantined_bytes,
-    /// Of the whole process: storage in quarantine of contexts that have ended, and storage that no
+    /// For the whole process: bytes in quarantine of contexts that have ended, and bytes that no
     /// driver can free any more.
     leaked_bytes,
 }
