@@ -25,7 +25,7 @@ macro_rules! blob_any {
         }
 
         impl BlobAny {
-            /// An empty blob in a context; see [`Blob::new`].
+            /// Makes an empty blob in a context; see [`Blob::new`].
             ///
             /// ```
             /// use syncblob::{BlobAny, Context, Dtype};
@@ -177,7 +177,7 @@ impl BlobAny {
         unsafe { Self::own(raw.as_ptr()) }
     }
 
-    /// The C handle; see [`Blob::as_ptr`].
+    /// Returns the C handle; see [`Blob::as_ptr`].
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         each!(self, blob => blob.as_ptr())
     }
@@ -190,7 +190,7 @@ impl BlobAny {
         each!(self, blob => blob.need_unique(part))
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> Dtype {
         each!(self, blob => dtype_of(blob))
     }
@@ -200,12 +200,12 @@ impl BlobAny {
         each!(self, blob => blob.is_shaped())
     }
 
-    /// The dimensions; see [`Blob::shape`].
+    /// Returns the dimensions; see [`Blob::shape`].
     pub fn shape(&self) -> &[usize] {
         each!(self, blob => blob.shape())
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn count(&self) -> usize {
         each!(self, blob => blob.count())
     }
@@ -236,7 +236,7 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of_mut(blob.host_mut(part)?)))
     }
 
-    /// See [`Blob::allow_shared_writes`].
+    /// Allows writes to shared memories; see [`Blob::allow_shared_writes`].
     ///
     /// # Safety
     /// As [`Blob::allow_shared_writes`].

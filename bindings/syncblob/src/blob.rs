@@ -282,7 +282,7 @@ impl<T: Element> Blob<T> {
         unsafe { Context::retain(sys::sb_blob_context(self.raw())) }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> Dtype {
         T::DTYPE
     }
@@ -343,7 +343,7 @@ impl<T: fmt::Debug> fmt::Debug for First<'_, T> {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// [`Blob::new`] in the context.
+    /// As [`Blob::new`], in the builder's context.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached.
@@ -355,7 +355,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(Blob::fresh(raw))
     }
 
-    /// [`Blob::zeros`] in the context.
+    /// As [`Blob::zeros`], in the builder's context.
     ///
     /// # Errors
     /// As [`zeros`](Blob::zeros).
@@ -371,7 +371,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(Blob::fresh(raw))
     }
 
-    /// [`Blob::full`] in the context.
+    /// As [`Blob::full`], in the builder's context.
     ///
     /// # Errors
     /// As [`full`](Blob::full).
@@ -379,7 +379,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         self.from_fn(shape, |_| value)
     }
 
-    /// [`Blob::from_fn`] in the context.
+    /// As [`Blob::from_fn`], in the builder's context.
     ///
     /// # Errors
     /// As [`full`](Blob::full).
@@ -397,7 +397,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// [`Blob::from_slice`] in the context.
+    /// As [`Blob::from_slice`], in the builder's context.
     ///
     /// # Errors
     /// As [`from_slice`](Blob::from_slice).

@@ -41,7 +41,7 @@ macro_rules! tensor {
                 tensor.data.cast_const().cast::<u8>().wrapping_add(tensor.byte_offset as usize)
             }
 
-            /// The dimensions.
+            /// Returns the dimensions.
             pub fn shape(&self) -> &[i64] {
                 // SAFETY: there are `ndim` dimensions.
                 unsafe { elements(self.tensor().shape, self.tensor().ndim) }
@@ -234,7 +234,7 @@ impl<T: Element> Blob<T> {
         unsafe { self.to_dlpack_mut(Part::Data, side) }
     }
 
-    /// The same as a tensor of DLPack before 1.0.
+    /// As the method for [`Dlpack`], with a tensor of DLPack before 1.0.
     ///
     /// # Errors
     /// As [`into_dlpack`](Blob::into_dlpack).
@@ -265,7 +265,7 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// The same as a tensor of DLPack before 1.0.
+    /// As the method for [`Dlpack`], with a tensor of DLPack before 1.0.
     ///
     /// # Errors
     /// As [`to_dlpack`](Blob::to_dlpack).
@@ -325,7 +325,7 @@ impl<T: Element> Blob<T> {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// [`Blob::from_dlpack`] in the context.
+    /// As [`Blob::from_dlpack`], in the builder's context.
     ///
     /// # Errors
     /// As [`Blob::from_dlpack`].

@@ -8,9 +8,9 @@ use crate::ffi::{check, static_text};
 use crate::Blob;
 use crate::{Error, ErrorKind, Part, Result};
 
-/// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. A shape `[d0, d1, …]` has `count
-/// / d0` inputs of an output and `count / d1` outputs of an input; a shape of one axis has `count`
-/// outputs.
+/// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. For a shape `[d0, d1, …]` each
+/// output has `count / d0` inputs, and each input has `count / d1` outputs; for a shape of one axis
+/// the number of outputs is `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ impl Variance {
 
     const ALL: [Self; 3] = [Self::FanIn, Self::FanOut, Self::Average];
 
-    /// Caffe's name of it.
+    /// Returns Caffe's name.
     fn name(self) -> &'static str {
         match self {
             Self::FanIn => "FAN_IN",
@@ -52,7 +52,7 @@ impl Variance {
     }
 }
 
-/// Caffe's fillers, which give a blob its first values: see [`Blob::initialize`].
+/// Caffe's fillers, which write a blob's initial values: see [`Blob::initialize`].
 ///
 /// ```
 /// use syncblob::{Blob, Filler, Variance};
@@ -70,7 +70,7 @@ impl Variance {
 #[doc(alias = "FillerParameter")]
 #[non_exhaustive]
 pub enum Filler {
-    /// One value; it may be infinite.
+    /// One value for all elements; it may be infinite.
     Constant {
         /// The value.
         value: f64,
@@ -88,28 +88,28 @@ pub enum Filler {
         mean: f64,
         /// The standard deviation.
         std: f64,
-        /// An element is not zero with the probability `sparse` over the first
-        /// dimension. `None`: none is made zero.
+        /// The probability that an element is not set to zero is `sparse` divided by the first
+        /// dimension. `None`: no element is set to zero.
         sparse: Option<u32>,
     },
-    /// Uniform on `(0, 1)`, each row (axis 0) over its sum.
+    /// Uniform on `(0, 1)`, then each row (axis 0) is divided by its sum.
     PositiveUnitball,
-    /// Uniform on `[-a, a]`, `a` being `sqrt(3 / n)`.
+    /// Uniform on `[-a, a]` with `a = sqrt(3 / n)`.
     Xavier {
-        /// What `n` is.
+        /// The meaning of `n`.
         variance: Variance,
     },
     /// Normal with mean 0 and variance `2 / n`.
     #[doc(alias = "He")]
     Msra {
-        /// What `n` is.
+        /// The meaning of `n`.
         variance: Variance,
     },
-    /// The weights of bilinear upsampling, by position alone.
+    /// The weights of bilinear upsampling, which depend only on the position.
     Bilinear,
 }
 
-/// Zeros, as in Caffe.
+/// Returns the filler of zeros, Caffe's default.
 impl Default for Filler {
     fn default() -> Self {
         Self::Constant { value: 0.0 }
@@ -117,7 +117,7 @@ impl Default for Filler {
 }
 
 impl Filler {
-    /// A filler from a `FillerParameter` message; missing fields have Caffe's defaults.
+    /// Makes a filler from a `FillerParameter` message; missing fields have Caffe's defaults.
     ///
     /// ```
     /// use syncblob::{Filler, Variance};
@@ -130,10 +130,11 @@ impl Filler {
     /// ```
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, also for an unknown
-    /// type, for numbers that [`Blob::initialize`] refuses for every blob and, for any type, for an
-    /// unknown `variance_norm` and for a `sparse` of another type than gaussian; other numbers that
-    /// the type does not use are ignored. [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, for a message that is
+    /// cut off or damaged, for an unknown type, for numbers that [`Blob::initialize`] refuses for
+    /// every blob, for an unknown `variance_norm` (with any type), and for a `sparse` of a type
+    /// other than gaussian. Other numbers that the type does not use are ignored.
+    /// [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -146,7 +147,7 @@ impl Filler {
         })
     }
 
-    /// Caffe's name of the type, such as `"positive_unitball"`.
+    /// Returns Caffe's name of the type, such as `"positive_unitball"`.
     pub fn type_name(&self) -> &'static str {
         // SAFETY: takes any number; the text is static.
         unsafe { static_text(sys::sb_filler_type_name(self.code())) }
@@ -219,25 +220,25 @@ fn defaults() -> sys::sb_filler {
 
 both! {
     impl Float {
-        /// Initialises the data on the host, without a transfer of old values. An element depends
-        /// only on the seed, its index and `T` ([`PositiveUnitball`](Filler::PositiveUnitball):
-        /// also on its row): it is the same on every machine and for any number of threads. Equal
-        /// seeds give equal numbers, so use a different seed for each blob. A blob without elements
-        /// stays unchanged: the filler's numbers are checked, but not against its shape.
+        /// Initialises the data on the host, without copying old values from the device. An element
+        /// depends only on the filler, the seed, its index and `T` (for
+        /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row), so it is the same on
+        /// every machine and with any number of threads. Equal seeds give equal numbers, so use a
+        /// different seed for each blob. A blob without elements stays unchanged: the filler's
+        /// numbers are checked, but not against its shape.
         ///
         /// # Errors
-        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or
-        /// (but for a constant) infinite, `min > max`, `std < 0`, and a `sparse` above the
-        /// first dimension; [`ShapeMismatch`](ErrorKind::ShapeMismatch) when `Bilinear`
-        /// does not find four axes, the last two equal, or `PositiveUnitball`, `Xavier` and
-        /// `Msra` no axis; [`Unsupported`](ErrorKind::Unsupported) for a
-        /// [`BlobAny`](crate::BlobAny) of neither `f32` nor `f64`;
-        /// [`Shared`](ErrorKind::Shared); out of memory.
+        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (but for a
+        /// constant) infinite, `min > max`, `std < 0`, and a `sparse` above the first dimension;
+        /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) unless the shape has four axes with the last
+        /// two equal (`Bilinear`), or at least one axis (`PositiveUnitball`, `Xavier`, `Msra`);
+        /// [`Unsupported`](ErrorKind::Unsupported) for a [`BlobAny`](crate::BlobAny) of neither
+        /// `f32` nor `f64`; [`Shared`](ErrorKind::Shared); out of memory.
         #[doc(alias("Fill", "sb_blob_fill"))]
         pub fn initialize(&mut self, filler: &Filler, seed: u64) -> Result<()> {
             self.need_unique(Part::Data)?;
             let raw = filler.to_raw()?;
-            // SAFETY: the blob is live, its data unique; `raw` lives long enough.
+            // SAFETY: the blob is live and its data has one owner; `raw` lives through the call.
             check(|err| unsafe { sys::sb_blob_fill(self.raw(), &raw, seed, err) })
         }
     }

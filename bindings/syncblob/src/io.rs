@@ -1,4 +1,4 @@
-//! Readers, writers and progress of the caller's, as the C library calls them.
+//! Callbacks of the C library to the caller's readers, writers and progress functions.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -19,11 +19,11 @@ use syncblob_sys as sys;
 use crate::owner::{contain, give};
 use crate::{system, Error, ErrorKind, Result};
 
-/// Bytes that can be read at any offset, several reads at a time: an object in a
-/// store, a member of an archive, a file that is decrypted as it is read.
+/// Bytes that can be read at any offset, also by several threads at once: an object in a store, a
+/// member of an archive, a file that is decrypted during a read.
 ///
-/// A file, bytes in memory, and what points to a `ReadAt` are one. So is a
-/// [`Mutex`] around any [`Read`] with [`Seek`]; reads then wait for each other.
+/// Files, bytes in memory, and pointers to a `ReadAt` implement this trait. So does a [`Mutex`]
+/// around any [`Read`] with [`Seek`]; its reads wait for each other.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -38,39 +38,39 @@ use crate::{system, Error, ErrorKind, Result};
 /// # }
 /// ```
 pub trait ReadAt {
-    /// How many bytes there are. Asked once.
+    /// Returns the number of bytes. The library calls it once.
     ///
     /// # Errors
-    /// Whatever keeps it from being known.
+    /// Any failure.
     fn size(&self) -> io::Result<u64>;
 
-    /// Reads into the beginning of `buffer` what there is at `offset`, and returns
-    /// how many bytes: at least one below the size.
+    /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number: at least
+    /// one if `offset` is below the size.
     ///
     /// The library reads fields other than values in pieces of up to 16 KiB, repeatedly: opening a
     /// model walks all bytes several times, loading a blob walks the blob's message. Within a walk
-    /// offsets increase, except for names. Contiguous values of the blob's element type are one
-    /// read (a MiB at a time with a [progress callback](crate::Model::set_progress)), other values
+    /// offsets increase, except for names. Contiguous values of the blob's element type are read at
+    /// once (a MiB at a time with a [progress callback](crate::Model::set_progress)), other values
     /// are read 4 KiB at a time; a save copies 16 KiB at a time. A slow reader, such as one over a
     /// network, should cache its last piece.
     ///
     /// # Errors
-    /// Any failure; the library's call returns it as [`ErrorKind::Io`], out of memory or
-    /// [cancelled](ErrorKind::Cancelled). After [`Interrupted`](io::ErrorKind::Interrupted) the
-    /// read is retried.
+    /// Any failure; the library's call returns it as [`ErrorKind::Io`],
+    /// [`OutOfMemory`](ErrorKind::OutOfMemory) or [`Cancelled`](ErrorKind::Cancelled). After
+    /// [`Interrupted`](io::ErrorKind::Interrupted) the read is retried.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// A number that changes with the bytes, such as a hash of an ETag: a change during a read is
-    /// an error.
+    /// Returns a number that changes with the bytes, such as a hash of an ETag. If the number
+    /// changes during a read, the read fails.
     ///
     /// # Errors
-    /// Whatever keeps it from being known.
+    /// Any failure.
     fn version(&self) -> io::Result<u64> {
         Ok(0)
     }
 }
 
-/// On Windows a read moves the file's offset.
+/// On Windows a read changes the file's offset.
 impl ReadAt for File {
     fn size(&self) -> io::Result<u64> {
         self.metadata().map(|file| file.len())
@@ -80,8 +80,8 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// From the modification time and the size: a writer that resets the time is not detected.
-    /// [`Model::open`](crate::Model::open) checks more.
+    /// Returns a number made of the modification time and the size: a change by a writer that
+    /// resets the time is not detected. [`Model::open`](crate::Model::open) checks more.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
@@ -123,7 +123,7 @@ impl<R: Read + Seek> ReadAt for Mutex<R> {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        // A reader that panicked is sought anew before it is read again.
+        // A lock that a panic has poisoned is usable: the reader is positioned before each read.
         let mut reader = self.lock().unwrap_or_else(PoisonError::into_inner);
         reader.seek(SeekFrom::Start(offset))?;
         reader.read(buffer)
@@ -150,7 +150,8 @@ macro_rules! read_through {
 
 read_through!(&R, Box<R>, Arc<R>);
 
-/// A reader that returns fewer bytes than it has, or claims more than requested, is an error.
+/// Fills the buffer with as many reads as needed. Fails if the reader ends early, or returns more
+/// than the buffer holds.
 fn read_exact_at<R: ReadAt>(reader: &R, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match reader.read_at(buffer, offset) {
@@ -177,34 +178,34 @@ enum Failure {
 }
 
 thread_local! {
-    /// The failure of callbacks of the current call on this thread, where the library runs them: a
-    /// boxed failure or null. A pointer needs no destructor, so that destructors of the thread's
-    /// other locals can use it.
+    /// The failure of callbacks in the current call on this thread: a boxed failure or null. The
+    /// library runs the callbacks on the calling thread. A pointer needs no destructor, so the
+    /// destructors of the thread's other locals can still use it.
     static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Puts a failure there and returns the one that was there.
+/// Replaces the stored failure and returns the previous one.
 fn exchange(failure: Option<Failure>) -> Option<Failure> {
     let kept = FAILURE.replace(failure.map_or(ptr::null_mut(), |f| Box::into_raw(Box::new(f))));
     // SAFETY: from `Box::into_raw`, without another owner.
     (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
-/// Keeps a failure for `with_callbacks`, under C's frames: the last, which C reports, but
-/// no error instead of a panic.
+/// Stores a failure for `with_callbacks`, which runs after C has returned. The last failure
+/// replaces earlier ones, since C reports the last; but an error does not replace a panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),
         earlier => (failure, earlier),
     };
     contain(|| drop(lost));
-    exchange(Some(kept)); // nothing is there: what `lost` called has put back what it found
+    exchange(Some(kept)); // the slot is empty: a nested call in the drop of `lost` restores it
 }
 
-/// Makes a call that may run callbacks: their errors become the source of the call's error, and
-/// their panics resume.
+/// Makes a call that may run callbacks. An error of a callback becomes the source of the call's
+/// error; a panic of a callback resumes.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // A callback may make such a call itself.
+    // This call may be nested: a callback of an outer call may have made it.
     let outer = exchange(None);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let kept = exchange(outer);
@@ -232,7 +233,7 @@ fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys
     if let Failure::Returned(error) = &failure {
         let text = contain(|| error.to_string().replace('\0', " ")).unwrap_or_default();
         let text = CString::new(text).unwrap_or_default();
-        // SAFETY: the library's, for one error; the text is copied.
+        // SAFETY: `err` is the library's, for one error; the text is copied.
         unsafe {
             sys::sb_error_fill(err, status, error.raw_os_error().unwrap_or(0), text.as_ptr());
         }
@@ -263,7 +264,7 @@ pub(crate) fn borrow_reader<R: ReadAt, T>(
     with_callbacks(|| call(&source))
 }
 
-/// Makes a call that, if it succeeds, keeps the reader until it closes the source.
+/// Makes a call that, on success, takes ownership of the reader until it closes the source.
 pub(crate) fn lend_reader<R: ReadAt + Send + Sync + 'static, T>(
     reader: R,
     call: impl FnOnce(*const sys::sb_source) -> Result<T>,
@@ -286,8 +287,8 @@ unsafe extern "C" fn read_source<R: ReadAt>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is a reader that outlives the call. The buffer belongs to the library and
-        // is valid for that many bytes; it is filled first, since the reader may read it.
+        // SAFETY: `user` is a reader that outlives the call. The buffer is the library's and valid
+        // for `bytes` bytes. It is filled with zeros first, since the reader may read it.
         let (reader, buffer) = unsafe {
             ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
             (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))
@@ -317,7 +318,7 @@ unsafe extern "C" fn close_reader<R>(user: *mut c_void) {
 
 // --- writers ---------------------------------------------------------------------------
 
-/// Makes a call that writes to a writer, and flushes it.
+/// Makes a call that writes to a writer, then flushes the writer.
 pub(crate) fn lend_writer<W: Write>(
     mut writer: W,
     call: impl FnOnce(*const sys::sb_sink) -> Result<()>,
@@ -338,8 +339,8 @@ unsafe extern "C" fn write_sink<W: Write>(
     err: *mut sys::sb_error,
 ) -> sys::sb_status {
     answer(err, || {
-        // SAFETY: `user` is the writer of `lend_writer`, which waits; the bytes are the
-        // library's for the call.
+        // SAFETY: `user` is the writer of `lend_writer`, which has not returned; the bytes are
+        // valid during the call.
         let (writer, bytes) =
             unsafe { (&mut *user.cast::<W>(), slice::from_raw_parts(bytes.cast::<u8>(), size)) };
         writer.write_all(bytes)
@@ -354,7 +355,7 @@ type Report = Box<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<Report>);
 
-// A model stays usable after a panic of its progress, which changes nothing of it.
+// A model is unchanged and usable after a panic of its progress callback.
 impl UnwindSafe for Progress {}
 impl RefUnwindSafe for Progress {}
 
@@ -365,7 +366,7 @@ impl Progress {
         Self(Arc::new(Box::new(report)))
     }
 
-    /// Lives as long as a clone of `self`.
+    /// Returns the struct for C, which is valid as long as a clone of `self` lives.
     pub(crate) fn to_c(&self) -> sys::sb_progress {
         sys::sb_progress {
             struct_size: mem::size_of::<sys::sb_progress>(),
@@ -382,7 +383,7 @@ impl fmt::Debug for Progress {
 }
 
 unsafe extern "C" fn report_progress(user: *mut c_void, done: u64, total: u64) -> i32 {
-    // SAFETY: `user` is what `Progress::to_c` gave, and still alive.
+    // SAFETY: `user` is from `Progress::to_c`, and its `Progress` is alive.
     let report = unsafe { &*user.cast::<Report>() };
     match panic::catch_unwind(AssertUnwindSafe(|| report(done, total))) {
         Ok(ControlFlow::Continue(())) => 0,

@@ -179,12 +179,12 @@ impl SyncedMemory {
         ptr::slice_from_raw_parts_mut(raw.cast::<()>(), 0) as *mut Self
     }
 
-    /// The C handle, for calls that make no share.
+    /// Returns the C handle, for calls that make no share.
     fn raw(&self) -> *mut sys::sb_mem {
         ptr::from_ref(self).cast_mut().cast()
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn size(&self) -> usize {
         // SAFETY: the memory is live.
         unsafe { sys::sb_mem_size(self.raw()) }
@@ -196,7 +196,7 @@ impl SyncedMemory {
         Head::from_code(unsafe { sys::sb_mem_head(self.raw()) })
     }
 
-    /// The kind of storage of a side.
+    /// Returns the kind of storage of a side.
     pub fn storage(&self, side: Side) -> Storage {
         // SAFETY: the memory is live.
         match unsafe { sys::sb_mem_storage(self.raw(), side.code()) } {

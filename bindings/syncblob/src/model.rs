@@ -52,33 +52,31 @@ pub struct Model {
     context: Context,
     /// The progress callback, if any.
     progress: Option<Progress>,
-    /// Whether C code ends the model.
+    /// Whether C code owns the model.
     borrowed: bool,
 }
 
-// SAFETY: the C library keeps nothing per thread, and bytes that the model was
-// opened from are owned by a `Send + Sync` owner.
+// SAFETY: the C library keeps nothing per thread, and the owner of the bytes that the model was
+// opened from is `Send + Sync`.
 unsafe impl Send for Model {}
-// SAFETY: `&self` methods make only calls on a const model, which are safe
-// beside each other.
+// SAFETY: `&self` methods make only calls on a const model, which may run concurrently.
 unsafe impl Sync for Model {}
 
 /// Opening, making, saving.
 impl Model {
-    /// Opens a file, its format found out from the bytes.
+    /// Opens a file and detects its format.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io); kinds of the data
+    /// [`Io`](crate::ErrorKind::Io); errors in the data
     /// ([`Malformed`](crate::ErrorKind::Malformed),
     /// [`LengthMismatch`](crate::ErrorKind::LengthMismatch),
-    /// [`BadShape`](crate::ErrorKind::BadShape),
-    /// [`DataOverflow`](crate::ErrorKind::DataOverflow),
+    /// [`BadShape`](crate::ErrorKind::BadShape), [`DataOverflow`](crate::ErrorKind::DataOverflow),
     /// [`DataLimit`](crate::ErrorKind::DataLimit)); out of memory.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
     }
 
-    /// Opens bytes, which the model keeps and does not copy.
+    /// Opens bytes. The model takes ownership of the bytes and does not copy them.
     ///
     /// # Errors
     /// As [`open`](Model::open).
@@ -119,8 +117,8 @@ impl Model {
     /// [source](std::error::Error::source).
     ///
     /// # Panics
-    /// When the reader does, here and in later calls; they end with it, and nothing else
-    /// has changed.
+    /// When the reader panics, in this call and in later calls. A panic ends the call and changes
+    /// nothing.
     pub fn open_reader(reader: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
         OpenOptions::new().open_reader(reader)
     }
@@ -128,7 +126,7 @@ impl Model {
     /// Sets the progress callback of later loads, reads of values and saves of this model. Its
     /// arguments are the bytes done and the total, which is 0 while unknown. It runs at least once
     /// for each MiB, on the thread of the call. [`ControlFlow::Break`] ends the call with
-    /// [`Cancelled`](crate::ErrorKind::Cancelled), and nothing has changed.
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -146,7 +144,7 @@ impl Model {
     /// ```
     ///
     /// # Panics
-    /// A panic of `report` ends the call of the model and resumes there.
+    /// A panic of `report` ends the model's call and resumes in its caller.
     pub fn set_progress(
         &mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
@@ -162,13 +160,14 @@ impl Model {
     fn take_progress(&mut self, progress: Option<Progress>) {
         let raw = progress.as_ref().map(Progress::to_c);
         let raw = raw.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the struct points to data in `self`, which lives as long as the model.
+        // SAFETY: the struct points to the progress callback, which `self` owns as long as C may
+        // call it.
         check(|err| unsafe { sys::sb_model_set_progress(self.as_ptr(), raw, err) })
             .expect("a struct of this version is taken");
         self.progress = progress;
     }
 
-    /// An empty model, to be built and saved.
+    /// Makes an empty model, to be built and saved.
     ///
     /// ```
     /// use syncblob::{Blob, Format, Model, Payload};
@@ -197,19 +196,19 @@ impl Model {
         Self { raw, context: context.clone(), progress: None, borrowed: false }
     }
 
-    /// Takes over a model that C code made in `context`. Its progress callback is removed.
+    /// Takes ownership of a model that C code made in `context`. Its progress callback is removed.
     ///
     /// # Safety
-    /// `raw` is a live model of `context` without another owner, and its bytes or source outlive
-    /// it.
+    /// `raw` is a live model of `context` without another owner. The model's bytes or source
+    /// outlive the model.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.clear_progress();
         model
     }
 
-    /// A model that C code owns: dropping this handle does not end it, and it keeps its progress
-    /// callback.
+    /// Makes a handle of a model that C code owns. A drop of the handle does not end the model, and
+    /// the model keeps its progress callback.
     ///
     /// # Safety
     /// `raw` is a live model of `context`. The model and its bytes or source outlive the result and
@@ -225,16 +224,17 @@ impl Model {
     pub fn into_raw(mut self) -> NonNull<sys::sb_model> {
         self.clear_progress();
         let mut model = ManuallyDrop::new(self);
-        model.context = Context::host(); // drops this one's share
+        model.context = Context::host(); // releases the share of the context
         model.raw
     }
 
-    /// The C handle, for code that calls the C library too. Lives as long as `self`.
+    /// Returns the C handle, for code that also calls the C library. The handle lives as long as
+    /// `self`.
     pub fn as_ptr(&self) -> *mut sys::sb_model {
         self.raw.as_ptr()
     }
 
-    /// The context that blobs are loaded in.
+    /// Returns the context in which blobs are loaded.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -260,7 +260,7 @@ impl fmt::Debug for Model {
 }
 
 /// # Safety
-/// `text` is the library's and lives for `'a`.
+/// `text` is a text of the library that lives for `'a`.
 unsafe fn text_bytes<'a>(text: sys::sb_text) -> &'a [u8] {
     if text.size == 0 {
         return &[];

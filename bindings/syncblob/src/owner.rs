@@ -1,4 +1,4 @@
-//! Memory of the caller's that the C library keeps, and its owners.
+//! The caller's memory that the C library uses, and the owners of that memory.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -12,9 +12,9 @@ use crate::Result;
 /// Whether the library may write memory that it is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// It may.
+    /// The library may write the memory.
     Writable,
-    /// The library never writes it: it copies the bytes first.
+    /// The library never writes the memory: a call that writes first copies the bytes.
     ReadOnly,
 }
 
@@ -37,8 +37,8 @@ pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result
     result
 }
 
-/// Makes a call that, if it succeeds, keeps `owner` until its deleter runs, or `reclaim` takes it
-/// back.
+/// Makes a call that, on success, takes ownership of `owner` until its deleter runs or `reclaim`
+/// returns it.
 pub(crate) fn lend<O: Send + Sync + 'static, R>(
     owner: Box<O>,
     call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>,
@@ -46,7 +46,7 @@ pub(crate) fn lend<O: Send + Sync + 'static, R>(
     Lent(Pinned(Box::into_raw(owner))).to(call)
 }
 
-/// The same for what an owner lends of itself, for reading.
+/// As `lend`, for the elements that an owner lends for reading.
 pub(crate) fn lend_shared<O, E, R>(
     owner: O,
     call: impl FnOnce(&[E], sys::sb_deleter, *mut c_void) -> Result<R>,
@@ -55,7 +55,7 @@ where
     O: AsRef<[E]> + Send + Sync + 'static,
     E: 'static,
 {
-    // Boxed first, so that lent memory inside it does not move.
+    // Boxed first, so that lent memory inside the owner does not move.
     let owner = Box::into_raw(Box::new(owner));
     let kept = Lent(Pinned(owner));
     // SAFETY: the owner is alive and neither moved nor mutably borrowed until
@@ -70,7 +70,7 @@ struct Pinned<O: ?Sized>(*mut O);
 
 impl<O: ?Sized> Pinned<O> {
     fn into_box(self) -> Box<O> {
-        // SAFETY: from `Box::into_raw`, and not given to C.
+        // SAFETY: the pointer is from `Box::into_raw`, and `self` owns the box.
         unsafe { Box::from_raw(ManuallyDrop::new(self).0) }
     }
 }
@@ -82,8 +82,8 @@ impl<O: ?Sized> Drop for Pinned<O> {
     }
 }
 
-/// The owner of lent memory, of any type. All have one deleter, so that `reclaim` knows the type
-/// behind C's pointer.
+/// The owner of lent memory, of any type. All owners have the same deleter, so `reclaim` knows the
+/// type behind C's pointer.
 struct Lent(Pinned<dyn Any + Send + Sync>);
 
 impl Lent {
@@ -92,34 +92,35 @@ impl Lent {
     }
 }
 
-/// Makes the call that takes memory back which was lent with its deleter, and gives the owner.
+/// Makes a call that takes back memory lent with `drop_lent`, and returns the memory's owner.
 ///
 /// # Safety
-/// On success the result is the pointer that C kept, and C no longer uses the memory.
+/// On success `call` returns the pointer that was passed with the deleter, and C no longer uses the
+/// memory.
 pub(crate) unsafe fn reclaim(
     call: impl FnOnce(sys::sb_deleter) -> Result<*mut c_void>,
 ) -> Result<Box<dyn Any + Send + Sync>> {
     let user = call(Some(drop_lent))?;
-    // SAFETY: the deleter is that of a boxed `Lent`.
+    // SAFETY: memory with this deleter has a boxed `Lent` as its pointer.
     let lent = unsafe { Box::from_raw(user.cast::<Lent>()) };
     Ok(lent.0.into_box())
 }
 
-#[inline(never)] // one address, by which C knows it again
+#[inline(never)] // C compares the deleter's address
 unsafe extern "C" fn drop_lent(user: *mut c_void, _: *mut c_void) {
     contain(|| {
-        // SAFETY: `Lent::to` made it, and the deleter runs once.
+        // SAFETY: `user` is from `Lent::to`, and the deleter runs once.
         drop(unsafe { Box::from_raw(user.cast::<Lent>()) });
     });
 }
 
-/// Runs code of the caller's from C: a panic must not cross C's frames. None
-/// if it panicked.
+/// Runs the caller's code under a frame of C, which a panic must not cross. Returns None if the
+/// code panicked.
 pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),
         Err(payload) => {
-            // A panic payload may panic in its drop; then it is leaked.
+            // The drop of a panic payload may panic, too; that second payload is leaked.
             let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
             std::mem::forget(dropped);
             None

@@ -7,9 +7,9 @@ use crate::{Error, ErrorKind, Result};
 
 const MAX_AXES: usize = Shape::MAX_AXES;
 
-/// The dimensions of a blob. `[2, 3, 4]`, a slice, a vector or `()` (a scalar) convert to it.
+/// The dimensions of a blob. `[2, 3, 4]`, a slice, a vector or `()` (a scalar) convert to a shape.
 ///
-/// Nothing is checked here: a negative dimension, one beyond `i64` or too many axes
+/// The conversion checks nothing: negative dimensions, dimensions beyond `i64` and too many axes
 /// are errors of the call that takes the shape.
 ///
 /// ```
@@ -24,16 +24,16 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Written up to `num_axes`: a shape is made for every reshape.
+    /// Initialised only up to `num_axes`, since every reshape makes a shape.
     dims: [MaybeUninit<i64>; MAX_AXES],
-    /// As given; may be more than `dims` holds.
+    /// The number of given axes; may be more than `dims` holds.
     num_axes: usize,
     /// Whether a dimension is beyond `i64`.
     overflows: bool,
 }
 
 impl Shape {
-    /// Axes at most.
+    /// The maximum number of axes.
     #[doc(alias = "kMaxBlobAxes")]
     pub const MAX_AXES: usize = syncblob_sys::SB_MAX_AXES as usize;
 
@@ -51,11 +51,11 @@ impl Shape {
         Self { dims, num_axes, overflows }
     }
 
-    /// The dimensions as given.
+    /// Returns the given dimensions.
     ///
     /// # Errors
-    /// [`OverLimit`](ErrorKind::OverLimit) for more than a blob can have,
-    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for one beyond `i64`.
+    /// [`OverLimit`](ErrorKind::OverLimit) for more axes than a blob can have,
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`.
     #[inline]
     pub fn dims(&self) -> Result<&[i64]> {
         if self.num_axes > MAX_AXES || self.overflows {
@@ -64,12 +64,11 @@ impl Shape {
         Ok(self.kept().0)
     }
 
-    /// The dimensions that there is room for, how many were given, and whether one is
-    /// beyond `i64`.
+    /// Returns the stored dimensions, how many were given, and whether one is beyond `i64`.
     #[inline]
     fn kept(&self) -> (&[i64], usize, bool) {
         let kept = self.num_axes.min(MAX_AXES);
-        // SAFETY: `from_dims` wrote that many.
+        // SAFETY: `from_dims` has written `kept` dimensions.
         let dims = unsafe { slice::from_raw_parts(self.dims.as_ptr().cast(), kept) };
         (dims, self.num_axes, self.overflows)
     }
@@ -94,7 +93,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// `2, 3, 4`, or the reason why it is not a valid shape.
+/// Writes `2, 3, 4`, or the reason why the shape is not valid.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims = match self.dims() {
@@ -109,8 +108,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Two are equal when their dimensions are. Beyond the axes that a blob can have, only
-/// their number is compared; a dimension beyond `i64` is one like the others.
+/// Two shapes are equal if their dimensions are. Of the axes beyond those that a blob can have,
+/// only the number is compared. All dimensions beyond `i64` are equal.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
         self.kept() == other.kept()

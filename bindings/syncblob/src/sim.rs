@@ -1,5 +1,5 @@
-//! Control of the simulated device `"sim:0"`: the schedule of queued work, planted failures, its
-//! memory. For tests of code that moves bytes between host and device, without a GPU.
+//! Control of the simulated device `"sim:0"`: the schedule of its queued work, its failures, its
+//! memory. Use it to test code that copies bytes between host and device, without a GPU.
 //!
 //! ```
 //! use syncblob::{sim::Schedule, Blob, Context, Part};
@@ -36,7 +36,7 @@ pub struct Sim<'c> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// At once, when it is queued.
+    /// When it is queued.
     #[default]
     Eager,
     /// When a call waits for it.
@@ -49,9 +49,10 @@ pub enum Schedule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The call fails and has done nothing.
+    /// The call fails and does nothing.
     Now,
-    /// The call succeeds, its work does nothing, and waits for it fail.
+    /// The call succeeds, but the work that it queues does nothing, and a wait for that work
+    /// returns the failure.
     Later,
     /// The call and all later ones fail: the device is lost.
     Sticky,
@@ -69,7 +70,7 @@ impl Failure {
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $code:ident,)*) => {
-        /// A call that the library makes of its device.
+        /// A call of the library to its device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Operation {
@@ -87,17 +88,17 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Whichever comes.
+    /// Any call.
     Any = SB_SIM_ANY,
     /// Device memory is allocated.
     Alloc = SB_SIM_ALLOC,
     /// Device memory is set to zeros.
     Zero = SB_SIM_ZERO,
-    /// Host to device.
+    /// A copy from the host to the device.
     Upload = SB_SIM_UPLOAD,
-    /// Device to host.
+    /// A copy from the device to the host.
     Download = SB_SIM_DOWNLOAD,
-    /// Within the device.
+    /// A copy within the device.
     Copy = SB_SIM_COPY,
     /// Page-locked host memory is allocated.
     AllocPinned = SB_SIM_ALLOC_PINNED,
@@ -144,8 +145,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_set_schedule(self.context.as_ptr(), code, seed, err) })
     }
 
-    /// Makes the `nth` call of an operation from now on fail (1 is the next; 0 disarms). Disarms
-    /// earlier faults.
+    /// Makes the `nth` call of an operation from now on fail. 1 is the next call; 0 disarms.
+    /// Removes faults that were set before.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -155,8 +156,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_fail(self.context.as_ptr(), op, nth.into(), mode, err) })
     }
 
-    /// Arms one more failure beside those that are armed, up to 16, for code that has
-    /// to stand two at once; `nth` is 1 for the next call.
+    /// Adds a fault to those that are set, up to 16 in all, to test code with several failures.
+    /// `nth` is 1 for the next call.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for `nth` 0,
@@ -169,13 +170,14 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// How often the library made a call of its device; [`Operation::Any`]: all.
+    /// Returns the number of the library's calls of an operation; [`Operation::Any`] counts all
+    /// operations.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
     pub fn calls(self, operation: Operation) -> Result<u64> {
         let mut counts = [0; sys::SB_SIM_OP_COUNT as usize];
-        // SAFETY: the context is live; `counts` has room for all.
+        // SAFETY: the context is live; `counts` has room for every operation.
         check(|err| unsafe {
             sys::sb_sim_calls(self.context.as_ptr(), counts.as_mut_ptr(), sys::SB_SIM_OP_COUNT, err)
         })?;
@@ -186,7 +188,7 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// A stream that is not ordered with the default one.
+    /// Makes a stream that is not ordered with the default stream.
     ///
     /// # Errors
     /// Out of memory; a device that is lost.
@@ -197,7 +199,8 @@ impl<'c> Sim<'c> {
         Ok(SimStream { context: self.context.clone(), raw })
     }
 
-    /// Copies device memory to the host, around streams and counters.
+    /// Copies device memory to the host at once: streams are not waited for, and no call is
+    /// counted.
     ///
     /// # Errors
     /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure) for pointers outside the device's memory;
@@ -210,12 +213,12 @@ impl<'c> Sim<'c> {
             let to = to.as_mut_ptr().cast();
             sys::sb_sim_peek(self.context.as_ptr(), to, from.cast(), bytes, err)
         })?;
-        // SAFETY: the device wrote all of them.
+        // SAFETY: the device has written `bytes` bytes.
         unsafe { to.set_len(bytes) };
         Ok(to)
     }
 
-    /// Copies bytes to device memory, around streams and counters.
+    /// Copies bytes to device memory at once, as [`peek`](Sim::peek).
     ///
     /// # Errors
     /// As [`peek`](Sim::peek).
@@ -235,16 +238,16 @@ pub struct SimStream {
     raw: sys::sb_stream,
 }
 
-// SAFETY: the library locks the device whenever its streams are named.
+// SAFETY: the library locks the device during every call with one of its streams.
 unsafe impl Send for SimStream {}
 // SAFETY: as above.
 unsafe impl Sync for SimStream {}
 
 impl SimStream {
-    /// The stream, to be named in a call.
+    /// Returns the stream for use in a call.
     pub fn as_stream(&self) -> Stream<'_> {
-        // SAFETY: the stream lives until `self` is dropped, and is forgotten
-        // first.
+        // SAFETY: the stream lives until `self` is dropped, and the drop makes the context forget
+        // it first.
         unsafe { Stream::of(&self.context, self.raw) }
     }
 }
@@ -257,7 +260,7 @@ impl<'s> From<&'s SimStream> for Stream<'s> {
 
 impl Drop for SimStream {
     fn drop(&mut self) {
-        // SAFETY: the stream is live, and ends here if nothing names it any more.
+        // SAFETY: the stream is live, and is destroyed only if the context has forgotten it.
         unsafe {
             let context = self.context.as_ptr();
             let forgotten = sys::sb_context_forget_stream(context, self.raw, std::ptr::null_mut());

@@ -7,20 +7,20 @@ use syncblob_sys as sys;
 
 use crate::{Context, Error, ErrorKind, Result};
 
-/// A stream of a device: work queued on it runs in order.
+/// A stream of a device: work on one stream runs in the order in which it was queued.
 ///
-/// A context lends its own by [`Context::stream`](crate::Context::stream), the
-/// simulated device makes some by `sim::Sim::stream` (feature `testing`);
-/// one of CUDA's comes in by [`from_raw`](Stream::from_raw).
+/// [`Context::stream`](crate::Context::stream) returns the context's stream, `sim::Sim::stream`
+/// (feature `testing`) makes a stream of the simulated device, and [`from_raw`](Stream::from_raw)
+/// takes a stream of CUDA.
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may use the stream; null: the caller ensures this.
+    /// The only context whose memories may use the stream; null if the caller checks this.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
 
-// SAFETY: a stream may be named from any thread; its context is only compared.
+// SAFETY: a stream may be used on any thread; the context pointer is only compared.
 unsafe impl Send for Stream<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Stream<'_> {}
@@ -32,17 +32,18 @@ impl Stream<'static> {
 }
 
 impl<'a> Stream<'a> {
-    /// A stream that its owner outlives. Two contexts of one CUDA device can use each other's
-    /// streams, but only `context` forgets the stream before it ends.
+    /// Makes a stream whose owner outlives it. The device would also accept the stream in another
+    /// context of the same CUDA device, but only `context` forgets the stream before the stream
+    /// ends.
     ///
     /// # Safety
-    /// `raw` is live for `'a`, and `context` ends or forgets it first.
+    /// `raw` is live for `'a`, and `context` ends or forgets `raw` before `raw` ends.
     pub(crate) unsafe fn of(context: &'a Context, raw: sys::sb_stream) -> Self {
         Self { raw, context: context.as_ptr(), alive: PhantomData }
     }
 
-    /// The raw handle, for a call on a memory of this context. One without a
-    /// device uses no stream, and has its own word on that.
+    /// Returns the raw handle for a call on a memory of `context`; refuses a stream of another
+    /// context. If `context` has no device, the library refuses the call.
     pub(crate) fn for_use_in(self, context: &Context) -> Result<sys::sb_stream> {
         let of_another = !self.context.is_null() && self.context != context.as_ptr().cast_const();
         if of_another && context.has_device() {
@@ -52,23 +53,23 @@ impl<'a> Stream<'a> {
         Ok(self.raw)
     }
 
-    /// A stream by its raw handle: a `CUstream` of CUDA, or what
-    /// `sb_sim_stream_create` gives.
+    /// Makes a stream from its raw handle: a `CUstream` of CUDA, or the result of
+    /// `sb_sim_stream_create`.
     ///
     /// # Safety
-    /// The handle is a live stream until every context that it is used with has
+    /// The handle is a live stream until every context that uses the stream has
     /// [forgotten](crate::Context::forget_stream) it.
     pub const unsafe fn from_raw(raw: *mut c_void) -> Self {
         Self { raw: raw.cast(), context: ptr::null(), alive: PhantomData }
     }
 
-    /// The raw handle.
+    /// Returns the raw handle.
     pub fn as_raw(self) -> *mut c_void {
         self.raw.cast()
     }
 }
 
-/// Two are equal when their handles are.
+/// Two streams are equal if their raw handles are.
 impl PartialEq for Stream<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw

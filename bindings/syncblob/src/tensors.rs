@@ -1,4 +1,4 @@
-//! Blobs in and out of the files of the crate `safetensors`, in place.
+//! Blobs from and to files of the crate `safetensors`, in place.
 
 use std::fmt;
 use std::ops::Range;
@@ -26,11 +26,11 @@ macro_rules! stored {
         }
 
         impl Safetensors {
-            /// A tensor of any element type as a blob; see [`blob`](Safetensors::blob).
+            /// Makes a blob of a tensor of any element type; see [`blob`](Safetensors::blob).
             ///
             /// # Errors
-            /// As there; [`Unsupported`](ErrorKind::Unsupported) for elements that no blob
-            /// holds, and for `f16` and `bf16` without the feature `half`.
+            /// As [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for an
+            /// element type that no blob has, and for `f16` and `bf16` without the feature `half`.
             pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
                 match self.info(name)?.dtype {
                     $(
@@ -49,10 +49,10 @@ macro_rules! stored {
 
 for_each_dtype!(stored);
 
-/// Views that `safetensors` writes files from.
+/// Views from which `safetensors` writes files.
 impl<T: Element> Blob<T> {
-    /// The data as a tensor of the crate `safetensors`, without a copy but the one
-    /// from a device.
+    /// Returns the data as a tensor of the crate `safetensors`. Only data on a device is copied, to
+    /// the host.
     ///
     /// ```
     /// use syncblob::{safetensors, Blob};
@@ -66,14 +66,14 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an
-    /// empty shape whose other dimensions `safetensors` cannot multiply. A blob that has
-    /// no shape yet is a tensor of shape `[0]`.
+    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an empty shape whose
+    /// other dimensions `safetensors` cannot multiply. A blob without a shape is a tensor of shape
+    /// `[0]`.
     pub fn tensor_view(&self) -> Result<TensorView<'_>> {
         view(self, self.data()?)
     }
 
-    /// The diff as a tensor of the crate `safetensors`.
+    /// Returns the diff as a tensor of the crate `safetensors`.
     ///
     /// # Errors
     /// As [`diff`](Blob::diff) and [`tensor_view`](Blob::tensor_view).
@@ -83,10 +83,10 @@ impl<T: Element> Blob<T> {
 }
 
 impl BlobAny {
-    /// The data as a tensor of the crate `safetensors`; see [`Blob::tensor_view`].
+    /// Returns the data as a tensor of the crate `safetensors`; see [`Blob::tensor_view`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Blob::tensor_view`].
     pub fn tensor_view(&self) -> Result<TensorView<'_>> {
         each!(self, blob => blob.tensor_view())
     }
@@ -97,11 +97,11 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
         .map_err(|error| Error::new(ErrorKind::SizeOverflow, format!("no tensor: {error}")))
 }
 
-/// A file of safetensors, in memory or mapped, whose tensors are blobs in place.
+/// A file of safetensors, in memory or mapped, whose tensors are used in place as blobs.
 ///
-/// The blobs take the owner of the bytes and keep it as long as they use a tensor. Tensors that are
-/// aligned for their element type (as in a mapped file that `safetensors` wrote) are not copied,
-/// and never written: a call that writes first copies the bytes.
+/// A blob shares ownership of the bytes as long as it uses a tensor. Tensors that are aligned for
+/// their element type (as in a mapped file that `safetensors` wrote) are not copied. The library
+/// never writes them: a call that writes first copies the bytes.
 ///
 /// ```
 /// use std::fs::File;
@@ -125,16 +125,16 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 pub struct Safetensors {
     bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
     metadata: Metadata,
-    /// Where the tensors begin.
+    /// The offset of the first tensor.
     start: usize,
     context: Context,
 }
 
 impl Safetensors {
-    /// Reads the header; the tensors stay where they are.
+    /// Reads the header; the tensors are not copied.
     ///
     /// # Errors
-    /// [`Malformed`](ErrorKind::Malformed), in the words of `safetensors`.
+    /// [`Malformed`](ErrorKind::Malformed), with the message of `safetensors`.
     pub fn new<O>(bytes: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -142,7 +142,7 @@ impl Safetensors {
         let bytes = Arc::new(bytes);
         let (header, metadata) =
             SafeTensors::read_metadata((*bytes).as_ref()).map_err(|error| {
-                // It may quote the header.
+                // The message may quote the header.
                 let text = error.to_string();
                 let text = text.escape_debug();
                 Error::new(ErrorKind::Malformed, format!("no file of safetensors: {text}"))
@@ -150,36 +150,34 @@ impl Safetensors {
         Ok(Self { bytes, metadata, start: size_of::<u64>() + header, context: Context::host() })
     }
 
-    /// Makes the blobs in a context.
+    /// Sets the context in which blobs are made.
     pub fn in_context(mut self, context: &Context) -> Self {
         self.context = context.clone();
         self
     }
 
-    /// The names of the tensors, in the order of the file.
+    /// Returns the names of the tensors, in the order of the file.
     pub fn names(&self) -> Vec<String> {
         self.metadata.offset_keys()
     }
 
-    /// The dimensions of a tensor, if there is one of the name.
+    /// Returns the dimensions of the tensor with a name, if there is one.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         Some(&self.metadata.info(name)?.shape)
     }
 
-    /// The header: names, shapes, element types, and the file's metadata.
+    /// Returns the header: names, shapes, element types, and the file's metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// A tensor as a blob: on the file's bytes where they are aligned for `T`,
-    /// else on a copy.
+    /// Makes a blob of a tensor: on the file's bytes if they are aligned for `T`, else on a copy.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;
-    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for other elements than `T`;
+    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements other than `T`;
     /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes;
-    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`; out of
-    /// memory.
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`; out of memory.
     pub fn blob<T: Element>(&self, name: &str) -> Result<Blob<T>> {
         let info = self.info(name)?;
         if info.dtype != stored(T::DTYPE) {
@@ -199,7 +197,7 @@ impl Safetensors {
     }
 }
 
-/// The number of tensors and of bytes.
+/// Writes the number of tensors and of bytes.
 impl fmt::Debug for Safetensors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Safetensors")
@@ -209,7 +207,7 @@ impl fmt::Debug for Safetensors {
     }
 }
 
-/// A part of an owner's bytes.
+/// A range of an owner's bytes.
 struct Part {
     bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
     range: Range<usize>,
@@ -217,7 +215,7 @@ struct Part {
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        // An owner that lends less than it did has no elements for a blob.
+        // If a later call of the owner returns fewer bytes than the first, the part is empty.
         (*self.bytes).as_ref().get(self.range.clone()).unwrap_or(&[])
     }
 }

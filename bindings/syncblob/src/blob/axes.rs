@@ -39,14 +39,14 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     #[inline]
     pub fn num_axes(&self) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_num_axes(self.raw()) }.into())
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn count(&self) -> usize {
         // SAFETY: the blob is live.

@@ -254,7 +254,7 @@ fn misaligned<T: Element>(bytes: &[u8]) -> Error {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// [`Blob::from_vec`] in the context.
+    /// As [`Blob::from_vec`], in the builder's context.
     ///
     /// # Errors
     /// As [`from_slice`](Blob::from_slice).
@@ -265,7 +265,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// [`Blob::from_shared`] in the context.
+    /// As [`Blob::from_shared`], in the builder's context.
     ///
     /// # Errors
     /// As [`from_slice`](Blob::from_slice).
@@ -282,7 +282,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// [`Blob::from_ne_bytes`] in the context.
+    /// As [`Blob::from_ne_bytes`], in the builder's context.
     ///
     /// # Errors
     /// As [`from_ne_bytes`](Blob::from_ne_bytes).
@@ -300,7 +300,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// [`Blob::from_ne_bytes_or_copy`] in the context.
+    /// As [`Blob::from_ne_bytes_or_copy`], in the builder's context.
     ///
     /// # Errors
     /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).

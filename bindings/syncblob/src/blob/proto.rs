@@ -229,7 +229,7 @@ pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
 
 /// Making blobs in a context.
 impl<T: Readable> BlobBuilder<'_, T> {
-    /// [`Blob::from_proto`] in the context.
+    /// As [`Blob::from_proto`], in the builder's context.
     ///
     /// # Errors
     /// As the method of [`Blob`].
@@ -240,7 +240,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// [`Blob::read_file`] in the context.
+    /// As [`Blob::read_file`], in the builder's context.
     ///
     /// # Errors
     /// As the method of [`Blob`].
@@ -256,7 +256,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// [`Blob::read_from`] in the context.
+    /// As [`Blob::read_from`], in the builder's context.
     ///
     /// # Errors
     /// As the method of [`Blob`].

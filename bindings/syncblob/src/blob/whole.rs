@@ -135,7 +135,7 @@ both! {
     /// sums are `f64` for every type. [`BlobAny`](crate::BlobAny) returns
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for types other than `f32` and `f64`.
     impl Float {
-        /// The sum of the absolute values of data or diff.
+        /// Returns the sum of the absolute values of data or diff.
         ///
         /// # Errors
         /// Out of memory, a device that fails.
@@ -144,7 +144,7 @@ both! {
             get(|out, err| unsafe { sys::sb_blob_asum(self.raw(), part.code(), out, err) })
         }
 
-        /// The sum of the squares of data or diff.
+        /// Returns the sum of the squares of data or diff.
         ///
         /// # Errors
         /// As [`asum`](Blob::asum).

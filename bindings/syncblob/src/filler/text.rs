@@ -1,4 +1,4 @@
-//! Fillers as nets name them in their text files.
+//! Fillers in the form of a net's text file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,8 @@ use super::{defaults, to_sparse, Filler, Variance};
 use crate::ffi::static_text;
 use crate::{Error, ErrorKind, Result};
 
-/// The fields of a `FillerParameter` in a net's text file: `type: "xavier" variance_norm: AVERAGE`.
+/// Writes the fields of a `FillerParameter` as in a net's text file: `type: "xavier" variance_norm:
+/// AVERAGE`.
 impl fmt::Display for Filler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "type: \"{}\"", self.type_name())?;
@@ -76,7 +77,7 @@ fn set(raw: &mut sys::sb_filler, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// A name in quotes, of either kind.
+/// Parses a type name in single or double quotes.
 fn type_of(value: &str) -> Result<i32> {
     let unquoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
     let name = unquoted('"').or_else(|| unquoted('\'')).ok_or_else(|| refused(value))?;

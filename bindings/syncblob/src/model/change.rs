@@ -11,8 +11,8 @@ mod sealed {
     }
 }
 
-/// A blob that a model can store: of floats, or [`BlobAny`], as [`load_any`](super::StoredBlob::load_any)
-/// gives it.
+/// A blob that a model can store: a [`Blob`] of floats, or a [`BlobAny`], such as the result of
+/// [`load_any`](super::StoredBlob::load_any).
 pub trait AnyBlob: sealed::Sealed {}
 
 impl<T: Float> sealed::Sealed for Blob<T> {
@@ -33,12 +33,12 @@ impl AnyBlob for BlobAny {}
 
 /// Changing.
 impl Model {
-    /// Replaces a blob by a copy of `blob` as it is now, which may have another shape and type.
+    /// Replaces a stored blob by a copy of `blob`, which may have another shape and type.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); [`Unsupported`](crate::ErrorKind::Unsupported) for
-    /// a [`BlobAny`] that holds neither `f32` nor `f64`; [`OverLimit`](crate::ErrorKind::OverLimit); out of memory; those of
-    /// [`Blob::data`].
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a [`BlobAny`] that holds neither `f32`
+    /// nor `f64`; [`OverLimit`](crate::ErrorKind::OverLimit); out of memory; as [`Blob::data`].
     pub fn set_blob(
         &mut self,
         at: impl Into<BlobAt>,
@@ -55,7 +55,7 @@ impl Model {
         .map_err(|error| at.as_given(error))
     }
 
-    /// Adds a blob at the end of a layer's, or of those of no layer (`None`).
+    /// Adds a blob after the last blob of a layer, or after the last blob of no layer (`None`).
     ///
     /// # Errors
     /// As [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported)
@@ -73,8 +73,8 @@ impl Model {
         })
     }
 
-    /// Adds a blob like [`add_blob`](Model::add_blob), but without its values, which
-    /// [`save_from`](Model::save_from) requests.
+    /// Adds a blob like [`add_blob`](Model::add_blob), but without values;
+    /// [`save_from`](Model::save_from) requests the values.
     ///
     /// # Errors
     /// As [`add_blob`](Model::add_blob); as [`Blob::zeros`] for the shape.
@@ -89,10 +89,10 @@ impl Model {
         check(|err| unsafe { sys::sb_model_announce_blob(self.as_ptr(), layer, like.raw(), err) })
     }
 
-    /// Adds a layer without blobs at the end; returns its index.
+    /// Adds a layer without blobs after the last layer; returns its index.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a caffemodel;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a caffemodel;
     /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1; out of memory.
     pub fn add_layer(
         &mut self,
@@ -100,7 +100,7 @@ impl Model {
         layer_type: impl AsRef<[u8]>,
     ) -> Result<usize> {
         let (name, layer_type) = (name.as_ref(), layer_type.as_ref());
-        // SAFETY: both texts are valid for their length, and copied.
+        // SAFETY: both texts are valid for their lengths, and are copied.
         get(|out, err| unsafe {
             let (text, size) = (name.as_ptr().cast(), name.len());
             let (type_text, type_size) = (layer_type.as_ptr().cast(), layer_type.len());
@@ -110,8 +110,8 @@ impl Model {
         .map(to_usize)
     }
 
-    /// Removes the last layer with its blobs, if the program has added it: undoes `add_layer` when
-    /// adding a blob fails.
+    /// Removes the last layer and its blobs if the program has added the layer. Use it to undo
+    /// `add_layer` when adding a blob fails.
     ///
     /// ```
     /// use syncblob::{ErrorKind, Format, Model};
@@ -126,17 +126,17 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where no layer was added.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if the program has not added the last layer.
     pub fn pop_layer(&mut self) -> Result<()> {
-        // SAFETY: the model is live, and no text of the layer is lent.
+        // SAFETY: the model is live, and no text of the layer is borrowed.
         check(|err| unsafe { sys::sb_model_pop_layer(self.as_ptr(), err) })
     }
 
     /// Sets the fields of a solver state other than its history.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a solver state;
-    /// out of memory.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state; out
+    /// of memory.
     pub fn set_solver_info(&mut self, info: &SolverInfo) -> Result<()> {
         let net = info.learned_net.as_os_str().as_encoded_bytes();
         let info = sys::sb_solver_info {
@@ -149,13 +149,13 @@ impl Model {
         check(|err| unsafe { sys::sb_model_set_solver_info(self.as_ptr(), &info, err) })
     }
 
-    /// Names the net.
+    /// Sets the net's name.
     ///
     /// # Errors
     /// As [`add_layer`](Model::add_layer).
     pub fn set_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let name = name.as_ref();
-        // SAFETY: the text is valid for its length, and copied.
+        // SAFETY: the text is valid for its length, and is copied.
         check(|err| unsafe {
             sys::sb_model_set_name(self.as_ptr(), name.as_ptr().cast(), name.len(), err)
         })

@@ -6,7 +6,7 @@ use syncblob_sys as sys;
 use crate::ffi::by_name;
 use crate::{Error, Result};
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -18,9 +18,9 @@ pub enum Format {
     Caffemodel,
     /// `SolverState`: `.solverstate`.
     Solverstate,
-    /// `BlobProtoVector`; detected where its first blob has values.
+    /// `BlobProtoVector`; detected only if its first blob has values.
     BlobVector,
-    /// One that a newer library knows, by its number.
+    /// A value of a newer library, by its number.
     #[cfg_attr(feature = "serde", serde(untagged))]
     Other(i32),
 }
@@ -48,7 +48,7 @@ impl Format {
         }
     }
 
-    /// The short name: `"blob"`, `"caffemodel"`, `"solverstate"`, `"blobvector"`.
+    /// Returns the short name: `"blob"`, `"caffemodel"`, `"solverstate"`, `"blobvector"`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Blob => "blob",
@@ -66,7 +66,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// By its short name.
+/// Parses the short name.
 impl FromStr for Format {
     type Err = Error;
 
@@ -75,7 +75,7 @@ impl FromStr for Format {
     }
 }
 
-/// Which of Caffe's generations a layer is written in.
+/// The generation of Caffe's format in which a layer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -86,6 +86,6 @@ pub enum Generation {
     V1,
     /// `NetParameter.layer`
     Current,
-    /// One that a newer library knows, by its number.
+    /// A value of a newer library, by its number.
     Other(i32),
 }

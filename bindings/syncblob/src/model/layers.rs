@@ -18,7 +18,7 @@ pub struct Layers<'m> {
 }
 
 impl<'m> Layers<'m> {
-    /// A layer that the model has.
+    /// Returns a layer; `index` is below the number of layers.
     pub(super) fn get(model: &'m Model, index: usize) -> Layer<'m> {
         model.layer(index).expect("the index is below the number of layers")
     }
@@ -73,36 +73,36 @@ unsafe impl Send for Layer<'_> {}
 unsafe impl Sync for Layer<'_> {}
 
 impl<'m> Layer<'m> {
-    /// Its index in the model.
+    /// Returns the layer's index in the model.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Its name. Bytes that are not UTF-8 are replaced;
-    /// [`name_bytes`](Layer::name_bytes) has them.
+    /// Returns the layer's name. Bytes that are not UTF-8 are replaced;
+    /// [`name_bytes`](Layer::name_bytes) returns them.
     pub fn name(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.name_bytes())
     }
 
-    /// Its name as the file has it.
+    /// Returns the bytes of the layer's name in the file.
     pub fn name_bytes(&self) -> &'m [u8] {
         // SAFETY: the text lives as long as the model stays unchanged.
         unsafe { text_bytes(self.info.name) }
     }
 
-    /// Its type, such as `"Convolution"`; of a V1 layer the enum's name,
-    /// `"CONVOLUTION"`. Bytes that are not UTF-8 are replaced.
+    /// Returns the layer's type, such as `"Convolution"`; for a V1 layer the name of the enum
+    /// value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 are replaced.
     pub fn layer_type(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.layer_type_bytes())
     }
 
-    /// Its type as the file has it.
+    /// Returns the bytes of the layer's type in the file.
     pub fn layer_type_bytes(&self) -> &'m [u8] {
         // SAFETY: the text lives as long as the model stays unchanged.
         unsafe { text_bytes(self.info.type_) }
     }
 
-    /// Which of Caffe's generations it is written in.
+    /// Returns the generation of Caffe's format in which the layer is written.
     pub fn generation(&self) -> Generation {
         match self.info.generation {
             sys::SB_LAYER_V0 => Generation::V0,
@@ -112,19 +112,19 @@ impl<'m> Layer<'m> {
         }
     }
 
-    /// The number of its blobs.
+    /// Returns the number of the layer's blobs.
     pub fn num_blobs(&self) -> usize {
         to_usize(self.info.num_blobs)
     }
 
-    /// Its blobs; see [`Model::blobs`].
+    /// Returns the layer's blobs; see [`Model::blobs`].
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'m>>> {
         stored_blobs(self.model, Some(self.index), self.num_blobs())
     }
 
-    /// Its message, Caffe's `LayerParameter` (of another [`generation`](Layer::generation)
-    /// `V1LayerParameter`), without its blobs: what readers of a net's topology need. Of a file
-    /// little more is read than that.
+    /// Returns the layer's message without its blobs, as readers of a net's topology need: Caffe's
+    /// `LayerParameter`, or `V1LayerParameter` for an older [`generation`](Layer::generation).
+    /// Little more of the file is read.
     ///
     /// ```
     /// use syncblob::{Format, Model};
@@ -143,7 +143,7 @@ impl<'m> Layer<'m> {
         self.model.message_of(Some(self.index))
     }
 
-    /// Loads one of its blobs; see [`StoredBlob::load`].
+    /// Loads one of the layer's blobs; see [`StoredBlob::load`].
     ///
     /// # Errors
     /// As [`Model::load`].
@@ -151,7 +151,7 @@ impl<'m> Layer<'m> {
         self.model.load((self.index, index))
     }
 
-    /// One of its blobs.
+    /// Returns one of the layer's blobs, not loaded.
     ///
     /// # Errors
     /// As [`Model::blob`].

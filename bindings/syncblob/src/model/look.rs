@@ -10,45 +10,45 @@ use crate::ffi::{as_given, check, fill, get, sized, to_i64, to_usize, MAX_I64};
 use crate::io::with_callbacks;
 use crate::{system, Blob, Context, Readable, Result};
 
-/// Looking.
+/// Reading.
 impl Model {
-    /// What the file is.
+    /// Returns the format of the file.
     pub fn format(&self) -> Format {
         // SAFETY: the model is live.
         Format::from_code(unsafe { sys::sb_model_format(self.as_ptr()) })
     }
 
-    /// The net's name, empty when there is none. Bytes that are not UTF-8 are
-    /// replaced; [`name_bytes`](Model::name_bytes) has them.
+    /// Returns the net's name, empty if it has none. Bytes that are not UTF-8 are replaced;
+    /// [`name_bytes`](Model::name_bytes) returns them.
     pub fn name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.name_bytes())
     }
 
-    /// The net's name as the file has it.
+    /// Returns the bytes of the net's name in the file.
     pub fn name_bytes(&self) -> &[u8] {
         // SAFETY: the model is live.
         let name = get(|out, err| unsafe { sys::sb_model_name(self.as_ptr(), out, err) });
-        // SAFETY: the text stays until `set_name`, which needs `&mut self`.
+        // SAFETY: the text lives until `set_name`, which needs `&mut self`.
         unsafe { text_bytes(name.expect("every model has a name, if an empty one")) }
     }
 
-    /// The number of layers, those without blobs included.
+    /// Returns the number of layers, including layers without blobs.
     pub fn num_layers(&self) -> usize {
         // SAFETY: the model is live.
         to_usize(unsafe { sys::sb_model_num_layers(self.as_ptr()) })
     }
 
-    /// The layers in the file's order.
+    /// Returns the layers in the file's order.
     pub fn layers(&self) -> Layers<'_> {
         Layers { model: self, left: 0..self.num_layers() }
     }
 
-    /// One layer.
+    /// Returns one layer.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
     pub fn layer(&self, index: usize) -> Result<Layer<'_>> {
-        // SAFETY: the model is live; `out` says its size.
+        // SAFETY: the model is live; `out` contains its size.
         let info = fill(sized!(sb_layer_info), |out, err| unsafe {
             sys::sb_model_layer_info(self.as_ptr(), to_i64(index), out, err)
         })
@@ -56,7 +56,7 @@ impl Model {
         Ok(Layer { model: self, index, info })
     }
 
-    /// The first layer of a name.
+    /// Returns the first layer with a name.
     ///
     /// ```
     /// use syncblob::{Blob, ErrorKind, Format, Model, Payload};
@@ -82,13 +82,13 @@ impl Model {
         self.layer(to_usize(index))
     }
 
-    /// The blobs of no layer: a solver state's history, the one blob of a blob file. An item is an
-    /// error if the file cannot be read any more, or has changed.
+    /// Returns the blobs of no layer: a solver state's history, or the one blob of a blob file. An
+    /// item is an error if the file has become unreadable or has changed.
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
         stored_blobs(self, None, self.num_loose_blobs())
     }
 
-    /// A blob by its place.
+    /// Returns a blob by its position, not loaded.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); [`Io`](crate::ErrorKind::Io) and
@@ -96,7 +96,7 @@ impl Model {
     pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
         let at = at.into();
         let info = with_callbacks(|| {
-            // SAFETY: the model is live; `out` says its size.
+            // SAFETY: the model is live; `out` contains its size.
             fill(sized!(sb_blob_info), |out, err| unsafe {
                 sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
             })
@@ -105,7 +105,8 @@ impl Model {
         Ok(StoredBlob { model: self, at, info: BlobInfo::new(info)? })
     }
 
-    /// Loads a blob by its position, without its description; otherwise as [`StoredBlob::load`].
+    /// Loads a blob by its position as [`StoredBlob::load`], without first reading a description of
+    /// the blob.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
@@ -130,8 +131,8 @@ impl Model {
         .map_err(|error| at.as_given(error))
     }
 
-    /// The message of the model itself, without layers and blobs: of a net its name, inputs and
-    /// state, as Caffe's `NetParameter`. See [`Layer::message`].
+    /// Returns the model's message without layers and blobs: for a net Caffe's `NetParameter`, with
+    /// its name, inputs and state. See [`Layer::message`].
     ///
     /// # Errors
     /// As [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for a file of one blob.
@@ -153,7 +154,7 @@ impl Model {
                 })
             });
             match written {
-                // SAFETY: the library wrote that many bytes.
+                // SAFETY: the library has written `size` bytes.
                 Ok(()) => unsafe {
                     bytes.set_len(size);
                     return Ok(bytes);
@@ -166,7 +167,7 @@ impl Model {
         }
     }
 
-    /// How many blobs are of no layer.
+    /// Returns the number of blobs of no layer.
     pub(super) fn num_loose_blobs(&self) -> usize {
         // SAFETY: the model is live.
         let blobs = get(|out, err| unsafe {
@@ -175,24 +176,24 @@ impl Model {
         to_usize(blobs.expect("every model has blobs of no layer, if none"))
     }
 
-    /// The iteration that a solver state was saved at.
+    /// Returns the iteration at which a solver state was saved.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a solver state.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state.
     pub fn iteration(&self) -> Result<i32> {
         Ok(self.solver_info()?.iteration)
     }
 
-    /// What a solver state holds beside its history.
+    /// Returns the fields of a solver state other than its history.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for anything but a solver state.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state.
     pub fn solver_info(&self) -> Result<SolverInfo> {
-        // SAFETY: the model is live; `out` says its size.
+        // SAFETY: the model is live; `out` contains its size.
         let info = fill(sized!(sb_solver_info), |out, err| unsafe {
             sys::sb_model_solver_info(self.as_ptr(), out, err)
         })?;
-        // SAFETY: the text stays until it is set, which needs `&mut self`.
+        // SAFETY: the text lives until it is set, which needs `&mut self`.
         let learned_net = unsafe { text_bytes(info.learned_net) };
         Ok(SolverInfo {
             iteration: info.iter,
@@ -202,33 +203,33 @@ impl Model {
     }
 }
 
-/// What a solver state holds beside its history.
+/// The fields of a solver state other than its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct SolverInfo {
-    /// The iteration that it was saved at.
+    /// The iteration at which the state was saved.
     #[doc(alias = "iter")]
     pub iteration: i32,
-    /// The step of the learning rate's policy.
+    /// The current step of the learning-rate policy.
     pub current_step: i32,
-    /// The file that holds the net; empty where none is named.
+    /// The file that holds the net; empty if the state names no file.
     pub learned_net: PathBuf,
 }
 
 impl SolverInfo {
-    /// That of an iteration, in step 0, without a file that holds the net.
+    /// Makes the fields for an iteration, with step 0 and without a file of the net.
     pub fn new(iteration: i32) -> Self {
         Self { iteration, ..Self::default() }
     }
 
-    /// With another step of the learning rate's policy.
+    /// Sets the step of the learning-rate policy.
     #[must_use]
     pub fn current_step(self, current_step: i32) -> Self {
         Self { current_step, ..self }
     }
 
-    /// With a file that holds the net.
+    /// Sets the file that holds the net.
     #[must_use]
     pub fn learned_net(self, learned_net: impl Into<PathBuf>) -> Self {
         Self { learned_net: learned_net.into(), ..self }

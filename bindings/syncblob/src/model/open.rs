@@ -10,7 +10,7 @@ use crate::io::{lend_reader, Progress};
 use crate::owner::lend_shared;
 use crate::{Context, Limits, ReadAt, Result};
 
-/// How a [`Model`] is opened.
+/// Options for opening a [`Model`].
 ///
 /// ```
 /// use syncblob::{Format, Limits, OpenOptions};
@@ -29,33 +29,33 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The built-in context and its limits, the format found out.
+    /// Returns the default options: the built-in context and its limits; the format is detected.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where blobs are loaded, and whose limits hold.
+    /// Sets the context in which blobs are loaded, and whose limits apply.
     pub fn context(mut self, context: &Context) -> Self {
         self.context = context.clone();
         self
     }
 
-    /// The format of the bytes, instead of detecting it. Bytes that are recognised as another
-    /// format are refused.
+    /// Sets the format of the bytes, which is then not detected. Bytes that are recognised as
+    /// another format are refused.
     pub fn format(mut self, format: Format) -> Self {
         self.format = Some(format);
         self
     }
 
-    /// Limits for this model, instead of the context's.
+    /// Sets limits for this model, instead of the context's.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// The progress callback of [`open_reader`](OpenOptions::open_reader) and of the model's later
-    /// calls: see [`Model::set_progress`]. Opening skips the values: there `done` may increase by
-    /// more than a MiB between reports.
+    /// Sets the progress callback of [`open_reader`](OpenOptions::open_reader) and of the model's
+    /// later calls: see [`Model::set_progress`]. Opening skips values, so during an open `done` may
+    /// increase by more than a MiB between reports.
     pub fn progress(
         mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file; it stays open until the model is dropped.
+    /// Opens a file, which stays open until the model is dropped.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -93,8 +93,8 @@ impl OpenOptions {
         })
     }
 
-    /// Opens bytes, which the model keeps: a `Vec<u8>`, a `&'static [u8]`, or
-    /// anything else that owns bytes. They are not copied.
+    /// Opens bytes: a `Vec<u8>`, a `&'static [u8]`, or another owner of bytes. The model takes
+    /// ownership and does not copy the bytes.
     ///
     /// # Errors
     /// As [`Model::from_bytes`].
@@ -105,7 +105,7 @@ impl OpenOptions {
         lend_shared(bytes, |bytes: &[u8], deleter, user| {
             let (data, size) = (bytes.as_ptr().cast(), bytes.len());
             self.make(|context, format, limits, out, err| {
-                // SAFETY: the bytes stay until the deleter drops their owner.
+                // SAFETY: the bytes live until the deleter drops their owner.
                 unsafe {
                     sys::sb_model_open_bytes(
                         context, format, data, size, limits, deleter, user, out, err,
@@ -121,13 +121,14 @@ impl OpenOptions {
     /// As [`Model::open_reader`].
     ///
     /// # Panics
-    /// When the reader or the progress does.
+    /// When the reader or the progress callback panics.
     pub fn open_reader(&self, reader: impl ReadAt + Send + Sync + 'static) -> Result<Model> {
         let progress = self.progress.as_ref().map(Progress::to_c);
         let progress = progress.as_ref().map_or(ptr::null(), ptr::from_ref);
         lend_reader(reader, |source| {
             self.make(|context, format, limits, out, err| {
-                // SAFETY: the source stays until it is closed; the progress through the call.
+                // SAFETY: the reader lives until the source is closed, and `progress` lives through
+                // the call.
                 unsafe {
                     sys::sb_model_open_source(context, format, source, limits, progress, out, err)
                 }
@@ -154,7 +155,7 @@ impl OpenOptions {
         Ok(model)
     }
 
-    /// An empty model, to be built in memory and saved; see [`Model::create`].
+    /// Makes an empty model, to be built in memory and saved; see [`Model::create`].
     ///
     /// # Errors
     /// Out of memory, a cap that is reached.

@@ -13,14 +13,14 @@ use crate::{BlobAny, Error, Result};
 
 /// Saving.
 impl Model {
-    /// Writes the model to a file, atomically: the file is the old one or the
-    /// whole new one. It may be the one that the model was opened from. Links and
-    /// permissions as in [`Blob::write_file`](crate::Blob::write_file).
+    /// Writes the model to a file, atomically: the path names either the old file or the complete
+    /// new file. The old file may be the file that the model was opened from. For links and
+    /// permissions see [`Blob::write_file`](crate::Blob::write_file).
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io); [`Unsupported`](crate::ErrorKind::Unsupported) for an
-    /// [announced](Model::announce_blob) blob, which [`save_from`](Model::save_from)
-    /// saves; else as [`size`](Model::size).
+    /// [announced](Model::announce_blob) blob, which needs [`save_from`](Model::save_from); else as
+    /// [`size`](Model::size).
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         with_path(path.as_ref(), |path| {
             with_callbacks(|| {
@@ -30,7 +30,7 @@ impl Model {
         })
     }
 
-    /// Writes the model to a writer and flushes it. After a failure the writer has had
+    /// Writes the model to a writer and flushes it. After a failure the writer may have received
     /// some of the bytes.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Model {
     /// [source](std::error::Error::source).
     ///
     /// # Panics
-    /// When the writer does.
+    /// When the writer panics.
     pub fn write_to(&self, writer: impl Write) -> Result<()> {
         lend_writer(writer, |sink| {
             // SAFETY: the sink is borrowed.
@@ -46,8 +46,9 @@ impl Model {
         })
     }
 
-    /// The same; `values` provides the values of [announced](Model::announce_blob) blobs one at a
-    /// time: for models that do not fit into memory. Each blob is dropped before the next request.
+    /// Writes the model to a file as [`save`](Model::save), for models that do not fit into memory:
+    /// `values` returns the values of one [announced](Model::announce_blob) blob at a time. Each
+    /// blob is dropped before the next request.
     ///
     /// ```no_run
     /// use syncblob::{Blob, Error, Format, Model};
@@ -67,10 +68,10 @@ impl Model {
     /// Errors of `values`, after which the file is unchanged; as [`save`](Model::save), except for
     /// announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
-    /// announced one; those of [`Blob::data`](crate::Blob::data).
+    /// announced blob; as [`Blob::data`](crate::Blob::data).
     ///
     /// # Panics
-    /// When `values` does; the file stays as it was.
+    /// When `values` panics; the file is unchanged.
     pub fn save_from<E: From<Error>>(
         &self,
         path: impl AsRef<Path>,
@@ -87,7 +88,7 @@ impl Model {
         lend_blobs(values, |lender, user| with_path(path.as_ref(), |path| save(path, lender, user)))
     }
 
-    /// The bytes that the model takes when it is saved, announced blobs included.
+    /// Returns the number of bytes of the saved model, including announced blobs.
     ///
     /// # Errors
     /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
@@ -99,12 +100,11 @@ impl Model {
         with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))
     }
 
-    /// The model as bytes.
+    /// Returns the model as bytes.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an
-    /// [announced](Model::announce_blob) blob, whose values are not here; else as
-    /// [`size`](Model::size).
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for an [announced](Model::announce_blob)
+    /// blob, which has no values; else as [`size`](Model::size).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let size = self.size()?;
         let mut bytes = Vec::<u8>::new();
@@ -116,7 +116,7 @@ impl Model {
                 sys::sb_model_save(self.as_ptr(), buffer, capacity, out, err)
             })
         })?;
-        // SAFETY: the library wrote that many bytes.
+        // SAFETY: the library has written `written` bytes.
         unsafe { bytes.set_len(written) };
         Ok(bytes)
     }

@@ -13,15 +13,14 @@ use crate::{
     Blob, BlobAny, BlobBuilder, Context, Dtype, Element, Error, Part, Readable, Result, Shape,
 };
 
-/// The place of a blob in a model: `(layer, index)`, or an index among the
-/// blobs of no layer.
+/// The position of a blob in a model: `(layer, index)`, or an index among the blobs of no layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct BlobAt {
     /// The layer; `None` for the blobs of no layer.
     pub layer: Option<usize>,
-    /// Which of its blobs.
+    /// The index among the layer's blobs, or among the blobs of no layer.
     pub index: usize,
 }
 
@@ -44,14 +43,14 @@ pub(super) fn layer_code(layer: Option<usize>) -> i64 {
     layer.map_or(sys::SB_NO_LAYER.into(), to_i64)
 }
 
-/// `(layer, index)`
+/// From `(layer, index)`.
 impl From<(usize, usize)> for BlobAt {
     fn from((layer, index): (usize, usize)) -> Self {
         Self { layer: Some(layer), index }
     }
 }
 
-/// An index among the blobs of no layer.
+/// From an index among the blobs of no layer.
 impl From<usize> for BlobAt {
     fn from(index: usize) -> Self {
         Self { layer: None, index }
@@ -67,25 +66,26 @@ pub struct StoredBlob<'m> {
 }
 
 impl StoredBlob<'_> {
-    /// Where it is in the model.
+    /// Returns the blob's position in the model.
     pub fn at(&self) -> BlobAt {
         self.at
     }
 
-    /// The name of its layer, empty for a blob of no layer; see [`Layer::name`](super::Layer::name).
+    /// Returns the name of the blob's layer, empty for a blob of no layer; see
+    /// [`Layer::name`](super::Layer::name).
     pub fn layer_name(&self) -> Cow<'_, str> {
         let layer = self.at.layer.map(|layer| Layers::get(self.model, layer));
         layer.map_or_else(Cow::default, |layer| layer.name())
     }
 
-    /// What it is.
+    /// Returns the description of the blob.
     pub fn info(&self) -> &BlobInfo {
         &self.info
     }
 
-    /// Loads it in the model's context; the blob is the caller's own. The element
-    /// type may differ from the stored one: what an `f32` cannot hold is rounded,
-    /// beyond its range to infinity. An integer type takes whole numbers alone.
+    /// Loads the blob in the model's context; the caller owns the loaded blob. The element type may
+    /// differ from the stored type: values are rounded to `f32`, or become infinite beyond its
+    /// range. An integer type accepts only whole numbers in its range.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
@@ -101,7 +101,7 @@ impl StoredBlob<'_> {
         self.model.load_into(self.at, &self.model.context)
     }
 
-    /// Reads a range of its values, by linear index, without loading all.
+    /// Reads a range of the blob's values, by linear index, without loading the blob.
     ///
     /// ```
     /// use syncblob::{Blob, Format, Model, Part, Payload};
@@ -130,7 +130,8 @@ impl StoredBlob<'_> {
         let (first, count) = (to_i64(first), to_i64(values.len()));
         let (buffer, capacity) = (values.as_mut_ptr().cast(), size_of_val(values));
         with_callbacks(|| {
-            // SAFETY: the model is live; any bytes are values, of which there is room for `count`.
+            // SAFETY: the model is live; the buffer has room for `count` values, and any bytes are
+            // values.
             check(|err| unsafe {
                 let (model, part, dtype) = (self.model.as_ptr(), part.code(), T::CODE);
                 sys::sb_model_read_values(
@@ -140,9 +141,9 @@ impl StoredBlob<'_> {
         })
     }
 
-    /// Loads the blob with its stored element type; integers as `f64`, which is exact. Halves are
-    /// `half::f16` with the feature `half`; without it, or if the diff has another type, they are
-    /// `f32`, which is exact.
+    /// Loads the blob as a type that holds the stored values exactly: floats as their own type,
+    /// integers as `f64`. Halves are loaded as `half::f16` with the feature `half`, and as `f32`
+    /// without it or if the diff has another type.
     ///
     /// # Errors
     /// As [`load`](StoredBlob::load).
@@ -156,7 +157,7 @@ impl StoredBlob<'_> {
         }
     }
 
-    /// Loads it in a context with an element type that is known at run time.
+    /// Loads the blob in a context, with an element type that is chosen at run time.
     ///
     /// ```
     /// use syncblob::{BlobAny, Dtype, Format, Model, Part, Payload};
@@ -202,44 +203,44 @@ impl BlobInfo {
         Ok(Self { info, shape: info.shape.map(to_usize), dtype, diff_dtype })
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     pub fn shape(&self) -> &[usize] {
         &self.shape[..to_usize(self.info.num_axes.into()).min(self.shape.len())]
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn count(&self) -> usize {
         to_usize(self.info.count)
     }
 
-    /// The element type that its data (without data, its diff) is stored in. What
-    /// NVCaffe wrote may be half precision or integers.
+    /// Returns the stored element type of the data or, without data, of the diff. NVCaffe's files
+    /// may have halves or integers.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// The element type that its diff is stored in; without one, [`dtype`](Self::dtype).
+    /// Returns the stored element type of the diff; without a diff, [`dtype`](Self::dtype).
     pub fn diff_dtype(&self) -> Dtype {
         self.diff_dtype
     }
 
-    /// The number of data values present.
+    /// Returns the number of data values present.
     pub fn data_count(&self) -> usize {
         to_usize(self.info.data_count)
     }
 
-    /// The number of diff values present.
+    /// Returns the number of diff values present.
     pub fn diff_count(&self) -> usize {
         to_usize(self.info.diff_count)
     }
 
-    /// Whether the shape came from num, channels, height and width.
+    /// Returns whether the shape came from num, channels, height and width.
     pub fn is_legacy(&self) -> bool {
         self.info.legacy != 0
     }
 
-    /// Where the values of data or diff lie in the file, if they are there one after the other,
-    /// little-endian, so that they may be copied as they are: the offset of the first.
+    /// Returns the offset in the file of the first value of data or diff, if the values are
+    /// contiguous and little-endian there and so can be copied unchanged.
     pub fn values_offset(&self, part: Part) -> Option<u64> {
         let offset = match part {
             Part::Data => self.info.data_offset,
@@ -248,12 +249,13 @@ impl BlobInfo {
         u64::try_from(offset).ok()
     }
 
-    /// Where its message begins in the file, if it is from one.
+    /// Returns the offset of the blob's message in the file, if the blob is from a file.
     pub fn offset(&self) -> Option<u64> {
         u64::try_from(self.info.offset).ok()
     }
 
-    /// The bytes of its message in the file, 0 if it is not from one.
+    /// Returns the size in bytes of the blob's message in the file, or 0 if the blob is not from a
+    /// file.
     pub fn size(&self) -> usize {
         self.info.size
     }
@@ -270,7 +272,7 @@ impl fmt::Debug for BlobInfo {
     }
 }
 
-/// Blobs of one place, of which there are `count`.
+/// Returns the `count` blobs of one layer, or of no layer.
 pub(super) fn stored_blobs(
     model: &Model,
     layer: Option<usize>,
@@ -281,7 +283,7 @@ pub(super) fn stored_blobs(
 
 /// All blobs.
 impl Model {
-    /// All blobs, layer by layer and then those of no layer, without loading one.
+    /// Returns all blobs, layer by layer and then the blobs of no layer, without loading them.
     ///
     /// ```no_run
     /// use syncblob::Model;
@@ -298,8 +300,8 @@ impl Model {
         self.layers().flat_map(|layer| layer.blobs()).chain(self.blobs())
     }
 
-    /// All blobs in the same order, each loaded when the iterator comes to it; the model ends
-    /// with the iterator.
+    /// Returns all blobs in the order of [`all_blobs`](Model::all_blobs), each loaded when the
+    /// iterator reaches it. The model ends with the iterator.
     ///
     /// ```no_run
     /// use syncblob::{Model, Part};
@@ -324,13 +326,14 @@ impl Model {
     }
 }
 
-/// The iterator of [`Model::into_blobs`].
+/// An item of [`Model::into_blobs`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadedBlob<T: Element> {
-    /// Where it is in the model.
+    /// The blob's position in the model.
     pub at: BlobAt,
-    /// The name of its layer, bytes that are not UTF-8 replaced; empty for a blob of no layer.
+    /// The name of the blob's layer, with bytes that are not UTF-8 replaced; empty for a blob of no
+    /// layer.
     pub layer_name: String,
     /// The blob.
     pub blob: Blob<T>,
@@ -338,10 +341,10 @@ pub struct LoadedBlob<T: Element> {
 
 /// Loading into a context.
 impl<T: Readable> BlobBuilder<'_, T> {
-    /// [`StoredBlob::load`] into the context.
+    /// As [`StoredBlob::load`], in the builder's context.
     ///
     /// # Errors
-    /// As there.
+    /// As [`StoredBlob::load`].
     pub fn load(self, stored: &StoredBlob<'_>) -> Result<Blob<T>> {
         stored.model.load_into(stored.at, self.context)
     }
