@@ -1,7 +1,7 @@
 // Runs bindgen: included by build.rs (feature `buildtime_bindgen`) and by the tests that compare
 // src/bindings.rs, src/testing.rs and src/comm.rs.
 
-/// The bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
+/// Returns the bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
 fn generate(
     wrapper: &std::path::Path,
     include: &std::path::Path,
@@ -17,13 +17,14 @@ fn generate(
     )
 }
 
-/// The headers of the libraries over the core.
-#[allow(dead_code)] // the build script, without such a library
+/// The headers of libsyncblob-testing and libsyncblob-comm, which use the core library.
+#[allow(dead_code)] // unused in a build script without such a library
 const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]
 const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];
 
-/// Those of the headers of a library over the core, whose types are in the core's bindings.
+/// Returns the bindings of the headers of such a library, without the types that the core's
+/// bindings have.
 #[allow(dead_code)]
 fn generate_over(
     headers: &[&str],
@@ -58,15 +59,15 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Integers, never Rust enums: a number that this version does not know
-        // must not be undefined behaviour.
+        // Integers, never Rust enums: an enum with a number that this version does not know would
+        // be undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)
         .sort_semantically(true)
         .derive_default(true)
         .layout_tests(true)
-        // The headers are the manual, and come with the crate.
+        // No comments: the headers are the manual, and are in the crate.
         .generate_comments(false)
         .use_core()
         .rust_target(bindgen::RustTarget::stable(85, 0).expect("a Rust that bindgen knows"))
@@ -74,9 +75,9 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .formatter(bindgen::Formatter::Prettyplease)
 }
 
-/// Gives the constants of the headers' unnamed enums the type that the
-/// functions take: u32 for flags, i32 for all else. bindgen would name one type
-/// per enum, by number, and renumber them when an enum comes.
+/// Replaces the types of constants of unnamed enums by those that the functions take: u32 for
+/// flags, i32 for all others. bindgen makes a numbered type for each unnamed enum, and a new enum
+/// would change these numbers.
 fn type_constants(source: &str) -> String {
     const NUMBERS: [&str; 17] = [
         "OK:", "DATA:", "DIFF:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",

@@ -1,4 +1,4 @@
-/* What the bindings are made from. */
+/* The input of bindgen. */
 #define SB_EXPERIMENTAL
 #include <syncblob/backend.h>
 #include <syncblob/cuda_device.h>

@@ -1,5 +1,4 @@
-//! Compiles the loops of C that the benchmark compares with, and puts the
-//! serial OpenBLAS into the run path.
+//! Compiles the C loops of the benchmark, and adds the serial OpenBLAS to the run path.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -10,7 +9,7 @@ fn main() {
     }
     let include = std::env::var_os("DEP_SYNCBLOB_INCLUDE").expect("syncblob-sys gives its headers");
     let mut build = cc::Build::new();
-    build.cargo_metadata(false); // the program alone links it: see main.rs
+    build.cargo_metadata(false); // only the benchmark links it: see main.rs
     build.std("c17").include(include).file("src/loops.c").compile("loops");
     println!("cargo::rustc-link-search=native={}", std::env::var("OUT_DIR").unwrap());
     if let Ok(folder) = std::env::var("DEP_SYNCBLOB_RUN_PATH") {

@@ -1,29 +1,28 @@
 //! Raw bindings to [syncblob], Caffe's Blob and SyncedMemory as a C library.
 //!
-//! This crate is the C interface of the headers. The header of a function documents its effect,
+//! This crate has the C interface of the headers. The header of a function documents its effect,
 //! ownership and errors; the headers are in this crate, in the folder `c/include/syncblob`:
-//! [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe one.
+//! [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe interface.
 //!
 //! # How the library is found
 //!
 //! By default the C sources are built and linked statically, which needs only a C compiler. The
-//! features `openblas` and `protobuf-c` use these libraries, found by pkg-config; without them the
-//! library's code gives the same results, sums up to rounding and files to the byte. With the
-//! feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the crate links the
-//! installed library of `pkg-config syncblob`; `sb_features` returns its optional parts. The
-//! feature `testing` adds libsyncblob-testing, the functions `sb_sim_*`, in the same way, and
-//! `comm` adds libsyncblob-comm, the communicators.
+//! features `openblas` and `protobuf-c` link OpenBLAS and protobuf-c, which pkg-config finds.
+//! Without them the library's own code gives the same results: sums differ only by rounding, files
+//! are identical. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
+//! crate links the installed library of `pkg-config syncblob`; `sb_features` returns that library's
+//! optional parts. In the same way the feature `testing` adds libsyncblob-testing (the functions
+//! `sb_sim_*`), and `comm` adds libsyncblob-comm (the communicators).
 //!
-//! A crate that links to this one directly finds in its build script
-//! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`),
-//! `DEP_SYNCBLOB_ROOT` (the prefix that has `include` and `lib`),
-//! `DEP_SYNCBLOB_VERSION` and `DEP_SYNCBLOB_RUN_PATH` (the folder of a serial
-//! OpenBLAS that a program should have in its run path, or nothing).
+//! The build script of a crate that depends directly on this crate has these variables:
+//! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`), `DEP_SYNCBLOB_ROOT` (the prefix
+//! that has `include` and `lib`), `DEP_SYNCBLOB_VERSION` and `DEP_SYNCBLOB_RUN_PATH` (the folder of
+//! a serial OpenBLAS that a program should have in its run path, or nothing).
 //!
 //! # Status codes
 //!
-//! They are integers (`SB_OK`, `SB_ERR_*`), not a Rust enum, because a newer
-//! library may return a number that these bindings do not know.
+//! Status codes are integers (`SB_OK`, `SB_ERR_*`), not a Rust enum, because a newer library may
+//! return a number that these bindings do not know.
 //!
 //! ```
 //! // SAFETY: the function takes any number and returns static text.
@@ -32,7 +31,7 @@
 //! ```
 //!
 //! [syncblob]: https://docs.rs/syncblob
-// What bindgen writes has its own style.
+// For the code that bindgen writes.
 #![allow(non_camel_case_types, clippy::undocumented_unsafe_blocks)]
 
 #[cfg(not(feature = "buildtime_bindgen"))]
@@ -67,7 +66,7 @@ pub use comm::*;
 
 #[cfg(feature = "mpi")]
 extern "C" {
-    /// Collective: makes a communicator over a duplicate of MPI's; see the header
+    /// Collective: makes a communicator over a duplicate of a communicator of MPI; see the header
     /// `syncblob/mpi.h`.
     pub fn sb_mpi_comm_create(
         context: *mut sb_context,

@@ -1,10 +1,10 @@
-//! What is linked with the bundled library exports none of it: a shared library in the same process may
-//! use another copy.
+//! A program or shared library that contains the bundled library exports none of its symbols, since
+//! another shared library in the process may contain another copy.
 
 use std::path::Path;
 use std::process::Command;
 
-/// (Visibility, name) of a line of readelf, if that is a global symbol that is defined.
+/// Returns (visibility, name) from a line of readelf if the line is a defined global symbol.
 fn defined(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace().skip(4);
     let (binding, visibility) = (words.next()?, words.next()?);

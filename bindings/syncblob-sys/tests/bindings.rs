@@ -1,4 +1,4 @@
-//! The checked-in bindings are those of the headers, on each architecture.
+//! The checked-in bindings match the headers on each architecture.
 
 use std::path::Path;
 
@@ -10,14 +10,15 @@ fn made(arguments: &[&str]) -> String {
     generate(&root.join("wrapper.h"), include, arguments).expect("bindgen")
 }
 
-/// Of the library in c/NAME.
+/// Returns new bindings of the library in c/NAME.
 fn made_over(name: &str, headers: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name).join("include");
     let include = format!("-I{}", folder.display());
     generate_over(headers, Path::new(env!("SYNCBLOB_INCLUDE")), &[&include]).expect("bindgen")
 }
 
-/// Writes what was made where the variable asks for it, and reads what is checked in.
+/// Returns the checked-in bindings; first replaces them by `made` if SYNCBLOB_UPDATE_BINDINGS is
+/// set.
 fn kept(name: &str, made: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
     if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
@@ -36,7 +37,7 @@ fn compare(made: &str, kept: &str, what: &str) {
     );
 }
 
-/// `SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-sys` writes them anew.
+/// `SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-sys` updates the checked-in bindings.
 #[test]
 fn checked_in_bindings_are_what_bindgen_makes_of_the_headers() {
     let made = made(&[]);
@@ -51,7 +52,8 @@ fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     }
 }
 
-/// Freestanding: clang brings the few headers that ours need for every target.
+/// Freestanding, because clang has the few standard headers that the library's headers need, for
+/// every target.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
     let [x86_64, aarch64] = ["x86_64", "aarch64"]
@@ -80,7 +82,7 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
 }
 
-/// An installed library is as it was built.
+/// Not for an installed library, whose features this crate does not choose.
 #[cfg(not(feature = "system"))]
 #[test]
 fn the_features_are_what_the_library_says() {
@@ -91,7 +93,8 @@ fn the_features_are_what_the_library_says() {
     assert_ne!(features & syncblob_sys::SB_FEATURE_CUDA, 0);
 }
 
-/// With this, the test program is linked with all that host arithmetic needs.
+/// Calls host arithmetic, so that the test program is linked with all libraries that arithmetic
+/// needs.
 #[test]
 fn the_library_computes() {
     use std::ptr::null_mut;

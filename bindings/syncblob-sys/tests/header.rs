@@ -1,5 +1,6 @@
 //! A C compiler agrees with every declaration of src/bindings.rs, src/testing.rs and src/comm.rs:
-//! it gets each once more, in C, beside the headers, and refuses what is not the same.
+//! the test repeats each in C after the headers, and the compiler refuses a declaration that
+//! differs.
 
 use std::env;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ const HEADERS: &str = concat!(include_str!("../wrapper.h"), "#include <syncblob/
 
 // --- Rust to C ----------------------------------------------------------------
 
-/// `ty name` in C.
+/// Returns the declaration of `name` with type `ty` in C.
 fn declare(ty: &Type, name: &str) -> String {
     match ty {
         Type::Path(path) => {
@@ -36,7 +37,7 @@ fn declare(ty: &Type, name: &str) -> String {
         Type::Ptr(pointer) => {
             let is_const = matches!(pointer.mutability, syn::PointerMutability::Const(_));
             let qualifier = if is_const { "const " } else { "" };
-            // `T const *name` means the same as `const T *name`, and nests.
+            // `T const *name` means the same as `const T *name`, and can be nested.
             declare(&pointer.elem, &format!("{qualifier}*{name}"))
         }
         Type::Array(array) => declare(&array.elem, &format!("{name}[{}]", value(&array.len))),
@@ -78,13 +79,13 @@ fn c_name(rust: &str) -> &str {
         "usize" => "size_t",
         "f32" => "float",
         "f64" => "double",
-        "sb_stream_handle" => "struct sb_stream_handle", // never defined, without a typedef
+        "sb_stream_handle" => "struct sb_stream_handle", // an incomplete type without a typedef
         ours if ours.starts_with("sb_") => ours,
         other => panic!("no such type in C: {other}"),
     }
 }
 
-/// A number as C writes it.
+/// Returns a constant as text of C.
 fn value(expression: &Expr) -> String {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -116,7 +117,7 @@ impl Program {
                 Item::ForeignMod(block) => block.items.iter().for_each(|f| program.function(f)),
                 Item::Const(constant) if constant.ident != "_" => program.constant(&constant),
                 Item::Struct(structure) => program.structure(&structure),
-                // A second typedef has to be of the same type.
+                // C allows a second typedef only with the same type.
                 Item::Type(alias) => {
                     program.line(&format!(
                         "typedef {};",
@@ -133,7 +134,7 @@ impl Program {
         writeln!(self.text, "{text}").expect("a String takes any text");
     }
 
-    /// A second declaration has to be compatible with the header's.
+    /// C allows a second declaration only if it is compatible with the header's.
     fn function(&mut self, item: &ForeignItem) {
         let ForeignItem::Fn(function) = item else { panic!("the headers have no variables") };
         let name = function.sig.ident.to_string();
@@ -149,7 +150,7 @@ impl Program {
     fn constant(&mut self, item: &syn::ItemConst) {
         let name = &item.ident;
         match &*item.expr {
-            // Of a text the bytes that it takes.
+            // For a text, compares its size in bytes.
             Expr::Lit(syn::ExprLit { lit: Lit::ByteStr(text), .. }) => {
                 let bytes = text.value().len();
                 self.line(&format!("_Static_assert(sizeof {name} == {bytes}, \"{name}\");"));
@@ -162,7 +163,8 @@ impl Program {
         self.constants += 1;
     }
 
-    /// A struct of the same fields, as #[repr(C)] lays it out, beside the header's.
+    /// Adds a C struct of the same fields, which has the layout of #[repr(C)], and compares it with
+    /// the header's.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();
@@ -231,7 +233,7 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The check above is worth something: it finds what these replacements break.
+/// Tests the test above: it finds the error in each of these replacements.
 #[test]
 fn a_c_compiler_finds_what_is_wrong() {
     const WRONG: [(&str, &str, &str); 7] = [

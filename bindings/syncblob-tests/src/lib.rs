@@ -1,4 +1,4 @@
-//! The pages whose Rust is run as documentation tests.
+//! The pages whose Rust code runs as documentation tests.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -1,5 +1,5 @@
-/* What a program in C would write: each loop calls `n` times, checks every
-   status and returns something of all results; -1 on failure. */
+/* The loops as a program in C has them: each makes `n` calls, checks every status, and returns a
+   value that depends on all results, or -1 on failure. */
 #include <stdlib.h>
 #include <syncblob/syncblob.h>
 

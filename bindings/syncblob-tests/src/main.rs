@@ -1,12 +1,12 @@
-//! What calls of the crate `syncblob` cost over those of C: the same loops in both.
-//! Times are the fastest of many rounds, interleaved; instructions are callgrind's, and
-//! repeat.
+//! Compares the cost of calls of the crate `syncblob` with calls of C, in the same loops. Times are
+//! the fastest of many interleaved rounds; instructions are counted by callgrind and are the same
+//! in every run.
 //!
 //! ```sh
 //! ./dev bench rust
 //! ```
 //!
-//! Fails when a call takes more instructions over C's than its case allows.
+//! Fails if the ratio of a call's instructions to C's exceeds the limit of its case.
 
 use std::env;
 use std::error::Error;
@@ -32,14 +32,14 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// What most calls may take over those of C.
+/// The limit of most calls: instructions in Rust / instructions in C.
 const LIMIT: f64 = 1.05;
-/// Of 1 KiB.
+/// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
 type Loop = fn(&mut Blob<f32>, i64) -> f64;
 
-/// A call, and how many instructions it may take over those of C.
+/// A call in both languages, and the limit of its instructions in Rust / in C.
 struct Case {
     name: &'static str,
     limit: f64,
@@ -52,8 +52,8 @@ fn indices(i: i64) -> [usize; 4] {
     [i & 1, i & 1, i & 1, i & 1].map(|index| index as usize)
 }
 
-// SAFETY, of all calls here: the blob is live and holds f32, its memory is its
-// own.
+// SAFETY, of all calls here: the blob is live and holds f32, and it is the only owner of its
+// memory.
 const CASES: [Case; 9] = [
     Case {
         name: "data, cpu_data",
@@ -164,7 +164,7 @@ fn round_trips(blob: &mut Blob<f32>, n: i64) -> f64 {
     (0..n).map(|_| round_trip().expect("memory for a copy")).sum()
 }
 
-/// Of ones, with a diff of zeros.
+/// Makes a blob of ones, with a diff of zeros.
 fn blob_for(case: &Case) -> syncblob::Result<Blob<f32>> {
     let shape = if case.calls == 1 { [1, 1, 1024, 1024] } else { SHAPE };
     let mut blob = Blob::<f32>::full(shape, 1.0)?;
@@ -180,7 +180,7 @@ fn nanoseconds(run: impl FnOnce() -> f64) -> (f64, f64) {
     (start.elapsed().as_nanos() as f64, result)
 }
 
-/// The fastest round of each, in nanoseconds a call.
+/// Returns the fastest rounds of C and Rust, in nanoseconds per call.
 fn times(case: &Case) -> syncblob::Result<[f64; 2]> {
     let (mut for_c, mut blob) = (blob_for(case)?, blob_for(case)?);
     let mut fastest = [f64::INFINITY; 2];
@@ -196,22 +196,22 @@ fn times(case: &Case) -> syncblob::Result<[f64; 2]> {
 
 // --- instructions ----------------------------------------------------------------------
 
-/// What callgrind counts.
+/// The function in which callgrind counts instructions.
 #[no_mangle]
 #[inline(never)]
 fn counted(run: Loop, blob: &mut Blob<f32>, calls: i64) {
     black_box(run(black_box(blob), black_box(calls)));
 }
 
-/// Runs one side of a case; callgrind looks on.
+/// Runs one side of a case under callgrind.
 fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
     let (run, mut blob) = ([case.c, case.rust][side], blob_for(case)?);
-    run(&mut blob, 2); // what is done once only
+    run(&mut blob, 2); // work that is done only once
     counted(run, &mut blob, COUNTED_CALLS.min(case.calls));
     Ok(())
 }
 
-/// Of one call of each side.
+/// Returns the instructions of one call of C and of Rust.
 fn instructions(case: usize) -> Result<[f64; 2], Box<dyn Error>> {
     let folder = env::temp_dir();
     let mut found = [0.0; 2];

@@ -1,4 +1,4 @@
-//! Random calls on a few blobs, and the same on arrays of `ndarray`.
+//! Makes random calls on a few blobs, and the same calls on arrays of `ndarray`; both must agree.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// A memory of the model; who shares it has the same `Rc`.
+/// A memory of the model; sharers have the same `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]
@@ -124,14 +124,14 @@ fn calls() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Blobs of the library and their models.
+/// Blobs of the library and the models of these blobs.
 struct Pair {
     context: Context,
     blobs: Vec<Blob<f32>>,
     models: Vec<Model>,
 }
 
-/// Two different elements.
+/// Returns two different elements.
 fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
     let (low, high) = all.split_at_mut(i.max(j));
     let (first, second) = (&mut low[i.min(j)], &mut high[0]);
@@ -151,7 +151,8 @@ impl Pair {
         pair
     }
 
-    /// A write that has to succeed exactly where the memory is not shared.
+    /// Checks a write, which must succeed if and only if the memory is not shared; returns whether
+    /// it is not shared.
     fn expect(&mut self, i: usize, parts: &[Part], result: Result<()>) -> bool {
         let unique = parts.iter().all(|&part| self.models[i].is_unique(part));
         match result {
@@ -237,7 +238,8 @@ impl Pair {
         }
     }
 
-    /// What a message of `j` brings to a model that has its shape.
+    /// Writes the values of a message of model `j` to model `i`, which already has the shape of
+    /// `j`.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());
@@ -314,13 +316,13 @@ impl Pair {
                     self.write_proto(i, j, payload);
                 }
             }
-            _ => (), // of a blob with itself
+            _ => (), // a call with the same blob twice
         }
         self.make_memories();
     }
 
-    /// A memory has the capacity that its blob has when it is made: in the
-    /// model always at once.
+    /// Makes all memories now: a memory's capacity is the blob's count when the memory is made, and
+    /// the model makes its memories at once.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();
@@ -378,7 +380,7 @@ proptest! {
         }
     }
 
-    /// Looking moves bytes, so that it is done now and then only.
+    /// A check of the values copies them to the host, so only some calls are followed by a check.
     #[test]
     fn blobs_on_a_device_are_arrays(
         calls in proptest::collection::vec((calls(), proptest::bool::weighted(0.2)), 1..60),

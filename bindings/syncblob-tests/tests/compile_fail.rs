@@ -1,14 +1,14 @@
-//! Every way to hold a slice that would be stale or aliased, and every way
-//! around what a type promises, does not compile: `//~ E0502` in a file says
-//! which error its line must give. Compilers differ in words, not in these.
-//! A file without any has to compile, so that the others fail for their reasons.
+//! Code that would hold a stale or aliased slice, or break the promise of a type, does not compile.
+//! In a file, `//~ E0502` marks a line with the error that the compiler must report there. Codes
+//! are compared because the compilers' messages differ. A file without marks must compile: then the
+//! other files fail only for their marked reasons.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Lines and the codes of their errors.
+/// Lines with the codes of their errors.
 type Errors = BTreeSet<(usize, String)>;
 
 fn expected(source: &str) -> Errors {
@@ -19,7 +19,7 @@ fn expected(source: &str) -> Errors {
     marked.flat_map(|(line, codes)| codes.split(' ').map(move |code| (line, code.into()))).collect()
 }
 
-/// From what the compiler wrote: `file.rs:12:5: error[E0502]: ...`.
+/// Returns the errors in the compiler's output, such as `file.rs:12:5: error[E0502]: ...`.
 fn found(written: &str) -> Errors {
     let parse = |line: &str| {
         let (place, code) = line.split_once(": error[")?;
@@ -29,7 +29,7 @@ fn found(written: &str) -> Errors {
     written.lines().filter_map(parse).collect()
 }
 
-/// What rustc says of a file that uses the crate, and whether it compiles.
+/// Compiles a file that uses the crate; returns whether it compiles, and rustc's output.
 fn check(file: &Path, library: &Path) -> (bool, String) {
     let ran = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()))
         .args(["--edition=2021", "--crate-type=bin", "--emit=metadata", "--error-format=short"])
@@ -45,8 +45,8 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// The crate as this test was linked with it, of those that cargo has kept: the newest that has
-/// all features, by a file that must compile.
+/// Returns the library of the crate with which this test was linked. cargo keeps several builds:
+/// this is the newest with which `works`, a file that needs all features, compiles.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

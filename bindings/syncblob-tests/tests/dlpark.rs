@@ -1,4 +1,4 @@
-//! Tensors of DLPack that another crate, dlpark, makes and reads.
+//! Tensors of DLPack that the crate dlpark makes and reads.
 
 use std::ptr::NonNull;
 
@@ -10,15 +10,15 @@ use syncblob::{
     Blob, BlobAny, Context, Dlpack, Dtype, ErrorKind, LegacyDlpack, Part, Side, Storage,
 };
 
-/// dlpark's tensor as ours.
+/// Converts a tensor of dlpark to a tensor of syncblob.
 fn given(tensor: SafeManagedTensorVersioned) -> Dlpack {
-    // SAFETY: valid as DLPack says, and the caller's alone.
+    // SAFETY: the tensor is valid, and this is its only owner.
     unsafe { Dlpack::from_raw(tensor.into_non_null().cast()) }.unwrap()
 }
 
-/// Ours as dlpark's.
+/// Converts a tensor of syncblob to a tensor of dlpark.
 fn taken(tensor: Dlpack) -> SafeManagedTensorVersioned {
-    // SAFETY: the same struct by another name.
+    // SAFETY: both names mean the same C struct.
     unsafe { SafeManagedTensorVersioned::from_non_null(tensor.into_raw().cast()) }
 }
 
@@ -61,7 +61,7 @@ fn a_blob_is_an_array_view_of_dlparks() {
         (blob.data().unwrap().as_ptr(), &blob.view(Part::Data).unwrap())
     );
     drop(blob);
-    assert_eq!(view[[1, 2]], 5.0); // the tensor keeps it
+    assert_eq!(view[[1, 2]], 5.0); // the tensor keeps the memory
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn the_struct_without_a_version_goes_both_ways() {
     let array = table();
     let start = array.as_ptr();
     let tensor = SafeManagedTensor::new(array).unwrap().into_non_null();
-    // SAFETY: valid as DLPack says, and the caller's alone.
+    // SAFETY: the tensor is valid, and this is its only owner.
     let tensor = unsafe { LegacyDlpack::from_raw(tensor.cast()) };
     let blob = Blob::<f32>::from_dlpack(tensor).unwrap();
     let tensor: NonNull<_> = blob.into_legacy_dlpack(Side::Host).unwrap().into_raw();
-    // SAFETY: the same struct by another name.
+    // SAFETY: both names mean the same C struct.
     let tensor = unsafe { SafeManagedTensor::from_non_null(tensor.cast()) };
     let view = ArrayViewD::<f32>::try_from(&tensor).unwrap();
     assert_eq!((view.as_ptr(), view[[2, 3]]), (start, 23.0));

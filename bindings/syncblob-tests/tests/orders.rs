@@ -1,6 +1,6 @@
-//! The memory orders that the rule of sharing stands on, in loom: a share ends
-//! with a release, and who finds a count of one has acquired all that the former
-//! sharers did. The library's own `sb_mem_release` and `sb_mem_is_unique` do so.
+//! Checks with loom the memory orders on which the rule of sharing depends: a share ends with a
+//! release operation, and a thread that reads a count of one with acquire sees all accesses of
+//! former sharers. `sb_mem_release` and `sb_mem_is_unique` use these orders.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicI64, Ordering};
@@ -12,13 +12,14 @@ struct Memory {
     bytes: UnsafeCell<u32>,
 }
 
-/// A sharer reads and lets go; the other owner writes once it is alone.
+/// One owner reads and releases its share; the other owner writes if it finds itself the only
+/// owner.
 fn one_reads_and_goes_one_writes(release: Ordering, find: Ordering) {
     loom::model(move || {
         let memory = Arc::new(Memory { owners: AtomicI64::new(2), bytes: UnsafeCell::new(1) });
         let sharer = Arc::clone(&memory);
         let reader = thread::spawn(move || {
-            // SAFETY: what loom is to find out.
+            // SAFETY: loom checks it.
             sharer.bytes.with(|bytes| assert_eq!(unsafe { *bytes }, 1));
             sharer.owners.fetch_sub(1, release);
         });

@@ -1,24 +1,23 @@
-//! The rule of sharing, enumerated: on a model of owners and borrows, that it
-//! leaves no slice stale or aliased; on the library, that it is what is done.
+//! Tests the rule of sharing exhaustively: on a model of owners and borrows, that the rule leaves
+//! no slice stale or aliased; on the library, that calls follow the rule.
 
 use std::collections::HashSet;
 
 use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 
-// --- the model: what the compiler and the count let through --------------------
+// --- the model: calls that the compiler and the count allow --------------------
 
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;
 
-/// A slice that came of an owner, and where it points to.
+/// A slice of an owner, and the memory to which it points.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Slice {
     memory: usize,
     is_mut: bool,
 }
 
-/// A blob or a handle, what it owns (None: it has ended), and what is borrowed
-/// of it.
+/// A blob or a handle, its memory (None: the owner has ended), and the slices that borrow it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Owner {
     memory: Option<usize>,
@@ -27,7 +26,7 @@ struct Owner {
 
 type State = [Owner; OWNERS];
 
-/// What the rule consists of, so that parts can be left out.
+/// The parts of the rule, so that a test can leave parts out.
 #[derive(Clone, Copy)]
 struct Rule {
     writing_needs_one_owner: bool,
@@ -54,12 +53,12 @@ impl Owner {
         Self { memory: Some(memory), slices: [None; 2] }
     }
 
-    /// `&self` as the borrow checker lets it through.
+    /// Returns whether the borrow checker allows `&self`.
     fn is_borrowable(&self) -> bool {
         !self.slices.iter().flatten().any(|slice| slice.is_mut)
     }
 
-    /// `&mut self` and `self`.
+    /// Returns whether the borrow checker allows `&mut self` and `self`.
     fn is_free(&self) -> bool {
         self.slices == [None; 2]
     }
@@ -75,7 +74,7 @@ impl Owner {
     }
 }
 
-/// Every state that one call leads to.
+/// Returns every state that one call can lead to.
 fn successors(state: &State, rule: Rule) -> Vec<State> {
     let mut next = Vec::new();
     let mut add = |i: usize, owner: Owner| {
@@ -101,12 +100,12 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
         if owner.is_free() || !rule.ending_needs_no_borrow {
             add(i, Owner { memory: None, ..owner });
         }
-        // outgrown, adopted, made unique
+        // the memory is outgrown, replaced or made unique
         if owner.is_free() || !rule.replacing_needs_mut {
             let unowned = (0..MEMORIES).filter(|&memory| owners_of(state, memory) == 0);
             unowned.for_each(|memory| add(i, Owner { memory: Some(memory), ..owner }));
         }
-        // share_data; where the other has ended, a handle
+        // share_data; for an owner that has ended, a new handle
         if owner.is_borrowable() || !rule.sharing_borrows_the_source {
             let others = (0..OWNERS).filter(|&j| j != i && state[j].is_free());
             others.for_each(|j| add(j, Owner::of(memory)));
@@ -115,8 +114,8 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
     next
 }
 
-/// Every slice is of what its owner owns still, and a mutable one the only one
-/// of its memory.
+/// Returns whether every slice is of memory that its owner still owns, and every mutable slice is
+/// the only slice of its memory.
 fn is_sound(state: &State) -> bool {
     let slices: Vec<_> = state.iter().flat_map(|owner| owner.slices).flatten().collect();
     let is_alone =
@@ -127,7 +126,7 @@ fn is_sound(state: &State) -> bool {
     state.iter().all(is_kept) && slices.iter().all(|slice| !slice.is_mut || is_alone(slice))
 }
 
-/// How many states can be reached, and one that is not sound, if there is one.
+/// Returns the number of states that were reached, and an unsound state if there is one.
 fn explore(rule: Rule) -> (usize, Option<State>) {
     let start: State = std::array::from_fn(Owner::of);
     let (mut seen, mut open) = (HashSet::from([start]), vec![start]);
@@ -163,7 +162,7 @@ fn every_part_of_the_rule_is_needed() {
 
 // --- the library: every sequence of calls ---------------------------------------
 
-/// Two blobs and perhaps a handle, and which memory each has.
+/// Two blobs and possibly a handle, and the memory of each.
 struct Scene {
     blobs: [Blob<f32>; 2],
     handle: Option<MemoryHandle>,
@@ -190,7 +189,7 @@ impl Scene {
 
 type Call = (&'static str, fn(&mut Scene, value: f32));
 
-/// A write that must succeed exactly where its owner is alone.
+/// Checks a write, which must succeed if and only if `owner` is the only owner.
 fn check_write(scene: &mut Scene, owner: usize, value: f32, result: syncblob::Result<()>) {
     match result {
         Ok(()) if !scene.is_shared(owner) => scene.values[scene.memories[owner]] = value,

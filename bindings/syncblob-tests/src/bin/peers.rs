@@ -1,6 +1,6 @@
-//! The crate `syncblob` beside others that carry tensors: prost (a message
-//! declared in Rust) and safetensors. All work on the same values, in turns;
-//! shown are the fastest rounds, and ours over the other's.
+//! Compares the crate `syncblob` with other crates that store tensors: prost (a message declared in
+//! Rust) and safetensors. All process the same values, in turns. Prints the fastest rounds, and the
+//! ratio of syncblob's time to the other crate's.
 //!
 //! ```sh
 //! cargo run --release -p syncblob-tests --bin peers
@@ -16,7 +16,7 @@ use syncblob::{Blob, Payload};
 
 const SIZES: [usize; 3] = [256, 1 << 18, 16 << 20]; // floats
 
-/// BlobProto, as far as a shape and floats need it.
+/// The fields of BlobProto for a shape and floats.
 #[derive(Clone, PartialEq, Message)]
 struct BlobProto {
     #[prost(float, repeated, packed = "true", tag = "5")]
@@ -33,7 +33,7 @@ struct BlobShape {
 
 type Work<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// The fastest round of each in nanoseconds, the works in turns.
+/// Returns the fastest round of each work in nanoseconds; the works run in turns.
 fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     let rounds = if calls > 1 { 100 } else { 15 };
     let mut best = vec![f64::INFINITY; works.len()];
@@ -49,7 +49,7 @@ fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     best
 }
 
-/// The first of `works` is ours.
+/// Prints the times of `works`; the first is syncblob's.
 fn contest(what: &str, count: usize, mut works: Vec<Work<'_>>) {
     let calls = if count < 1 << 12 { 1000 } else { 1 };
     let best = fastest(&mut works, calls);

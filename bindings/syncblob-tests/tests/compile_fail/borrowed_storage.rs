@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use syncblob::{Blob, Model};
 
-// What a blob uses in place is owned, for ever, by something that threads may share.
+// The memory that a blob uses in place has a `'static` owner that threads may share.
 
 fn of_a_stack_frame() {
     let values = [1.0_f32; 4];

@@ -1,6 +1,6 @@
 use syncblob::{Blob, BlobAny, Part};
 
-// Element types are those of the library, and a blob has one.
+// Only the library's types are element types, and the element type of a blob is fixed.
 
 struct Mine;
 

@@ -1,6 +1,6 @@
 use syncblob::{BlobAt, Filler, Reallocated, SolverInfo, Variance};
 
-// What a later version may give another member or another value, no program takes for whole.
+// A later version may add members and values, so no program may list them exhaustively.
 
 fn made_of_its_members() -> SolverInfo {
     SolverInfo { iteration: 1, current_step: 0, learned_net: "net".into() } //~ E0639
@@ -23,7 +23,7 @@ fn every_variance(variance: Variance) {
     let (Variance::FanIn | Variance::FanOut | Variance::Average) = variance; //~ E0005
 }
 
-#[rustfmt::skip] // the mark stays in its line
+#[rustfmt::skip] // the mark must stay on its line
 fn every_filler(filler: Filler) -> bool {
     match filler { //~ E0004
         Filler::Constant { .. } | Filler::Uniform { .. } | Filler::Gaussian { .. } => true,

@@ -56,13 +56,13 @@ fn swapped(mut a: Blob<f32>, mut b: Blob<f32>) {
     std::mem::swap(a, b); //~ E0277
 }
 
-// Two sharers may each hold a `&mut` of one memory, which must not mean that nobody else has one.
+// Two sharers may each hold a `&mut` of one memory: the compiler must not treat it as noalias.
 fn noalias() {
     fn taken_for_noalias<T: Unpin + ?Sized>() {}
     taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
-// A writer does not look for shares that the blob cannot know of.
+// A reference must not make a share that the blob does not note: its writers would not check for sharers.
 fn shared_behind_the_blob(blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();
     memory.handle(); //~ E0599

@@ -1,6 +1,6 @@
 use syncblob::{Blob, Model, Payload};
 
-// What a model lends stays while the model does.
+// References into a model end before the model changes or is dropped.
 
 fn a_layer_of_a_changed_model(mut model: Model) {
     let layer = model.layer(0).unwrap();

@@ -1,6 +1,6 @@
 use syncblob::{Blob, Part};
 
-// Each function holds a slice across a call that writes what it shows.
+// Each function holds a slice across a call that writes the slice's memory.
 
 fn data_mut(mut blob: Blob<f32>) {
     let read = blob.data().unwrap();

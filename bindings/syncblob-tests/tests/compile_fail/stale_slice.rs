@@ -1,6 +1,6 @@
 use syncblob::{Blob, Part};
 
-// Each function holds a slice across a call that may free or move what it points to.
+// Each function holds a slice across a call that may free or move the slice's memory.
 
 fn reshape(mut blob: Blob<f32>) {
     let stale = blob.data().unwrap();

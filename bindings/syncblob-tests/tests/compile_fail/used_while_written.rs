@@ -1,6 +1,6 @@
 use syncblob::{Blob, Part};
 
-// Each function uses the blob while a slice of it is written.
+// Each function uses the blob while it holds a mutable slice of the blob.
 
 fn read_too(mut blob: Blob<f32>) {
     let written = blob.data_mut().unwrap();

@@ -1,6 +1,6 @@
 use syncblob::{ndarray, Blob, Model, OpenOptions, Part};
 
-// What the other files use, with nothing wrong.
+// Uses the items of the other files without an error.
 
 fn used_in_turn(blob: &mut Blob<f32>) -> syncblob::Result<()> {
     blob.data_mut()?[0] = 1.0;
