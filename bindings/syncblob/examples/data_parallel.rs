@@ -50,7 +50,7 @@ fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32>
     Ok(loss)
 }
 
-/// One step of all workers; their mean loss.
+/// Makes one step with all workers; returns their mean loss.
 fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32> {
     let shared: &Blob<f32> = weights;
     let work = |(rows, ys): &(Blob<f32>, Vec<f32>)| {
@@ -64,7 +64,7 @@ fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32
         workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).collect()
     });
     let done = done?;
-    // The workers' blobs still share the weights, which so cannot be written yet.
+    // The workers' blobs still share the weights, so they cannot be written yet.
     assert_eq!(weights.update().unwrap_err().kind(), ErrorKind::Shared);
 
     weights.clear(Part::Diff)?;
@@ -79,7 +79,7 @@ fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32
     Ok(loss)
 }
 
-/// The weights that were learned, and the last loss.
+/// Returns the learned weights and the last loss.
 pub fn learn() -> Result<(Vec<f32>, f32)> {
     let shards: Vec<_> = (0..WORKERS).map(shard).collect::<Result<_>>()?;
     let mut weights = Blob::<f32>::full([3], 0.0)?;

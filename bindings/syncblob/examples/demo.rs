@@ -1,5 +1,5 @@
-//! The library's own job on a real model: load a blob, read it on both sides,
-//! take a solver's step, save the model, read it again.
+//! Loads a blob of a real model, reads it on both sides, makes a solver's step, saves the model and
+//! reads it again.
 //!
 //! ```sh
 //! cargo run --example demo -- resnet.caffemodel

@@ -25,7 +25,7 @@ fn main() {
     }
 }
 
-/// The values of a blob, seen one at a time.
+/// Statistics of a blob's values, collected one value at a time.
 #[derive(Default)]
 struct Values {
     count: usize,
@@ -57,9 +57,9 @@ impl Values {
     }
 }
 
-/// The report, and so many bytes at a time: one blob is loaded, seen and dropped.
+/// Returns the report. Memory use is bounded: one blob at a time is loaded, inspected and dropped.
 pub fn inspect(path: &Path) -> syncblob::Result<String> {
-    let limits = Limits::new().max_memory(1 << 30); // the file may be a stranger's
+    let limits = Limits::new().max_memory(1 << 30); // the file is untrusted
     let model = OpenOptions::new().limits(limits).open(path)?;
     let mut report = String::new();
     let (mut parameters, mut complaints) = (0, 0);

@@ -1,13 +1,13 @@
-//! Multinomial logistic regression by any number of ranks, which share each batch:
+//! Multinomial logistic regression on any number of ranks, which divide each batch among them:
 //!
 //! ```sh
 //! train STEPS [--ranks N] [--save STEP PREFIX] [--restore PREFIX]
 //! mpirun -n 4 train STEPS --mpi ... # with the feature mpi
 //! ```
 //!
-//! prints the loss of every step. The losses do not depend on the number of ranks. At a step rank 0
-//! saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores them
-//! continues as if it had never stopped. The ranks are threads, or MPI's.
+//! prints the loss of every step. The losses do not depend on the number of ranks. At step STEP
+//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores them
+//! continues as if it had never stopped. The ranks are threads, or processes of MPI.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -29,7 +29,7 @@ pub struct Run {
     pub restore: Option<PathBuf>,
 }
 
-// --- data: points around one centre a class, drawn by splitmix64 -------------------------------
+// --- data: random points around the centre of each class, by splitmix64 ------------------------
 
 fn draw(i: u64) -> f64 {
     let mut z = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -45,14 +45,14 @@ fn features_of(sample: usize) -> [f64; FEATURES] {
 
 // --- one step ------------------------------------------------------------------------------------
 
-/// Parameters, and how much they moved.
+/// Parameters, and their last changes.
 struct Net {
     weights: Blob<f32>,
     bias: Blob<f32>,
     history: [Blob<f32>; 2],
 }
 
-/// Turns scores into probabilities minus the label's one; gives the loss.
+/// Replaces scores by the gradient, the probabilities minus 1 for the label; returns the loss.
 fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|score| *score = (*score - most).exp());
@@ -63,8 +63,8 @@ fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     loss
 }
 
-/// This rank's samples of a batch: their part of the loss and of the diffs. Ranks are summed, so
-/// that each divides by the whole batch.
+/// Computes this rank's part of the loss and of the diffs from its samples of a batch. Parts are
+/// summed over the ranks, so each rank divides by the whole batch.
 fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> {
     let (weights, bias) = (net.weights.data()?, net.bias.data()?);
     let mut sums = [[0.0; FEATURES]; CLASSES];
@@ -90,7 +90,7 @@ fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> 
     Ok(loss)
 }
 
-/// history = momentum x history + rate x diff; data -= history.
+/// Computes history = momentum x history + rate x diff; data -= history.
 fn update(param: &mut Blob<f32>, history: &mut Blob<f32>) -> Result<()> {
     for (diff, moved) in param.diff_mut()?.iter_mut().zip(history.data_mut()?) {
         *moved = MOMENTUM * *moved + RATE * *diff;
@@ -137,11 +137,11 @@ fn save(net: &Net, step: usize, prefix: &Path) -> Result<()> {
     state.save(with_ending(prefix, ".solverstate"))
 }
 
-/// The step to go on with.
+/// Restores the net; returns the step with which to continue.
 fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
     let model = Model::open(with_ending(prefix, ".caffemodel"))?;
     let state = Model::open(with_ending(prefix, ".solverstate"))?;
-    net.weights = model.load((0, 0))?; // of the one layer
+    net.weights = model.load((0, 0))?; // the only layer
     net.bias = model.load((0, 1))?;
     net.history = [state.load(0)?, state.load(1)?];
     Ok(state.iteration()? as usize)
@@ -149,7 +149,7 @@ fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
 
 // --- the whole -----------------------------------------------------------------------------------
 
-/// One rank's training; the losses of the steps.
+/// Trains as one rank; returns the losses of the steps.
 pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
     let shapes = [vec![CLASSES, FEATURES], vec![CLASSES]];
     let zeros = |i: usize| Blob::zeros(&shapes[i][..]);
@@ -193,7 +193,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// The other ranks would wait for one that fails.
+/// Aborts all ranks if this rank fails: the others would wait for it.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

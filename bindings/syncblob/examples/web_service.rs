@@ -1,6 +1,6 @@
-//! A small web service: `POST` a `.caffemodel`, get its layers, or the reason of a refusal. It
-//! refuses bombs: small files that request gigabytes, and large files that request more than their
-//! size.
+//! A small web service: the reply to a `POST` of a `.caffemodel` has its layers, or the reason of a
+//! refusal. The service refuses bombs: small files that request gigabytes, and large files that
+//! request more than their size.
 //!
 //! ```sh
 //! cargo run --example web_service -- 127.0.0.1:8080 &
@@ -35,7 +35,7 @@ fn main() {
 /// Answers until the listener fails.
 pub fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    // All models together get this much, each of them a part.
+    // The cap of all models together, and the limits of each model.
     let context = Context::builder()
         .max_host_bytes(256 << 20)
         .limits(Limits::new().max_memory(32 << 20).max_layers(10_000).max_blobs(50_000))
@@ -70,7 +70,7 @@ fn answer(stream: &TcpStream, context: &Context) -> io::Result<()> {
     }
 }
 
-/// The body, or the error of the request.
+/// Reads the body; returns the reply to an invalid request as the inner error.
 fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static str)>> {
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut (&mut reader).take(16 << 10))?;
@@ -92,7 +92,7 @@ fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static st
     }
 }
 
-/// The request line and the headers.
+/// Reads the request line and the headers.
 fn read_head(reader: &mut impl BufRead) -> io::Result<String> {
     let mut head = String::new();
     while reader.read_line(&mut head)? > 0 && !head.ends_with("\r\n\r\n") {}
@@ -112,7 +112,7 @@ fn describe(context: &Context, body: Vec<u8>) -> syncblob::Result<String> {
     Ok(text)
 }
 
-/// Whose fault it is: the file's, or this machine's.
+/// Returns the HTTP status of an error: the file's fault, or this machine's.
 fn status_of(kind: ErrorKind) -> u16 {
     match kind {
         ErrorKind::DataLimit => 413,

@@ -1,5 +1,4 @@
-//! Puts the serial OpenBLAS into the run path, as syncblob's own build script
-//! does for its tests.
+//! Adds the serial OpenBLAS to the run path, as syncblob's build script does for its tests.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

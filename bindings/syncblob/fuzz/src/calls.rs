@@ -1,10 +1,10 @@
-//! What a fuzzer's input means.
+//! The calls that a fuzzer's input describes.
 
 use arbitrary::Arbitrary;
 use syncblob::sim::{Operation, Schedule};
 use syncblob::{Context, Part, Side};
 
-pub const BLOBS: usize = 2; // few, so that calls meet
+pub const BLOBS: usize = 2; // few, so that calls often use the same blob
 pub const HANDLES: usize = 2;
 
 /// A device and the calls made with it.
@@ -57,7 +57,7 @@ impl H {
     }
 }
 
-/// Up to four axes of up to four.
+/// Up to four dimensions, each at most 4.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Dims {
     axes: u8,
@@ -118,8 +118,7 @@ pub enum End {
     ReadFirst,
 }
 
-/// A call of the device that is made to fail: those whose failure must leave
-/// everything as it was.
+/// A device call that can be made to fail: its failure must leave every object unchanged.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Fault {
     Alloc,
@@ -137,7 +136,7 @@ impl Fault {
     }
 }
 
-/// A call, by what it is about.
+/// A call, by its subject.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Call {
     Shape(ShapeCall),
@@ -145,7 +144,7 @@ pub enum Call {
     Values(ValuesCall),
     Storage(StorageCall),
     File(FileCall),
-    /// The next call meets a device that fails.
+    /// Makes a device call fail during the next call.
     Fail(Fault, u8),
 }
 
@@ -173,7 +172,7 @@ pub enum ValuesCall {
     Write(B, P, i8),
     WriteBoth(B, i8),
     Fill(B, P, i8),
-    /// With so many values too many.
+    /// Overwrites; with `true` one value too many.
     Overwrite(B, P, i8, bool),
     Clear(B, P),
     Scale(B, P, bool),
@@ -188,11 +187,11 @@ pub enum ValuesCall {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum StorageCall {
-    /// A vector moves in, with so much beyond the elements.
+    /// Sets a vector that may be longer than the count.
     Adopt(B, u8, i8),
-    /// Elements that others may read too.
+    /// Sets elements that other code may also read.
     Lend(B, u8, i8),
-    /// Bytes that begin so far from an aligned place.
+    /// Makes a blob of bytes at an offset from an aligned address.
     FromBytes(B, Dims, u8),
     SetHandle(H, i8),
     LendHandle(H, i8),
@@ -207,7 +206,7 @@ pub enum StorageCall {
 pub enum FileCall {
     FromProto(B, B, bool),
     ReadProto(B, B, bool),
-    /// A message that was cut off.
+    /// Reads a message that is cut off.
     CutProto(B, B, u8),
     AddToModel(B, bool),
     SetInModel(u8, B, bool),

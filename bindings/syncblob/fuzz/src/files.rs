@@ -4,7 +4,7 @@ use crate::calls::FileCall;
 use crate::plain::PlainBlob;
 use crate::state::State;
 
-/// What a model file holds of a blob.
+/// The expected contents of a blob in a model file.
 pub struct Saved {
     shape: Vec<usize>,
     data: Vec<f32>,
@@ -73,7 +73,8 @@ impl State {
         }
     }
 
-    /// A message cut off is refused, and changes nothing, or it holds less.
+    /// Reads a message that is cut off: the read is refused and changes nothing, or the blob has no
+    /// elements.
     fn cut_proto(&mut self, i: usize, j: usize, cut: usize) {
         let Some(bytes) = self.done(self.blobs[j].to_proto(Payload::Data)) else { return };
         let cut = &bytes[..cut.min(bytes.len().saturating_sub(1))];

@@ -1,7 +1,7 @@
-//! Random calls of the crate `syncblob`, and the same on a plain model: what
-//! blobs, handles and models hold must agree, a write must succeed exactly
-//! where the memory has one owner, memory that was lent for reading must stay
-//! as it is, and in the end all of it must be given back.
+//! Makes random calls of the crate `syncblob`, and the same calls on a plain model. The contents of
+//! blobs, handles and models must agree; a write must succeed if and only if the memory has one
+//! owner; memory that was lent for reading must stay unchanged, and at the end all lent memory must
+//! be returned.
 
 mod calls;
 mod files;
@@ -16,7 +16,7 @@ pub use calls::Input;
 
 use state::State;
 
-/// Calls of one input at most: values double with each, and stay finite.
+/// The maximum of calls of one input. A call can double the values, which must stay finite.
 const MAX_CALLS: usize = 64;
 
 /// Makes the input's calls.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use syncblob::Part;
 
-/// A memory; who shares it has the same `Rc`.
+/// A memory; sharers have the same `Rc`.
 pub type Memory = Rc<RefCell<Vec<f32>>>;
 
 pub fn memory(values: Vec<f32>) -> Memory {
@@ -16,12 +16,12 @@ pub fn is_unique(memory: &Memory) -> bool {
     Rc::strong_count(memory) == 1
 }
 
-/// `value, value + 1, ...`
+/// Returns `value, value + 1, ...`.
 pub fn ramp(value: i8, count: usize) -> Vec<f32> {
     (0..count).map(|i| f32::from(value) + i as f32).collect()
 }
 
-/// Equal, whatever kind of NaN.
+/// Returns whether the values are equal; all NaNs count as equal.
 pub fn same(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()))
 }
@@ -72,7 +72,7 @@ impl PlainBlob {
         }
     }
 
-    /// The elements, without what the memory has beyond them.
+    /// Returns the elements, without the capacity beyond them.
     pub fn values(&self, part: Part) -> Vec<f32> {
         self.part(part).borrow()[..self.count()].to_vec()
     }
@@ -81,7 +81,7 @@ impl PlainBlob {
         self.part(part).borrow_mut()[..values.len()].copy_from_slice(values);
     }
 
-    /// Takes the shape; whether data and diff were outgrown.
+    /// Changes the shape; returns whether data and diff were outgrown.
     pub fn reshape(&mut self, shape: &[usize]) -> (bool, bool) {
         self.shape = shape.to_vec();
         let count = self.count();
@@ -95,7 +95,7 @@ impl PlainBlob {
         outgrown.into()
     }
 
-    /// The memory cut to the elements.
+    /// Cuts the memory to the elements.
     pub fn shrink(&mut self, part: Part) {
         assert!(is_unique(self.part(part)), "{part} is shared and was shrunk");
         assert!(self.part(part).borrow().len() > self.count(), "{part} was shrunk for nothing");

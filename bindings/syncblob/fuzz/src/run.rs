@@ -1,4 +1,4 @@
-//! Blobs, handles and a model file, each beside its model.
+//! Blobs, handles and a model file of the library, each with its plain model.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use syncblob::{
 use crate::calls::{payload, side, Call, Copy, Dims, End, Input, BLOBS, HANDLES};
 use crate::plain::{from_bytes, is_unique, memory, ramp, same, to_bytes, Memory, PlainBlob};
 
-/// Calls of one input at most: values double with each, and stay finite.
+/// The maximum of calls of one input. A call can double the values, which must stay finite.
 const MAX_CALLS: usize = 64;
 
 const PARTS: [Part; 2] = [Part::Data, Part::Diff];
 
-/// What a model file holds of a blob.
+/// The expected contents of a blob in a model file.
 #[derive(Clone)]
 struct Saved {
     shape: Vec<usize>,
@@ -24,7 +24,7 @@ struct Saved {
     diff: Option<Vec<f32>>,
 }
 
-/// Values lent for reading, and what they must stay.
+/// Values lent for reading, and a copy, to which they must stay equal.
 struct Loan {
     lent: Arc<Vec<u8>>,
     expected: Vec<u8>,
@@ -48,7 +48,7 @@ struct State {
     model: Model,
     saved: Vec<Saved>,
     loans: Vec<Loan>,
-    /// A call of the device may fail.
+    /// Whether a device call may fail.
     is_armed: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn run(input: &Input) {
     assert_eq!((after.device_bytes, after.borrowed_bytes), (0, 0));
 }
 
-/// Two different elements.
+/// Returns two different elements.
 fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
     let (low, high) = all.split_at_mut(i.max(j));
     let (first, second) = (&mut low[i.min(j)], &mut high[0]);
@@ -109,8 +109,8 @@ impl State {
         state
     }
 
-    /// A memory has the capacity that its blob has when it is made: in the
-    /// model always at once.
+    /// Makes all memories now: a memory's capacity is the blob's count when the memory is made, and
+    /// the model makes its memories at once.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.map(|part| assert!(blob.memory(part).is_ok()));
@@ -125,12 +125,12 @@ impl State {
         }
     }
 
-    /// Whether an error is the device's that was asked for.
+    /// Returns whether an error can be the injected failure of the device.
     fn is_asked_for(&self, error: &Error) -> bool {
         self.is_armed && matches!(error.kind(), ErrorKind::DeviceFailure | ErrorKind::OutOfMemory)
     }
 
-    /// What a call gave that nothing but the device can refuse.
+    /// Returns the result of a call that only the device can refuse.
     fn done<R>(&self, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if self.is_asked_for(&error) => None,
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// What a call gave that has to succeed exactly where the memory is unique.
+    /// Returns the result of a call that must succeed if and only if the memory has one owner.
     fn written<R>(&self, is_unique: bool, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if self.is_asked_for(&error) => None,

@@ -33,7 +33,8 @@ impl State {
         }
     }
 
-    /// The caller's memory stays, which the model does not know.
+    /// Follows the library in what is shrunk: the library does not shrink the caller's memory,
+    /// which the model does not distinguish.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };
@@ -62,7 +63,7 @@ impl State {
         }
     }
 
-    /// Showing moves nothing.
+    /// Formats a blob, which must copy nothing.
     fn show(&self, i: usize) {
         let before = self.context.stats().expect("statistics");
         assert!(format!("{:?}", self.blobs[i]).contains("shape"));

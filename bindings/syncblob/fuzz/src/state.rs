@@ -1,4 +1,4 @@
-//! Blobs, handles and a model file, each beside its model.
+//! Blobs, handles and a model file of the library, each with its plain model.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::plain::{from_bytes, is_unique, same, Memory, PlainBlob};
 
 pub const PARTS: [Part; 2] = [Part::Data, Part::Diff];
 
-/// Values lent for reading, and what they must stay.
+/// Values lent for reading, and a copy, to which they must stay equal.
 pub struct Loan<T> {
     lent: Arc<Vec<T>>,
     expected: Vec<T>,
@@ -24,12 +24,12 @@ impl<T: Clone + PartialEq> Loan<T> {
         Self { expected: values.clone(), lent: Arc::new(values) }
     }
 
-    /// An owner of the values from the `skip`th on.
+    /// Returns an owner of the values from index `skip` on.
     pub fn lender(&self, skip: usize) -> Lender<T> {
         Lender { values: Arc::clone(&self.lent), skip }
     }
 
-    /// What must hold when nobody uses them any more.
+    /// Checks the values after the library has released them.
     fn check(&self) {
         assert!(*self.lent == self.expected, "memory lent for reading was written");
         assert_eq!(Arc::strong_count(&self.lent), 1, "its owner was not dropped");
@@ -68,7 +68,7 @@ pub struct State {
     pub model: Model,
     pub saved: Vec<Saved>,
     pub loans: Loans,
-    /// A call of the device may fail.
+    /// Whether a device call may fail.
     is_armed: bool,
 }
 
@@ -107,7 +107,7 @@ impl State {
         self.make_memories();
     }
 
-    /// Looks at everything once more and lets go of it.
+    /// Checks all blobs and handles, and drops them.
     pub fn end(mut self) -> Loans {
         self.disarm();
         (0..BLOBS).for_each(|i| self.look(i));
@@ -115,8 +115,8 @@ impl State {
         self.loans
     }
 
-    /// A memory has the capacity that its blob has when it is made: in the
-    /// model always at once.
+    /// Makes all memories now: a memory's capacity is the blob's count when the memory is made, and
+    /// the model makes its memories at once.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.iter().for_each(|&part| assert!(blob.memory(part).is_ok()));
@@ -138,12 +138,12 @@ impl State {
         }
     }
 
-    /// Whether an error is the one that was asked of the device.
+    /// Returns whether an error can be the injected failure of the device.
     fn is_asked_for(&self, error: &Error) -> bool {
         self.is_armed && matches!(error.kind(), ErrorKind::DeviceFailure | ErrorKind::OutOfMemory)
     }
 
-    /// What a call gave that nothing but the device can refuse.
+    /// Returns the result of a call that only the device can refuse.
     pub fn done<R>(&self, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if self.is_asked_for(&error) => None,
@@ -152,7 +152,7 @@ impl State {
         }
     }
 
-    /// What a call gave that has to succeed exactly where memory is unique.
+    /// Returns the result of a call that must succeed if and only if the memory has one owner.
     pub fn written<R>(&self, is_unique: bool, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if error.kind() == ErrorKind::Shared => {
@@ -171,7 +171,7 @@ impl State {
         is_unique(self.plain[i].part(part))
     }
 
-    /// The values agree; looking moves them to the host.
+    /// Checks a blob's values, which copies them to the host.
     pub fn look(&self, i: usize) {
         let (blob, plain) = (&self.blobs[i], &self.plain[i]);
         assert_eq!(blob.shape(), plain.shape);
@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// What lies beyond the elements agrees too.
+    /// Checks a whole memory, also the capacity beyond the elements.
     fn look_at_memory(&self, i: usize, part: Part) {
         let memory = self.blobs[i].memory(part).expect("a memory");
         if let Some(bytes) = self.done(memory.data()) {
@@ -204,7 +204,7 @@ impl State {
     }
 }
 
-/// Two different elements.
+/// Returns two different elements.
 pub fn two<T>(all: &mut [T], i: usize, j: usize) -> (&mut T, &mut T) {
     let (low, high) = all.split_at_mut(i.max(j));
     let (first, second) = (&mut low[i.min(j)], &mut high[0]);

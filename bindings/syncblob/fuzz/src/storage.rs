@@ -24,7 +24,7 @@ impl State {
         }
     }
 
-    /// Values for a blob's data, and some beyond its elements.
+    /// Returns values for a blob's data, and up to 7 more.
     fn values_to_spare(&self, i: usize, spare: u8, value: i8) -> Vec<f32> {
         ramp(value, self.plain[i].count() + usize::from(spare % 8))
     }
@@ -144,7 +144,7 @@ impl State {
         self.evicted(is_unique, result);
     }
 
-    /// The only current bytes stay.
+    /// Checks an evict, which is refused for the only current bytes.
     fn evicted(&self, is_unique: bool, result: Result<()>) {
         match result {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => assert!(is_unique),
@@ -155,7 +155,7 @@ impl State {
     }
 }
 
-/// Whether a copy was refused for where the newest bytes are.
+/// Returns whether a copy was refused because of the memory's head.
 fn is_of_the_head(error: &syncblob::Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::Uninitialized)
 }
