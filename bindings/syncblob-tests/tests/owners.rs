@@ -22,14 +22,14 @@ fn bytes_are_shared_and_left_as_they_are() {
 fn a_mapped_file_is_read_in_place_and_never_written() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&words(&[1.0, 2.0, 3.0])).unwrap();
-    // SAFETY: nobody changes the file.
+    // SAFETY: no code changes the file.
     let map = unsafe { Mmap::map(file.as_file()) }.unwrap();
     let start = map.as_ptr();
     let context = Context::builder().device("sim:0").build().unwrap();
     let mut blob = Blob::<f32>::in_context(&context).from_ne_bytes([3], map).unwrap();
     assert_eq!(blob.data().unwrap().as_ptr().cast(), start);
     blob.gpu_mut_ptr(Part::Data).unwrap();
-    assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]); // the map cannot be written: a copy
+    assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]); // a copy, because the map cannot be written
     assert_ne!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
 }
 

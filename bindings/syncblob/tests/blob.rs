@@ -94,7 +94,7 @@ fn reshape_keeps_what_fits_and_says_what_it_replaced() {
     assert!(blob.reshape([2]).is_ok() && blob.shrink_to_fit().unwrap().data);
 }
 
-/// Each element type, known at run time.
+/// Returns a blob of each element type.
 fn blobs_of_each_type() -> impl Iterator<Item = BlobAny> {
     let dtypes = Dtype::ALL
         .iter()
@@ -312,7 +312,7 @@ fn a_proto_may_bring_its_shape() {
     blob.read_proto_reshape(&bytes).unwrap();
     assert!(blob.has_shape_of_proto(&bytes).unwrap());
     assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[2.0; 6][..]));
-    assert_eq!(blob.data().unwrap().as_ptr(), start); // it fits
+    assert_eq!(blob.data().unwrap().as_ptr(), start); // the memory was large enough and was kept
     let shape = [0x0a, 2, 5, 4]; // BlobShape { dim: [5, 4] }, packed
     assert!(blob.reshape_proto(&shape).unwrap().data);
     assert_eq!(blob.shape(), [5, 4]);
@@ -323,7 +323,7 @@ fn a_proto_may_bring_its_shape() {
 
 #[test]
 fn bad_bytes_say_where() {
-    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // a cut-off length
+    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
     // shape { dim: 2^29 }, one value present
@@ -387,7 +387,7 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
 }
 
-/// What C cannot count to is said as it was given.
+/// A number that does not fit C's type is in the message as it was given.
 #[test]
 fn errors_have_the_number_that_was_given() {
     let blob = Blob::<f32>::zeros([2, 3]).unwrap();

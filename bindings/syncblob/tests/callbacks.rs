@@ -7,7 +7,7 @@ use syncblob::{Blob, Context, ErrorKind, Part};
 #[cfg(feature = "rayon")]
 use syncblob::{Filler, Variance};
 
-/// Counts, and fails or panics when it is told to.
+/// Counts calls and live bytes; fails or panics according to `behaviour`.
 struct Counting {
     live: AtomicUsize,
     calls: AtomicUsize,
@@ -17,23 +17,23 @@ struct Counting {
 const FAIL: usize = 1;
 const PANIC: usize = 2;
 
-// SAFETY: the system's allocator, or none.
+// SAFETY: every allocation is the system allocator's, or fails.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.behaviour.load(Ordering::SeqCst) {
             FAIL => return std::ptr::null_mut(),
-            // Beside the trait's contract, but it must not cross C.
+            // The trait forbids a panic, but it must not cross C's frames even so.
             PANIC => panic!("an allocator that panics, on purpose"),
             _ => self.live.fetch_add(layout.size(), Ordering::SeqCst),
         };
-        // SAFETY: the caller's layout.
+        // SAFETY: the caller promises that the layout is valid.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         self.live.fetch_sub(layout.size(), Ordering::SeqCst);
-        // SAFETY: from `alloc`.
+        // SAFETY: `memory` is from `alloc`.
         unsafe { System.dealloc(memory, layout) };
     }
 }
@@ -62,7 +62,7 @@ fn host_memory_comes_from_the_callers_allocator() {
 
 type Spread = fn(usize, &(dyn Fn() + Sync));
 
-/// Functions of safe code that do all that such a function may not.
+/// Functions of safe code, also some that break the contract of `parallel_for`.
 static SPREADS: [(&str, Spread); 6] = [
     ("here", |tasks, task| (0..tasks).for_each(|_| task())),
     ("threads", |tasks, task| {

@@ -1,5 +1,5 @@
-//! Communicators of simulated ranks: what they compute, what they refuse, and that whatever
-//! happens between `ready` and the end of a step, a blob is nobody's.
+//! Communicators of simulated ranks: their results and refusals, and that no code can use a blob
+//! between `ready` and the end of the step, whatever happens.
 
 #![cfg(feature = "comm")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use syncblob::comm::{Comm, Failure, Op, Reducer, ReducerOptions, SimOptions};
 use syncblob::{Blob, Context, Error, ErrorKind, Head, Part, Result};
 
-/// What each rank found, on a thread of its own.
+/// Runs the task of each rank on a separate thread; returns the results.
 fn run<R: Send>(ranks: Vec<Comm>, task: impl Fn(Comm) -> R + Sync) -> Vec<R> {
     let task = &task;
     thread::scope(|scope| {
@@ -77,7 +77,7 @@ fn every_rank_gets_the_values_of_the_root() {
         comm.broadcast(2, &mut numbers).unwrap();
         assert_eq!(numbers, [2; 5]);
         let mut blob = Blob::<u8>::full([4], comm.rank() as u8).unwrap();
-        // The root may share what it only reads.
+        // The root only reads its blob, so the blob may be shared there.
         let kept = (comm.rank() == 1).then(|| blob.handle(Part::Data).unwrap());
         comm.broadcast_blobs(1, Part::Data, [&mut blob]).unwrap();
         assert_eq!(blob.data().unwrap(), [1; 4]);
@@ -102,7 +102,7 @@ fn shared_blobs_are_refused_before_anything_is_sent() {
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Shared);
     drop(b);
-    reducer.step(|step| step.ready(&mut a)).unwrap(); // that step had not begun
+    reducer.step(|step| step.ready(&mut a)).unwrap(); // the refused step had not begun
 }
 
 /// A net of layers that own their blobs.
@@ -187,7 +187,7 @@ fn what_is_not_registered_or_not_ready_is_an_error() {
     let mut reducer = Reducer::new(&comm, [&a, &b]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut stranger));
     assert_eq!(result.unwrap_err().message(), "the blob was not registered");
-    comm.barrier().unwrap(); // no step is under way
+    comm.barrier().unwrap(); // no step is in progress
     a.reshape([3]).unwrap();
     let result: Result<()> = reducer.step(|step| step.ready(&mut a));
     assert_eq!(result.unwrap_err().kind(), ErrorKind::ShapeMismatch);
@@ -198,11 +198,11 @@ fn what_is_not_registered_or_not_ready_is_an_error() {
         Ok::<_, Error>(())
     });
     assert_eq!(result.unwrap_err().message(), "blob 1 was not ready");
-    // That step had begun.
+    // The refused step had begun.
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::CommFailure);
     let result: Result<()> = reducer.step(|_| unreachable!());
     assert_eq!(result.unwrap_err().kind(), ErrorKind::CommFailure);
-    a.diff_mut().unwrap().fill(1.0); // nobody's but ours again
+    a.diff_mut().unwrap().fill(1.0); // the step has ended: the blob may be used again
 }
 
 #[test]
@@ -222,11 +222,11 @@ fn a_step_that_panics_ends_before_its_blobs_are_free() {
         }));
         assert_eq!(result.is_err(), comm.rank() == 0);
         blob.diff_mut().unwrap().fill(1.0);
-        drop(blob); // while the other rank may still be in the step
+        drop(blob); // the other rank may still be in the step
     });
 }
 
-/// The caller's own error comes back as it is.
+/// The error type of a caller, which `step` must return unchanged.
 #[derive(Debug, PartialEq)]
 enum Mine {
     Stop,
@@ -288,7 +288,7 @@ fn a_failure_at_any_operation_is_an_error_at_every_rank() {
     }
 }
 
-/// An engine of one rank whose requests are never done and cannot be called back.
+/// An engine of one rank whose requests are never done and cannot be abandoned.
 mod stuck {
     use std::ffi::c_void;
     use std::ptr::{self, NonNull};
@@ -303,7 +303,7 @@ mod stuck {
         size: *mut i32,
         _: *mut sys::sb_error,
     ) -> sys::sb_status {
-        // SAFETY: the library's, for one value each.
+        // SAFETY: the library's pointers, valid for one value each.
         unsafe { (*out, *rank, *size) = (out.cast(), 0, 1) };
         sys::SB_OK
     }
@@ -326,7 +326,7 @@ mod stuck {
         out: *mut *mut c_void,
         _: *mut sys::sb_error,
     ) -> sys::sb_status {
-        // SAFETY: the library's.
+        // SAFETY: the library's pointers are valid.
         unsafe { *out = (*buffer).ptr };
         sys::SB_OK
     }
@@ -337,7 +337,7 @@ mod stuck {
         done: *mut i32,
         _: *mut sys::sb_error,
     ) -> sys::sb_status {
-        // SAFETY: the library's.
+        // SAFETY: the library's pointers are valid.
         unsafe { *done = 0 };
         sys::SB_OK
     }
@@ -348,7 +348,7 @@ mod stuck {
         err: *mut sys::sb_error,
     ) -> sys::sb_status {
         let (code, text) = (sys::SB_ERR_COMM_FAILURE, c"the others are gone");
-        // SAFETY: the library's.
+        // SAFETY: the library's pointers are valid.
         unsafe { sys::sb_error_fill(err, code, 0, text.as_ptr()) }
     }
 
@@ -376,7 +376,7 @@ mod stuck {
     pub fn comm() -> Comm {
         let mut raw = ptr::null_mut();
         let engine = Box::leak(Box::new(ENGINE));
-        // SAFETY: the table is static; what it says it does is all that it does.
+        // SAFETY: the table is static, and its functions keep an engine's promises.
         unsafe {
             let (context, user) = (ptr::null_mut(), ptr::null_mut());
             let made = sys::sb_comm_create(context, engine, user, &mut raw, ptr::null_mut());
@@ -409,7 +409,7 @@ fn a_diff_that_the_engine_may_still_write_is_let_go_of() {
         assert_ne!(b.diff().unwrap().as_ptr(), engines);
         assert_eq!(b.diff().unwrap(), [0.0; 4]);
         b.diff_mut().unwrap().fill(3.0);
-        // SAFETY: the engine's memory is kept for ever.
+        // SAFETY: the engine's memory is never freed.
         assert_eq!(unsafe { *engines }, 2.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Blobs as tensors of DLPack, and the other way round.
+//! Tensors of DLPack from blobs, and blobs from tensors.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -16,7 +16,7 @@ fn simulated(number: u32) -> Context {
     Context::builder().device(format!("sim:{number}")).build().unwrap()
 }
 
-/// What another program would give: elements of its own, whose deleter counts.
+/// A tensor as another program would make it: it owns its elements, and its deleter counts calls.
 struct Foreign {
     versioned: sys::sb_dl_managed_versioned,
     legacy: sys::sb_dl_managed,
@@ -27,7 +27,7 @@ struct Foreign {
 }
 
 unsafe extern "C" fn end_versioned(tensor: *mut sys::sb_dl_managed_versioned) {
-    // SAFETY: made by `Foreign::new`, and called once.
+    // SAFETY: the tensor is from `Foreign::new`, and the deleter is called once.
     let foreign = unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Foreign>()) };
     foreign.ended.fetch_add(1, Ordering::SeqCst);
 }
@@ -55,7 +55,7 @@ impl Foreign {
             strides,
             ended,
         }));
-        // SAFETY: just made.
+        // SAFETY: the object was just made and is alive.
         let made = unsafe { &mut *foreign };
         made.versioned.version.major = 1;
         made.versioned.manager_ctx = foreign.cast::<c_void>();
@@ -75,7 +75,7 @@ impl Foreign {
     }
 
     fn versioned(foreign: *mut Self) -> syncblob::Result<Dlpack> {
-        // SAFETY: as DLPack has it; nobody else knows the elements.
+        // SAFETY: the tensor is valid, and no other code has the elements.
         unsafe { Dlpack::from_raw(NonNull::from(&mut (*foreign).versioned)) }
     }
 
@@ -137,7 +137,7 @@ fn others_write_what_the_blob_then_has() {
         let legacy = blob.to_legacy_dlpack_mut(Part::Diff, Side::Host).unwrap();
         (blob.to_dlpack_mut(Part::Data, Side::Host).unwrap(), legacy)
     };
-    // SAFETY: four floats each.
+    // SAFETY: each tensor has four floats.
     unsafe {
         tensor.data_ptr().cast_mut().cast::<f32>().add(3).write(7.0);
         legacy.data_ptr().cast_mut().cast::<f32>().write(8.0);
@@ -170,7 +170,7 @@ fn device_memory_goes_round_in_its_own_context() {
 fn a_foreign_tensor_is_used_in_place_and_ended_once() {
     for legacy in [false, true] {
         let (foreign, ended) = Foreign::new(&[2, 2], |_| {});
-        // SAFETY: just made.
+        // SAFETY: the object was just made and is alive.
         let start = unsafe { (*foreign).values.as_ptr() };
         let mut blob = if legacy {
             Blob::<f32>::from_dlpack(Foreign::legacy(foreign)).unwrap()
@@ -191,10 +191,11 @@ fn a_read_only_one_is_never_written() {
     let mut blob = Blob::<f32>::from_dlpack(Foreign::versioned(foreign).unwrap()).unwrap();
     assert_eq!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
     let reader = blob.to_dlpack(Part::Data, Side::Host).unwrap();
-    // SAFETY: nobody else reads the blob's elements now.
+    // SAFETY: no other code reads the blob's elements now.
     let elements = unsafe { blob.shared_mut(Part::Data) }.unwrap();
-    elements[0] = 8.0; // in memory of the library's own
-                       // SAFETY: a float that the tensor keeps.
+    elements[0] = 8.0; // in memory of the library, not the tensor's
+
+    // SAFETY: the tensor keeps its floats alive.
     assert_eq!((unsafe { reader.data_ptr().cast::<f32>().read() }, ended()), (0.0, 0));
     drop(reader);
     assert_eq!((blob.data().unwrap(), ended()), (&[8.0, 1.0, 2.0][..], 1));

@@ -1,4 +1,4 @@
-//! Memory of the caller's, used in place: who writes it, who drops it, when.
+//! The caller's memory, used in place: which calls write it, and when its owner is dropped.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ fn host_storage(blob: &Blob<f32>) -> Storage {
     blob.memory(Part::Data).unwrap().storage(Side::Host)
 }
 
-/// Elements that count how often they are dropped.
+/// An owner of elements that counts its drops.
 struct Counted<T> {
     values: Vec<T>,
     dropped: Arc<AtomicUsize>,
@@ -52,7 +52,7 @@ fn a_vector_is_used_in_place_and_written() {
     let mut blob = Blob::in_context(&simulated()).from_vec([3], values).unwrap();
     assert_eq!((blob.data().unwrap().as_ptr(), host_storage(&blob)), (start, Storage::Borrowed));
     assert_eq!(blob.context().stats().unwrap().borrowed_bytes, 12);
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // up, and down again into the vector
+    blob.gpu_mut_ptr(Part::Data).unwrap(); // copied to the device; the next call copies back into the vector
     blob.data_mut().unwrap()[0] = 7.0;
     assert_eq!(blob.data().unwrap().as_ptr(), start);
     assert_eq!(blob.data().unwrap(), [7.0, 2.0, 3.0]);
@@ -79,7 +79,7 @@ fn what_a_vector_has_beyond_the_count_is_capacity() {
     assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
 }
 
-/// What may not write an `Arc`'s elements, and does write the blob's.
+/// A call that writes a blob and must not write the `Arc` on which the blob was made.
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
 const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
@@ -95,7 +95,7 @@ const WRITERS: [(&str, Writer); 10] = [
         let sim = b.context();
         let on_device = b.gpu_mut_ptr(Part::Data)?;
         sim.sim().unwrap().poke(on_device.cast(), &[0; 16])?;
-        b.data().map(drop) // down: not into the caller's memory
+        b.data().map(drop) // the copy from the device must not write the caller's memory
     }),
 ];
 
@@ -140,7 +140,7 @@ fn the_owner_is_dropped_once_by_the_last_that_needs_it() {
     other.share(Part::Data, &blob).unwrap();
     let handle = blob.handle(Part::Data).unwrap();
     drop(blob);
-    other.reshape([100]).unwrap(); // lets go
+    other.reshape([100]).unwrap(); // outgrows the shared memory and releases it
     assert_eq!((dropped(), handle.data().unwrap().len()), (0, 16));
     drop(handle);
     assert_eq!(dropped(), 1);
@@ -198,19 +198,19 @@ fn a_queued_copy_keeps_the_owner() {
     let (owner, dropped) = Counted::new(vec![5.0_f32; 4]);
     let mut blob = Blob::in_context(&context).from_shared([4], owner).unwrap();
     let copy = blob.memory(Part::Data).unwrap().push((&stream).into()).unwrap();
-    std::mem::forget(copy); // nothing may depend on the guard
+    std::mem::forget(copy); // the result must not depend on the guard's drop
     assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (0, Head::Synced));
     blob.memory_mut(Part::Data).unwrap().evict(Side::Host).unwrap();
     assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (1, Head::AtGpu));
-    assert_eq!(blob.data().unwrap(), [5.0; 4]); // it ran before the owner went
+    assert_eq!(blob.data().unwrap(), [5.0; 4]); // the copy ran before the owner was dropped
 }
 
-/// Bytes at a chosen distance from a multiple of 8.
+/// The bytes of words in a range, which may begin at an unaligned address.
 struct At(Vec<u64>, usize, usize);
 
 impl AsRef<[u8]> for At {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the words are as many bytes, all of them initialised.
+        // SAFETY: `len * 8` bytes are the words' size, and all are initialised.
         let bytes = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 8) };
         &bytes[self.1..self.2]
     }
@@ -229,7 +229,7 @@ fn bytes_are_used_in_place_when_they_are_aligned_and_whole() {
     assert_eq!(host_storage(&blob), Storage::ReadOnly);
     for (wrong, kind) in [
         (At(words(), 1, 9), ErrorKind::InvalidArgument), // misaligned
-        (At(words(), 0, 7), ErrorKind::InvalidArgument), // odd
+        (At(words(), 0, 7), ErrorKind::InvalidArgument), // not a whole number of elements
         (At(words(), 0, 12), ErrorKind::ShapeMismatch),
     ] {
         assert_eq!(Blob::<f32>::from_ne_bytes([2], wrong).unwrap_err().kind(), kind);
@@ -280,7 +280,7 @@ fn device_memory_of_the_callers_is_used_in_place() {
     let source = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
     let ptr = source.gpu_ptr(Part::Data).unwrap().cast_mut();
     let mut blob = Blob::<f32>::in_context(&context).zeros([2]).unwrap();
-    // SAFETY: the memory belongs to the owner that moves in, which nobody writes.
+    // SAFETY: the memory belongs to the owner that the blob takes, and no code writes it.
     unsafe { blob.set_gpu(Part::Data, ptr, 2, syncblob::Access::ReadOnly, source).unwrap() };
     assert_eq!(blob.gpu_ptr(Part::Data).unwrap(), ptr.cast_const());
     assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
@@ -295,7 +295,7 @@ fn a_vector_comes_back_as_it_is_or_is_copied() {
     let again = Blob::from_vec([2, 2], values).unwrap().into_vec().unwrap();
     assert_eq!((again.as_ptr(), again), (start, vector()));
 
-    // Smaller than the vector; lent to the memory itself; with a diff of a vector, too.
+    // The blob is smaller than its vector, and the diff's memory also has a vector.
     let mut blob = Blob::from_vec([4], vector()).unwrap();
     let start = blob.data().unwrap().as_ptr();
     blob.memory_mut(Part::Diff).unwrap().set(vec![9.0_f64, 9.0]).unwrap();
@@ -303,7 +303,7 @@ fn a_vector_comes_back_as_it_is_or_is_copied() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[1.0, 2.0, 3.0][..]));
 
-    // A vector of another type, which is no vector of these elements.
+    // A vector of another element type is copied.
     let mut blob = Blob::<f32>::zeros([2]).unwrap();
     blob.memory_mut(Part::Data).unwrap().set(vec![0.1_f64]).unwrap();
     let bits = 0.1_f64.to_ne_bytes();
@@ -311,7 +311,8 @@ fn a_vector_comes_back_as_it_is_or_is_copied() {
         bits.chunks(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(blob.into_vec().unwrap(), halves);
 
-    // What others may read, what others share, what a device may read, the library's own.
+    // Copied: shared elements, a shared memory, memory that the device may read, the library's
+    // memory.
     let shared: Arc<[f32]> = Arc::from(vector());
     assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
     assert_eq!(Arc::strong_count(&shared), 1);
@@ -339,7 +340,8 @@ fn a_vector_comes_back_from_a_tensor() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[5.0, 2.0, 3.0][..]));
 
-    // One blob's tensor is another's data: the first caller gets a copy, the last the vector.
+    // Two blobs use one vector through a tensor: the first `into_vec` copies, the last returns the
+    // vector.
     for first_is_lender in [true, false] {
         let values = vec![1.0_f32, 2.0, 3.0];
         let start = start_of(&values);
@@ -352,15 +354,15 @@ fn a_vector_comes_back_from_a_tensor() {
         assert_eq!((own.as_ptr(), copy, &*own), (start, vec![1.0, 2.0, 3.0], &[1.0, 2.0, 3.0][..]));
     }
 
-    // A tensor that is alive.
+    // While a tensor is alive, the elements are copied.
     let blob = Blob::from_vec([3], vec![1.0_f32; 3]).unwrap();
     let tensor = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     assert_eq!(blob.into_vec().unwrap(), [1.0; 3]);
-    // SAFETY: three floats that the tensor keeps.
+    // SAFETY: the tensor keeps three floats alive.
     assert_eq!(unsafe { tensor.data_ptr().cast::<f32>().read() }, 1.0);
 }
 
-/// Makes a vector of a blob when it is dropped.
+/// An owner whose drop makes a vector of a blob.
 struct Unwraps(Vec<f32>, Arc<AtomicUsize>);
 
 impl AsRef<[f32]> for Unwraps {
@@ -394,7 +396,7 @@ fn an_owner_that_ends_may_take_a_vector_back_itself() {
     assert_eq!(ended.load(Ordering::SeqCst), 2);
 }
 
-/// What an owner lends, as bytes.
+/// An owner's elements as bytes.
 struct Bytes(Unwraps);
 
 impl AsRef<[u8]> for Bytes {

@@ -1,5 +1,5 @@
-//! Fillers through the safe interface. What they write is for the C tests to judge; here, that
-//! every number arrives there, and what is refused.
+//! Fillers through the safe interface. The C tests check the values that fillers write; these tests
+//! check that every number is passed to C, and the refusals.
 
 use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Part, Variance};
 
@@ -17,7 +17,7 @@ fn kind_of(shape: &[usize], filler: Filler) -> ErrorKind {
     kind
 }
 
-/// Elements 0, 77 and 299, as the golden numbers of the C tests have them.
+/// Compares elements 0, 77 and 299 with the golden numbers of the C tests.
 #[test]
 fn numbers_are_those_of_the_c_library() {
     let at = |values: Vec<f64>| [0, 77, 299].map(|i| values[i].to_bits());

@@ -1,4 +1,4 @@
-//! What a refusal says of files that are not Caffe's.
+//! The error messages for files that are not Caffe's.
 
 #[path = "foreign/kinds.rs"]
 mod kinds;

@@ -1,4 +1,4 @@
-//! Blobs as other crates have arrays.
+//! Blobs as arrays of other crates.
 #![cfg(any(feature = "ndarray", feature = "serde"))]
 
 use syncblob::{Blob, ErrorKind, Part};
@@ -145,7 +145,7 @@ fn what_is_no_element_is_said_in_words_of_the_format() {
     assert!(told(r#""NaN""#).unwrap().is_nan());
 }
 
-/// As the crate `half` does it.
+/// Elements are written as the crate `half` writes them.
 #[cfg(all(feature = "serde", feature = "half"))]
 #[test]
 fn half_precision_goes_through_serde_by_its_bits() {

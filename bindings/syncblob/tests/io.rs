@@ -1,4 +1,4 @@
-//! Models and blobs from readers, to writers, and who is told of it.
+//! Models and blobs from readers and to writers, and progress callbacks.
 
 use std::cell::Cell;
 use std::error::Error as _;
@@ -14,7 +14,7 @@ use syncblob::{Blob, Context, ErrorKind, Format, Model, OpenOptions, Payload, Re
 
 const VALUES: usize = 300_000;
 
-/// A caffemodel of one large blob.
+/// Returns a caffemodel of one large blob.
 fn net() -> Vec<u8> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
@@ -31,19 +31,19 @@ fn check_net(model: &Model, bytes: &[u8]) {
     assert_eq!(written, bytes);
 }
 
-/// What a [`Tricky`] reader does from its n-th read on.
+/// The behaviour of a [`Tricky`] reader from its n-th read on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Trick {
     None,
     Fails,
     Panics,
-    /// Says that it has read, and has not.
+    /// Returns the number of bytes without reading them.
     Idles,
     Overstates,
     Ends,
-    /// Once, then goes on.
+    /// Is interrupted once, then reads on.
     Interrupted,
-    /// A byte at a time.
+    /// Reads one byte at a time.
     Crawls,
 }
 
@@ -206,7 +206,8 @@ fn what_a_reader_claims_is_not_trusted() {
             (opened, _) => panic!("{trick:?}: {opened:?}"),
         }
     }
-    // The values alone: they are what the reader left there.
+    // The reader idles only after the model was opened: the load gets zeros instead of the blob's
+    // message.
     let (reader, _) = Tricky::new(&bytes, Trick::Idles, usize::MAX);
     let reader = Arc::new(reader);
     let model = Model::open_reader(Arc::clone(&reader)).unwrap();
@@ -239,7 +240,7 @@ fn threads_load_through_one_reader() {
     });
 }
 
-/// A reader that reads a blob of its own before each read, which fails.
+/// A reader that, before each read, reads another blob, which fails.
 struct Nested(Vec<u8>);
 
 impl ReadAt for Nested {
@@ -263,7 +264,7 @@ fn a_reader_may_use_the_crate_itself() {
     assert_eq!(error.source().unwrap().to_string(), "the outer one");
 }
 
-/// Gives up as a call of its own gave up, or as it likes.
+/// A reader and writer that fails with the given error, possibly the error of a nested call.
 struct GivesUp(fn() -> io::Error);
 
 impl ReadAt for GivesUp {
@@ -308,7 +309,7 @@ fn a_reader_and_a_writer_may_cancel() {
     }
 }
 
-/// Takes so many bytes, then fails; or panics; or cannot be flushed.
+/// A writer that accepts `room` writes, then fails or panics; or that cannot be flushed.
 struct Full {
     room: usize,
     panics: bool,
@@ -416,16 +417,16 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// What is thrown then. It has no bytes, so that nothing is lost where it is leaked.
+/// The panic payload of such a drop. It has no bytes, so a leaked payload loses no memory.
 struct Dropped;
 
 fn panic_if_armed() {
     if ARMED.get() {
-        panic::resume_unwind(Box::new(Dropped)); // no hook prints it
+        panic::resume_unwind(Box::new(Dropped)); // no panic hook, so no output
     }
 }
 
-/// An error, or what a panic throws, that panics when it is dropped.
+/// An error, or a panic payload, that panics when it is dropped.
 #[derive(Debug)]
 struct Grenade;
 
@@ -443,7 +444,8 @@ impl Drop for Grenade {
     }
 }
 
-/// Fails from its n-th read on, and from then on has no version. Dropped, it panics, too.
+/// A reader whose reads and `version` fail from its n-th read on. It also panics when it is
+/// dropped.
 struct Failing {
     bytes: Vec<u8>,
     throws: bool,
@@ -488,7 +490,7 @@ impl Drop for Failing {
     }
 }
 
-/// What a call gives or throws, neither of which panics any more.
+/// Returns how a call ends; drops its result or panic payload without a further panic.
 fn outcome<T>(call: impl FnOnce() -> T) -> &'static str {
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let found = match &result {
@@ -510,7 +512,7 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         let mut ends = [""; 4];
         for (throws, ends) in [false, true].into_iter().zip(ends.chunks_mut(2)) {
             let failing = |left: usize| Failing { bytes: bytes.clone(), throws, left: left.into() };
-            // The first is borrowed; the second is dropped by the failed call.
+            // The first reader is borrowed; the failed call drops the second.
             let kept = failing(nth);
             ends[0] = outcome(|| Blob::<f32>::read_from(&kept));
             ends[1] = outcome(|| Model::open_reader(failing(nth)));
@@ -521,13 +523,13 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         thrown += usize::from(ends[2] == "threw the grenade");
         assert_eq!(ends[0], "returned");
         if ends[1] == "returned" && ends[3] == "returned" {
-            break; // so many reads are not needed
+            break; // the calls make fewer than `nth` reads
         }
         assert_eq!((ends[1], ends[3]), ("threw something else", "threw something else"));
         nth += 1;
     }
     assert!(nth > 2 && thrown > 0, "{nth} reads");
-    // What failed there is not the reason of what fails here.
+    // An earlier failure must not become the source of a later error.
     let error = Blob::<f32>::from_proto(b"rubbish").unwrap_err();
     assert!(error.source().is_none());
 }
@@ -548,7 +550,7 @@ fn a_lender_that_fails_with_what_panics_when_it_is_dropped() {
     assert!(!path.exists());
 }
 
-/// A reader that panics when it is dropped, and nothing else.
+/// A reader that panics only when it is dropped.
 struct Last(Vec<u8>);
 
 impl ReadAt for Last {

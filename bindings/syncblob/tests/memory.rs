@@ -1,4 +1,4 @@
-//! `SyncedMemory` by itself: sides, heads, storage, queued copies.
+//! `SyncedMemory` without a blob: sides, heads, storage, queued copies.
 #![cfg(feature = "testing")]
 
 use syncblob::sim::{Failure, Operation, Schedule};
@@ -54,7 +54,7 @@ fn blobs_overwrite_without_a_copy_unless_memory_holds_more() {
     blob.gpu_mut_ptr(Part::Data).unwrap();
     blob.reshape([2]).unwrap();
     blob.overwrite(Part::Data, &[1.0, 2.0]).unwrap();
-    blob.reshape([4]).unwrap(); // the rest has to be what it was
+    blob.reshape([4]).unwrap(); // the capacity beyond the two elements must be unchanged
     assert_eq!(
         (blob.data().unwrap(), context.stats().unwrap().downloads),
         (&[1.0, 2.0, 7.0, 7.0][..], 1)
@@ -92,7 +92,7 @@ fn a_queued_copy_is_waited_for_by_its_guard_or_by_who_needs_it() {
         } else {
             copy.wait().unwrap();
         }
-        blob.data_mut().unwrap().fill(3.0); // must not reach the copy
+        blob.data_mut().unwrap().fill(3.0); // must not change the copied bytes
         assert_eq!(blob.head(Part::Data).unwrap(), Head::AtCpu);
         blob.gpu_mut_ptr(Part::Data).unwrap();
         let pull = blob.memory(Part::Data).unwrap().pull(stream.as_stream()).unwrap();
@@ -187,8 +187,8 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
-/// CUDA knows no contexts: one stream is as good as another of the same device,
-/// until its context ends.
+/// CUDA does not know the library's contexts: it accepts every stream of the device, also that of
+/// another context.
 #[test]
 fn a_contexts_streams_stay_with_it_whatever_the_device_says() {
     for device in ["sim:0", "cuda:0"] {

@@ -55,7 +55,7 @@ fn a_model_built_in_memory_goes_round_through_bytes_and_files() {
     check_net(&Model::open(&path).unwrap());
 }
 
-/// `net` without diffs, its values not there yet.
+/// Returns `net` without diffs, with announced blobs instead of values.
 fn announced() -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("net").unwrap();
@@ -141,7 +141,7 @@ fn a_replaced_blob_is_saved_and_the_rest_kept() {
     let mut weights = model.blob((1, 0)).unwrap().load::<f32>().unwrap();
     weights.scale(Part::Data, 2.0).unwrap();
     model.set_blob((1, 0), &weights, Payload::Data).unwrap();
-    model.save(&path).unwrap(); // over the file that it reads
+    model.save(&path).unwrap(); // replaces the file that the model reads
     let again = Model::open(&path).unwrap();
     let blob = again.blob((1, 0)).unwrap().load::<f32>().unwrap();
     assert_eq!(blob.data().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
@@ -224,7 +224,7 @@ fn a_mapped_file_gives_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("net.caffemodel");
     net().save(&path).unwrap();
-    // SAFETY: nobody else has the file.
+    // SAFETY: no other code has the file.
     check_net(&unsafe { OpenOptions::new().open_mapped(&path) }.unwrap());
 }
 
@@ -276,7 +276,7 @@ fn blobs_load_into_the_context_of_choice() {
     );
 }
 
-/// Bytes that count how often they are dropped.
+/// An owner of bytes that counts its drops.
 struct Counted {
     bytes: Vec<u8>,
     dropped: Arc<AtomicUsize>,
@@ -322,7 +322,7 @@ fn a_model_is_read_from_many_threads() {
     }
 }
 
-/// NVCaffe's data of FLOAT16, 1 and -2, and diff of INT, 3 and -1.
+/// A blob of NVCaffe: data 1 and -2 as FLOAT16, diff 3 and -1 as INT.
 const RAW: &[u8] = b"\x3a\x03\x0a\x01\x02\x50\x02\x62\x04\x00\x3c\x00\xc0\
     \x58\x03\x6a\x08\x03\0\0\0\xff\xff\xff\xff";
 
@@ -455,7 +455,7 @@ fn an_error_of_a_file_names_it_once() {
         let text = error.to_string();
         assert!(text.starts_with(&named) && text.matches("net.caffemodel").count() == 1, "{text}");
     }
-    // What is no matter of a name: the source cannot be read any more.
+    // An error without a file name in the message: the source has become unreadable.
     std::fs::write(&path, net_of_one_blob()).unwrap();
     let mut model = Model::open(&path).unwrap();
     std::fs::write(&path, b"").unwrap();

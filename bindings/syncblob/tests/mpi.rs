@@ -1,4 +1,4 @@
-//! Communicators over MPI, by any number of ranks; `tests/mpi/run.sh` runs it with mpirun.
+//! Communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this test with mpirun.
 
 use syncblob::comm::{Comm, Op, Reducer};
 use syncblob::{Blob, Context, Error, ErrorKind, Part};

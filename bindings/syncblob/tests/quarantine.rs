@@ -1,6 +1,5 @@
-//! What the device may still use is neither freed nor given back to its owner,
-//! however many waits fail, and whoever loses the device meanwhile. The device
-//! runs its work as late as it can.
+//! Memory that the device may still use is neither freed nor returned to its owner, even if many
+//! waits fail or another thread loses the device. The device runs its work as late as possible.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,8 +12,8 @@ use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Part, Side};
 const COUNT: usize = 64;
 const BYTES: usize = 256;
 
-/// A context that ends asks those of all tests for what they keep, and nobody waits for another's
-/// asking: so one test runs at a time.
+/// Makes the tests run one at a time: a context that ends checks the quarantine that the contexts
+/// of all tests left behind, and does not wait while another thread makes this check.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -28,7 +27,7 @@ fn sim(context: &Context) -> Sim<'_> {
     context.sim().unwrap()
 }
 
-/// From the `nth` call of each on, `times` of them fail.
+/// Makes `times` calls of each operation fail, from the given call on.
 fn fail_run(context: &Context, from: &[(Operation, u32)], times: u32) {
     for (operation, nth) in from {
         for later in 0..times {
@@ -41,15 +40,15 @@ fn fail_no_more(context: &Context) {
     sim(context).fail(Operation::Any, 0, Failure::Now).unwrap();
 }
 
-/// When an owner's memory came back.
+/// Whether and when an owner's memory was returned.
 #[derive(Default)]
 struct Story {
     ended: AtomicUsize,
     early: AtomicBool,
 }
 
-/// Memory of the caller's that is copied to the device; when it comes back, it
-/// looks whether that has happened.
+/// The caller's memory, which is copied to the device. Its drop checks whether the copy has been
+/// made.
 struct Loan {
     bytes: Vec<u8>,
     copied_to: usize,
@@ -66,14 +65,15 @@ impl AsRef<[u8]> for Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         self.story.ended.fetch_add(1, Ordering::SeqCst);
-        // The device's side goes after the host's; nothing is copied to what is gone.
+        // The device side is released after the host side. If it is gone all the same, no copy to
+        // it can follow, and the drop is not early.
         let there = sim(&self.context).peek(self.copied_to as *const u8, self.bytes.len());
         let early = there.is_ok_and(|there| there != self.bytes);
         self.story.early.fetch_or(early, Ordering::SeqCst);
     }
 }
 
-/// A memory whose newest bytes are lent ones, with room for them on the device.
+/// Returns a memory whose newest bytes are a loan, with device memory allocated.
 fn lent(context: &Context, bytes: usize) -> (MemoryHandle, Arc<Story>) {
     let story = Arc::new(Story::default());
     let mut memory = context.memory(bytes).unwrap();
@@ -93,8 +93,8 @@ fn assert_nothing_is_kept(context: &Context) {
     assert_eq!((stats.quarantined_bytes, stats.borrowed_bytes, stats.device_bytes), (0, 0, 0));
 }
 
-/// One thread loses the device, whose streams will not be waited for then;
-/// another gives up what a queued copy reads.
+/// One thread loses the device, whose streams then cannot be waited for. Another thread releases
+/// memory that a queued copy reads.
 fn lose_beside(give_up: fn(MemoryHandle)) {
     let context = simulated();
     let stream = sim(&context).stream().unwrap();
@@ -143,12 +143,12 @@ fn what_a_context_leaves_behind_is_counted() {
     memory.set(vec![0.0_f64; BYTES / 8]).unwrap();
     memory.gpu_mut_ptr().unwrap();
     sim(&context).set_schedule(Schedule::Lazy).unwrap();
-    fail_run(&context, &[(Operation::Any, 2)], 16); // the copy is the first
+    fail_run(&context, &[(Operation::Any, 2)], 16); // call 1 is the copy
     assert!(memory.data().is_err());
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // until the failures are used up
+        host.trim(); // until no failures are left
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }

@@ -1,4 +1,4 @@
-//! Handles between this crate and code that calls the C library.
+//! Handles that are passed between this crate and C code.
 
 use std::ptr;
 
@@ -10,20 +10,20 @@ use syncblob::{
 fn a_context_goes_to_c_and_back() {
     let context = Context::builder().device("sim:0").build().unwrap();
     let raw = context.clone().into_raw();
-    // SAFETY: the share that `into_raw` gave.
+    // SAFETY: `raw` is the share that `into_raw` returned.
     let again = unsafe { Context::from_raw(raw) };
     assert_eq!(again, context);
     drop(context);
     assert_eq!(again.device(), "sim:0");
     assert!(Context::host().into_raw().is_null());
-    // SAFETY: NULL is the built-in one.
+    // SAFETY: NULL is the built-in context.
     assert_eq!(unsafe { Context::from_raw(ptr::null_mut()) }, Context::host());
 }
 
 #[test]
 fn a_blob_goes_to_c_and_back() {
     let raw = Blob::<f32>::full([2, 3], 1.5).unwrap().into_raw();
-    // SAFETY: nobody else has the blob, whose elements are f32.
+    // SAFETY: the blob has no other owner, and its elements are f32.
     unsafe {
         assert_eq!(
             sys::sb_blob_scale(raw.as_ptr(), sys::SB_DATA, 2.0, ptr::null_mut()),
@@ -41,10 +41,10 @@ fn a_blob_goes_to_c_and_back() {
     }
 }
 
-/// A blob that shares the memory of a C handle.
+/// Returns a blob that shares the memory of a C handle.
 fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
     let blob = Blob::<f32>::zeros([2]).unwrap();
-    // SAFETY: both are live and have one shape; nobody writes.
+    // SAFETY: both blobs are live and have the same shape; no code writes.
     let status = unsafe { sys::sb_blob_share(blob.as_ptr(), sys::SB_DATA, raw, ptr::null_mut()) };
     assert_eq!(status, sys::SB_OK);
     blob
@@ -57,7 +57,7 @@ fn a_share_that_c_takes_holds_writers_back() {
     let shares_lent = sharer(lent.as_ptr());
     let raw = Blob::<f32>::zeros([2]).unwrap().into_raw();
     let shares_given = sharer(raw.as_ptr());
-    // SAFETY: nobody else has the blob, whose elements are f32.
+    // SAFETY: the blob has no other owner, and its elements are f32.
     let given = unsafe { Blob::<f32>::from_raw(raw) };
     for (mut blob, mut other) in [(lent, shares_lent), (given, shares_given)] {
         assert_eq!(blob.data_mut().unwrap_err().kind(), ErrorKind::Shared);
@@ -73,7 +73,7 @@ fn a_memory_goes_to_c_and_back() {
     let blob = Blob::<u8>::full([4], 7).unwrap();
     let raw = blob.handle(Part::Data).unwrap().into_raw();
     assert!(!blob.is_unique(Part::Data).unwrap());
-    // SAFETY: the share that `into_raw` gave.
+    // SAFETY: `raw` is the share that `into_raw` returned.
     let handle = unsafe { MemoryHandle::from_raw(raw) };
     assert_eq!(handle.data().unwrap(), [7; 4]);
     drop(handle);
@@ -88,7 +88,7 @@ fn a_model_goes_to_c_and_back() {
     model.add_blob(layer, &Blob::<f32>::zeros([2]).unwrap(), Payload::Data).unwrap();
     model.set_progress(|_, _| panic!("nobody is told any more"));
     let raw = model.into_raw();
-    // SAFETY: nobody else has the model, which was made in this context.
+    // SAFETY: the model has no other owner, and was made in this context.
     let model = unsafe { Model::from_raw(raw, &context) };
     assert_eq!(model.load::<f32>((0, 0)).unwrap().count(), 2);
     assert!(model.to_bytes().unwrap().len() > 10);
@@ -97,11 +97,11 @@ fn a_model_goes_to_c_and_back() {
 #[test]
 fn a_borrowed_model_is_still_cs() {
     let raw = Model::create(Format::Caffemodel).unwrap().into_raw();
-    // SAFETY: the model outlives what borrows it, and nobody changes it.
+    // SAFETY: the model outlives its borrow and does not change.
     unsafe {
         let borrowed = Model::borrow_raw(raw, &Context::host());
         assert_eq!((borrowed.format(), borrowed.num_layers()), (Format::Caffemodel, 0));
         drop(borrowed);
-        drop(Model::from_raw(raw, &Context::host())); // once, as sanitizers see
+        drop(Model::from_raw(raw, &Context::host())); // frees the model once; sanitizers would report a second free
     }
 }

@@ -1,11 +1,11 @@
-//! Files that Caffe wrote, found through SYNCBLOB_TEST_DATA (a folder; without
-//! it, shared/data beside the repository).
+//! Files that Caffe wrote, in the folder SYNCBLOB_TEST_DATA (by default shared/data beside the
+//! repository).
 
 use std::path::PathBuf;
 
 use syncblob::{Blob, Format, Generation, Model};
 
-/// The file, or None with a word about it where the folder is absent.
+/// Returns the path of a file, or prints a note and returns None if the file is absent.
 fn real_file(name: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let dir = std::env::var_os("SYNCBLOB_TEST_DATA").unwrap_or(beside.into());

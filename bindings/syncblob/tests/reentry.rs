@@ -1,8 +1,7 @@
-//! Owners, readers, writers, progress functions, lenders of blobs and `parallel_for`, all
-//! of which call the library again at random, on objects that share memories with those of
-//! the call that runs them; and an allocator that fails at random. What safe code can reach
-//! stays whole: values are ones that were written, owners are dropped once, all memory
-//! comes back.
+//! Tests callbacks that call the library again at random: owners, readers, writers, progress
+//! functions, lenders of blobs and `parallel_for`. Their objects share memories with the objects of
+//! the call that runs the callback, and the allocator fails at random. All objects must stay valid:
+//! they hold only values that were written, owners are dropped once, all memory is freed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,15 +19,16 @@ use syncblob::{
 const SLOTS: usize = 5;
 const MAX_DEPTH: u32 = 3;
 
-/// Beyond this, values are spread over threads.
+/// A count for which work is split over threads.
 const LARGE: usize = 140_000;
 
-/// Of one world at a time, and of one thread's calls but for `parallel_for`.
+/// The random numbers of the current world. Only tasks of `parallel_for` draw them on other
+/// threads.
 static RANDOM: Mutex<u64> = Mutex::new(0);
 static WORLD: RwLock<Weak<World>> = RwLock::new(Weak::new());
 
 thread_local! {
-    /// Callbacks that this thread is in.
+    /// The number of nested callbacks on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -50,11 +50,12 @@ struct World {
     handles: Mutex<Vec<MemoryHandle>>,
     model: Mutex<Option<Arc<Model>>>,
     owners: AtomicUsize,
-    /// Callbacks that ran within another's call.
+    /// The number of callbacks that called the library.
     nested: AtomicUsize,
-    /// What a callback found wrong: a panic in it may be contained.
+    /// Errors that callbacks found. They do not panic instead, because the crate contains some
+    /// panics.
     wrong: Mutex<Vec<String>>,
-    /// Callbacks do nothing any more.
+    /// Whether callbacks must do nothing.
     is_over: AtomicBool,
 }
 
@@ -72,7 +73,7 @@ impl World {
     }
 }
 
-/// None: a call that runs this callback works on it.
+/// Locks an object; returns None if a call that runs this callback is using it.
 fn free<T>(of: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match of.try_lock() {
         Ok(free) => Some(free),
@@ -86,7 +87,7 @@ fn world() -> Option<Arc<World>> {
     (!world.is_over.load(SeqCst)).then_some(world)
 }
 
-/// What every callback does.
+/// The body of every callback: makes a random call of the library, or none.
 fn call_back() {
     let Some(world) = world() else { return };
     let depth = DEPTH.get();
@@ -105,18 +106,18 @@ fn call_back() {
     }
 }
 
-/// What callbacks throw.
+/// The panic payload of callbacks.
 struct OnPurpose;
 
 fn maybe_throw() {
     if one_in(40) {
-        panic::resume_unwind(Box::new(OnPurpose)); // no hook prints it
+        panic::resume_unwind(Box::new(OnPurpose)); // no panic hook, so no output
     }
 }
 
 // --- callbacks ----------------------------------------------------------------------------
 
-/// Memory that calls the library when it comes back.
+/// An owner of memory that calls the library when it is dropped.
 struct Owner(Vec<f32>);
 
 impl Owner {
@@ -134,7 +135,7 @@ impl AsRef<[f32]> for Owner {
 
 impl AsRef<[u8]> for Owner {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: floats are bytes of any value.
+        // SAFETY: the bytes of floats are initialised.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), size_of_val(&*self.0)) }
     }
 }
@@ -222,33 +223,34 @@ fn spread(tasks: usize, task: &(dyn Fn() + Sync)) {
     maybe_throw();
 }
 
-/// Fails at random; it must not call the library.
+/// An allocator that fails at random. An allocator must not call the library.
 struct Failing;
 
 static FAILS: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator, or none.
+// SAFETY: every allocation is the system allocator's, or fails.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if FAILS.load(SeqCst) && one_in(60) {
             return std::ptr::null_mut();
         }
         LIVE.fetch_add(layout.size(), SeqCst);
-        // SAFETY: the caller's layout.
+        // SAFETY: the caller promises that the layout is valid.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: from `alloc`.
+        // SAFETY: `memory` is from `alloc`.
         unsafe { System.dealloc(memory, layout) };
     }
 }
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Whole numbers: sums and differences of some are, too; rubbish rarely is.
+/// Returns a small whole number. Sums and differences of such numbers are whole, and invalid memory
+/// rarely is.
 fn value() -> f32 {
     below(16) as f32 - 8.0
 }
@@ -269,7 +271,7 @@ type Result<T = ()> = syncblob::Result<T>;
 
 type Step = (&'static str, fn(&Arc<World>) -> Result);
 
-/// What gives work to callbacks.
+/// Steps that run callbacks.
 const OFTEN: [Step; 4] =
     [("model", step_of_model), STEPS[1], ("set_shared_data", set_shared_data), STEPS[6]];
 
@@ -384,7 +386,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before); // behind the lock, and within it in other steps
+    drop(before); // without the lock; other steps drop blobs under the lock
     Ok(())
 }
 
@@ -449,7 +451,7 @@ fn replace_model(world: &World, model: Model) {
     drop(before);
 }
 
-/// One call, which may fail for reasons of this test alone.
+/// Makes one call, which may fail only for the reasons that this test creates.
 fn step(world: &Arc<World>) {
     let (name, call) = match below(4) {
         0 => OFTEN[below(OFTEN.len())],
@@ -535,7 +537,7 @@ fn callbacks_may_call_the_library_on_what_shares_memory_with_their_callers_objec
     let (begin, time) = (Instant::now(), Duration::from_secs(if is_full { 60 } else { 3 }));
     let only = std::env::var("SYNCBLOB_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let (mut nested, mut seed) = (0, only.unwrap_or(0));
-    // However slow the machine is, there are enough of them to mean something.
+    // Continue on a slow machine until enough callbacks have called the library.
     while begin.elapsed() < time || (nested <= 100 && seed < 1000) {
         let device = if seed % 2 == 0 { "cpu" } else { "sim:0" };
         let lived = panic::catch_unwind(|| live(seed, device));

@@ -1,4 +1,4 @@
-//! The rule of sharing: who may write, and when; and use from many threads.
+//! The rule of sharing: which owner may write, and when; and use by many threads.
 #![cfg(feature = "testing")]
 
 use std::sync::{Arc, Barrier};
@@ -41,7 +41,7 @@ const WRITERS_OF_DATA: [Writer; 21] = [
         memory_of(b, Part::Data)?.gpu_mut_ptr_on(Stream::DEFAULT).map(drop)
     }),
     ("memory overwrite_gpu_ptr", |b| {
-        // SAFETY: all writing calls here are made of memory that is written next.
+        // SAFETY: no test reads the memory after this call has succeeded.
         unsafe { memory_of(b, Part::Data)?.overwrite_gpu_ptr(None).map(drop) }
     }),
     ("memory clear", |b| memory_of(b, Part::Data)?.clear()),
@@ -148,7 +148,7 @@ fn writing_through_a_share_is_seen_by_all() {
     let [a, mut b] = two();
     b.share(Part::Data, &a).unwrap();
     b.share(Part::Diff, &a).unwrap();
-    // SAFETY: nobody uses `a` meanwhile.
+    // SAFETY: no code uses `a` meanwhile.
     unsafe {
         b.shared_mut(Part::Data).unwrap()[0] = 8.0;
         b.shared_mut(Part::Diff).unwrap()[1] = 9.0;
@@ -173,12 +173,12 @@ fn a_memory_that_was_there_becomes_a_part() {
         let mut made = b.context().memory(16).unwrap();
         made.overwrite(&bytes_of(7.0)).unwrap();
         b.set_memory(part, made).unwrap();
-        assert!(b.is_unique(part).unwrap()); // the handle moved in
+        assert!(b.is_unique(part).unwrap()); // the blob has taken the only handle
     }
     assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[7.0; 4][..], &[7.0; 4][..]));
     b.set_memory(Part::Diff, a.handle(Part::Data).unwrap()).unwrap();
     assert_eq!(b.diff_mut().unwrap_err().kind(), ErrorKind::Shared);
-    b.update().unwrap(); // reads it
+    b.update().unwrap(); // only reads the diff
     assert_eq!((b.data().unwrap(), a.data().unwrap()), (&[6.0; 4][..], &[1.0; 4][..]));
     drop(a);
     b.diff_mut().unwrap()[0] = 2.0;
@@ -204,7 +204,7 @@ fn memories_that_do_not_suit_a_blob_are_refused() {
     assert_eq!(bytes.diff().unwrap(), [3; 19]);
 }
 
-/// Bytes one beyond what floats need.
+/// Bytes that begin one byte after an aligned address.
 struct Askew(Vec<u64>, usize);
 
 impl Askew {
@@ -246,7 +246,7 @@ fn sharing_one_part_leaves_the_other_writable() {
     let [a, mut b] = two();
     b.share(Part::Diff, &a).unwrap();
     assert!(b.is_unique(Part::Data).unwrap() && !b.is_unique(Part::Diff).unwrap());
-    b.update().unwrap(); // reads the shared diff
+    b.update().unwrap(); // only reads the shared diff
     assert_eq!(b.data().unwrap(), [1.0; 4]);
 }
 

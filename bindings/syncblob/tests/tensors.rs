@@ -1,4 +1,4 @@
-//! Blobs in and out of files of safetensors.
+//! Blobs from and to files of safetensors.
 #![cfg(feature = "safetensors")]
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ fn a_view_is_the_blobs_own_bytes() {
     let mut blob =
         Blob::<f32>::in_context(&context).from_slice([2, 2], &[1.0, 2.0, 3.0, 4.0]).unwrap();
     blob.diff_mut().unwrap().fill(0.5);
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // the view comes from there
+    blob.gpu_mut_ptr(Part::Data).unwrap(); // the view copies from the device
     let view = blob.tensor_view().unwrap();
     assert_eq!((view.shape(), view.dtype()), (&[2, 2][..], safetensors::Dtype::F32));
     assert_eq!(view.data().as_ptr(), blob.data().unwrap().as_ptr().cast());
@@ -67,7 +67,7 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
         [("ip.weight", weight.tensor_view().unwrap()), ("ip.bias", bias.tensor_view().unwrap())];
     safetensors::serialize_to_file(tensors, None, &path).unwrap();
     let before = std::fs::read(&path).unwrap();
-    // SAFETY: nobody changes the file.
+    // SAFETY: no code changes the file.
     let map = unsafe { Mmap::map(&File::open(&path).unwrap()) }.unwrap();
     let range = map.as_ptr_range();
     let file = Safetensors::new(map).unwrap();
@@ -97,7 +97,7 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
 
 #[test]
 fn what_is_not_aligned_is_copied() {
-    /// Bytes that begin `offset` behind an address that is aligned for all.
+    /// Bytes that begin at an offset from an address that is aligned for every type.
     struct Shifted(Vec<u64>, usize, usize);
     impl AsRef<[u8]> for Shifted {
         fn as_ref(&self) -> &[u8] {
@@ -132,7 +132,7 @@ fn every_element_type_is_used_in_place() {
         assert_eq!(read.dtype(), *dtype);
         assert_eq!(read.bytes(Part::Data).unwrap(), blob.bytes(Part::Data).unwrap());
         let storage = read.memory(Part::Data).unwrap().storage(Side::Host);
-        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // unaligned: owned
+        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // unaligned tensors are copied
     }
     let bytes = Blob::<u8>::from_slice([3], &[0, 1, 255]).unwrap();
     let file = safetensors::serialize([("b", bytes.tensor_view().unwrap())], None).unwrap();
@@ -186,7 +186,7 @@ fn names_are_escaped_in_messages() {
     for error in [file.blob::<f32>(name).unwrap_err(), file.blob_any(name).unwrap_err()] {
         assert!(error.message().starts_with(r#""a\u{1b}[31m\n" holds C64"#), "{error:?}");
     }
-    // What the crate safetensors says of a header has its names as they are.
+    // A message of the crate safetensors quotes names of the header without escapes.
     let header = r#"{"x":{"dtype":"\u001b[31m","shape":[],"data_offsets":[0,0]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let error = Safetensors::new(bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Calls of a thread-local's destructor, when the thread's other locals are gone.
+//! Calls in the destructor of a thread-local, after the thread's other locals have been dropped.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -40,7 +40,7 @@ impl ReadAt for Panics {
     }
 }
 
-/// What needs no memory of the thread's.
+/// Makes calls that must work without thread-locals.
 fn calls(bytes: &[u8]) {
     let mut model = Model::open_reader(bytes.to_vec()).unwrap();
     model.set_progress(|_, _| ControlFlow::Continue(()));
@@ -92,7 +92,7 @@ fn a_threads_last_calls_are_answered() {
         let (told, done) = channel();
         let ended = thread::spawn(move || {
             if is_first {
-                KEPT.set(None); // it ends last
+                KEPT.set(None); // used first, so that it is dropped last
             }
             let bytes = net().to_bytes().unwrap();
             calls(&bytes);

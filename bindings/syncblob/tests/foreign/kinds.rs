@@ -1,9 +1,9 @@
-//! How files begin that are no message of Caffe's, and what is said of them: the list that all
-//! tests share, and what a test of C builds for itself.
+//! The first bytes of files that are not messages of Caffe, and the text of their errors: the list
+//! that all tests share, and further files like those that the C test builds.
 
 const LIST: &str = include_str!("../../../../tests/support/foreign.txt");
 
-/// Bytes, and the words behind "this is".
+/// Returns pairs of bytes and the text after "this is" in the error.
 pub fn kinds() -> Vec<(Vec<u8>, String)> {
     let rows = LIST.lines().filter(|line| !line.starts_with('#'));
     let mut kinds: Vec<_> = rows.map(row).collect();
@@ -22,7 +22,7 @@ fn row(line: &str) -> (Vec<u8>, String) {
     (decoded(bytes), words.into())
 }
 
-/// `\xHH` is a byte.
+/// Decodes `\xHH` to a byte.
 fn decoded(text: &str) -> Vec<u8> {
     let mut parts = text.split("\\x");
     let mut bytes = parts.next().unwrap().as_bytes().to_vec();
