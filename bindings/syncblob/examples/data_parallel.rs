@@ -1,6 +1,6 @@
 //! A solver's step with several workers, as in Caffe's data parallelism: all workers share the
-//! weights' data, each has a separate diff; the diffs are summed into one blob, and Update makes
-//! the step.
+//! weights' data, and each has a separate diff. The diffs are summed into one blob, and `update`
+//! makes the step.
 //!
 //! The model is a linear function: `y = 2 a - 3 b + 0.5`.
 
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// One worker's points: rows of `a, b, 1`, and `y`.
+/// Returns the points of one worker: rows of `a, b, 1`, and values of `y`.
 fn shard(worker: usize) -> Result<(Blob<f32>, Vec<f32>)> {
     const POINTS: usize = 64;
     let noise = |i: usize| ((i * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0;
@@ -37,7 +37,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The gradient of one shard's mean squared error goes to the worker's diff.
+/// Writes the gradient of one shard's mean squared error to the worker's diff; returns the error.
 fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32> {
     let mut loss = 0.0;
     let mut gradient = vec![0.0; worker.count()];

@@ -12,8 +12,9 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, such as a closure with a thread pool. It must call its
-/// argument the given number of times, on any threads, and return when all calls have returned.
+/// A function that splits work over threads, such as a closure with a thread pool. It gets a number
+/// and a closure: it must call the closure that many times, on any threads, and return when all
+/// calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}

@@ -79,9 +79,9 @@ pub enum Op {
     /// Their sum, times 1 / size.
     #[default]
     Mean,
-    /// The least value; unspecified if one is a NaN.
+    /// The least value; unspecified if a value is a NaN.
     Min,
-    /// The greatest value; unspecified if one is a NaN.
+    /// The greatest value; unspecified if a value is a NaN.
     Max,
 }
 
@@ -187,8 +187,8 @@ impl Comm {
     }
 
     /// Collective: combines the blobs of all ranks element by element; every rank's blobs get the
-    /// result. This is done on the device if the head is there and the engine accepts the device's
-    /// memory, else on the host. No two of the blobs may share a memory.
+    /// result. The work is done on the device if the head is there and the engine accepts the
+    /// device's memory, else on the host. No two of the blobs may share a memory.
     ///
     /// ```
     /// use syncblob::comm::{Op, SimOptions};

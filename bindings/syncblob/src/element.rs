@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {
-            // SAFETY: takes any number; the text is static.
+            // SAFETY: both functions take any number; the text is static.
             let (size, name) = unsafe {
                 (sys::sb_dtype_size(code), crate::ffi::static_text(sys::sb_dtype_name(code)))
             };

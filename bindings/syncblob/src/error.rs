@@ -141,7 +141,7 @@ impl RefUnwindSafe for Error {}
 /// Writes the status's name, such as `SB_ERR_MALFORMED`.
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: takes any number; the text is static.
+        // SAFETY: the function takes any number and returns static text.
         f.write_str(unsafe { ffi::static_text(sys::sb_status_name(self.code())) })
     }
 }
@@ -154,7 +154,7 @@ impl Error {
 
     /// Makes the error of a call that returns only a status.
     pub(crate) fn from_code(code: i32) -> Self {
-        // SAFETY: takes any number; the text is static.
+        // SAFETY: the function takes any number and returns static text.
         let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
         let kind = ErrorKind::from_code(code);
         Self::told(kind, code, text.into())
@@ -207,7 +207,7 @@ impl Error {
 
     /// Returns the status's name, such as `"SB_ERR_MALFORMED"`.
     pub fn code_name(&self) -> &'static str {
-        // SAFETY: takes any number; the text is static.
+        // SAFETY: the function takes any number and returns static text.
         unsafe { ffi::static_text(sys::sb_status_name(self.code)) }
     }
 

@@ -149,7 +149,7 @@ impl Filler {
 
     /// Returns Caffe's name of the type, such as `"positive_unitball"`.
     pub fn type_name(&self) -> &'static str {
-        // SAFETY: takes any number; the text is static.
+        // SAFETY: the function takes any number and returns static text.
         unsafe { static_text(sys::sb_filler_type_name(self.code())) }
     }
 
@@ -211,7 +211,7 @@ fn to_sparse(sparse: u32) -> Result<i32> {
 
 fn defaults() -> sys::sb_filler {
     let mut raw = std::mem::MaybeUninit::uninit();
-    // SAFETY: writes the whole struct.
+    // SAFETY: `sb_filler_init` writes the whole struct.
     unsafe {
         sys::sb_filler_init(raw.as_mut_ptr(), size_of::<sys::sb_filler>());
         raw.assume_init()

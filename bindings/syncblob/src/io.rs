@@ -33,7 +33,7 @@ use crate::{system, Error, ErrorKind, Result};
 /// # fn main() -> syncblob::Result<()> {
 /// # let bytes = Model::create(Format::BlobVector)?.to_bytes()?;
 /// let reader = Mutex::new(Cursor::new(bytes));
-/// assert!(Model::open_reader(reader).is_err()); // an empty file is none
+/// assert!(Model::open_reader(reader).is_err()); // an empty file is not a model
 /// # Ok(())
 /// # }
 /// ```
@@ -192,7 +192,7 @@ fn exchange(failure: Option<Failure>) -> Option<Failure> {
 }
 
 /// Stores a failure for `with_callbacks`, which runs after C has returned. The last failure
-/// replaces earlier ones, since C reports the last; but an error does not replace a panic.
+/// replaces earlier ones, since C reports the last failure; but an error does not replace a panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),

@@ -15,7 +15,7 @@
 //! # }
 //! ```
 //!
-//! To use a device, make the blob in a [`Context`] that has one. The simulated device `"sim:0"` is
+//! To use a device, make the blob in a [`Context`] with a device. The simulated device `"sim:0"` is
 //! always available, so you can test code for host and device without a GPU.
 //!
 //! ```
@@ -104,7 +104,7 @@
 //! no other user, because the library owns its vector. All other memory is lent as read-only, and
 //! the library never writes it. A [`SyncedMemory`] does not know its element type, so memory that
 //! you lend to it directly must be aligned for every type. A blob that takes another blob's memory
-//! checks its alignment ([`Blob::set_memory`]).
+//! checks the alignment of that memory ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
 //! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the only
@@ -126,15 +126,15 @@
 //! `&self` methods make only such calls.
 //!
 //! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run your code
-//! under `catch_unwind`: no panic crosses a C frame. Each task runs exactly once, and no task runs
-//! after the call has returned, whatever the `parallel_for` function does. A reader gets
+//! under `catch_unwind`: no panic crosses a C frame. Whatever a `parallel_for` function does, each
+//! task runs exactly once, and no task runs after the operation has ended. A reader gets
 //! initialised memory and may leave it unchanged; the bytes that it returns are untrusted. The
 //! library calls readers, writers and progress callbacks on the thread of the call and holds no
 //! lock, so they may use this crate. The call borrows every object that a callback could
 //! invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each element type is a plain number, and any bytes are a
-//! value of it. The C dtype of a blob is always that of its `T`.
+//! value of it. The C dtype of a blob always matches its `T`.
 //!
 //! Code that breaks these rules does not compile. The first example keeps a slice that a reshape
 //! would leave stale; the second shares a memory while it is written.
@@ -160,15 +160,16 @@
 //!
 //! # Features
 //!
-//! - `openblas`: host arithmetic with OpenBLAS; without it, plain loops.
-//! - `protobuf-c`: files written by protobuf-c; without it, the same bytes.
+//! - `openblas`: host arithmetic with OpenBLAS; without the feature, plain loops.
+//! - `protobuf-c`: files written by protobuf-c; without the feature, the library writes the same
+//!   bytes.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `comm`: communicators, sums over many devices and many machines (module `comm`).
 //! - `mpi`: `comm::Comm::from_mpi`, a communicator over a communicator of the crate `mpi`.
 //! - `ndarray`: `Blob::view` and similar methods: blobs from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
-//! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are blobs
-//!   in place.
+//! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are used in place as
+//!   blobs.
 //! - `serde`: blobs as shape and data (elements of `half` as their bits); statistics, limits and
 //!   names.
 //! - `system`: the installed C library, instead of the bundled sources.
@@ -237,7 +238,7 @@ pub use safetensors;
 
 /// Returns the version of the C library, as `major.minor.patch`.
 pub fn version() -> &'static str {
-    // SAFETY: takes nothing; the text is static.
+    // SAFETY: the function takes no argument and returns static text.
     unsafe { ffi::static_text(syncblob_sys::sb_version_string()) }
 }
 
@@ -255,7 +256,7 @@ pub struct BuildFeatures {
 
 /// Returns the optional parts of the C library that the program uses.
 pub fn build_features() -> BuildFeatures {
-    // SAFETY: takes nothing.
+    // SAFETY: the function takes no argument.
     let bits = unsafe { syncblob_sys::sb_features() };
     BuildFeatures {
         openblas: bits & syncblob_sys::SB_FEATURE_OPENBLAS != 0,

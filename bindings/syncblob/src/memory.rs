@@ -28,7 +28,7 @@ pub enum Head {
     /// On the device.
     #[doc(alias = "HEAD_AT_GPU")]
     AtGpu,
-    /// On both, or on one side while a copy to the other is queued.
+    /// On both sides, or on one side while a copy to the other side is queued.
     #[doc(alias = "SYNCED")]
     Synced,
     /// Nowhere: the bytes were lost with the device, or by queued work that failed.
@@ -321,7 +321,7 @@ impl SyncedMemory {
     pub fn gpu_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
         self.need_unique()?;
         let stream = self.stream(stream)?;
-        // SAFETY: the memory, which has one owner, and the stream are live.
+        // SAFETY: the memory and the stream are live, and the memory has one owner.
         let pointer =
             get(|out, err| unsafe { sys::sb_mem_mutable_gpu_on(self.raw(), stream, out, err) })?;
         Ok(pointer.cast())
@@ -340,7 +340,7 @@ impl SyncedMemory {
         let Some(stream) = stream else { return self.write(sys::sb_mem_overwrite_gpu) };
         self.need_unique()?;
         let stream = self.stream(stream)?;
-        // SAFETY: the memory, which has one owner, and the stream are live.
+        // SAFETY: the memory and the stream are live, and the memory has one owner.
         let pointer =
             get(|out, err| unsafe { sys::sb_mem_overwrite_gpu_on(self.raw(), stream, out, err) })?;
         Ok(pointer.cast())

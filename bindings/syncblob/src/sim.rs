@@ -10,8 +10,8 @@
 //! sim.set_schedule(Schedule::Lazy)?;
 //! let stream = sim.stream()?;
 //! let blob = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0])?;
-//! let copy = blob.memory(Part::Data)?.push(stream.as_stream())?; // queued, not run
-//! copy.wait()?; // run
+//! let copy = blob.memory(Part::Data)?.push(stream.as_stream())?; // queued, not yet run
+//! copy.wait()?; // now the copy has run
 //! let bytes = sim.peek(blob.gpu_ptr(Part::Data)?.cast(), 8)?;
 //! assert_eq!(bytes, [1.0_f32, 2.0].map(f32::to_ne_bytes).as_flattened());
 //! # Ok(())
@@ -54,7 +54,7 @@ pub enum Failure {
     /// The call succeeds, but the work that it queues does nothing, and a wait for that work
     /// returns the failure.
     Later,
-    /// The call and all later ones fail: the device is lost.
+    /// The call and all later calls fail: the device is lost.
     Sticky,
 }
 

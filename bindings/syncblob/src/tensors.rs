@@ -161,7 +161,7 @@ impl Safetensors {
         self.metadata.offset_keys()
     }
 
-    /// Returns the dimensions of the tensor with a name, if there is one.
+    /// Returns the dimensions of the tensor with the given name, if it exists.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         Some(&self.metadata.info(name)?.shape)
     }

@@ -52,7 +52,7 @@ fn a_vector_is_used_in_place_and_written() {
     let mut blob = Blob::in_context(&simulated()).from_vec([3], values).unwrap();
     assert_eq!((blob.data().unwrap().as_ptr(), host_storage(&blob)), (start, Storage::Borrowed));
     assert_eq!(blob.context().stats().unwrap().borrowed_bytes, 12);
-    blob.gpu_mut_ptr(Part::Data).unwrap(); // copied to the device; the next call copies back into the vector
+    blob.gpu_mut_ptr(Part::Data).unwrap(); // the next call copies back into the vector
     blob.data_mut().unwrap()[0] = 7.0;
     assert_eq!(blob.data().unwrap().as_ptr(), start);
     assert_eq!(blob.data().unwrap(), [7.0, 2.0, 3.0]);

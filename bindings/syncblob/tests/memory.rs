@@ -187,8 +187,8 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
-/// CUDA does not know the library's contexts: it accepts every stream of the device, also that of
-/// another context.
+/// CUDA does not know the library's contexts: it accepts every stream of the device, also streams
+/// of another context.
 #[test]
 fn a_contexts_streams_stay_with_it_whatever_the_device_says() {
     for device in ["sim:0", "cuda:0"] {

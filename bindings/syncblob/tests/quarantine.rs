@@ -65,8 +65,8 @@ impl AsRef<[u8]> for Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         self.story.ended.fetch_add(1, Ordering::SeqCst);
-        // The device side is released after the host side. If it is gone all the same, no copy to
-        // it can follow, and the drop is not early.
+        // The device side is released after the host side, so it can be read here. If the read
+        // fails, the device memory was freed: no copy to it can follow, and the drop was not early.
         let there = sim(&self.context).peek(self.copied_to as *const u8, self.bytes.len());
         let early = there.is_ok_and(|there| there != self.bytes);
         self.story.early.fetch_or(early, Ordering::SeqCst);
@@ -148,7 +148,7 @@ fn what_a_context_leaves_behind_is_counted() {
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // until no failures are left
+        host.trim(); // retries until no failures are armed
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }

@@ -102,6 +102,6 @@ fn a_borrowed_model_is_still_cs() {
         let borrowed = Model::borrow_raw(raw, &Context::host());
         assert_eq!((borrowed.format(), borrowed.num_layers()), (Format::Caffemodel, 0));
         drop(borrowed);
-        drop(Model::from_raw(raw, &Context::host())); // frees the model once; sanitizers would report a second free
+        drop(Model::from_raw(raw, &Context::host())); // sanitizers would report a second free
     }
 }

@@ -62,7 +62,8 @@ fn noalias() {
     taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
-// A reference must not make a share that the blob does not note: its writers would not check for sharers.
+// A reference cannot make a share: the blob would not note it, and writers would not check for
+// sharers.
 fn shared_behind_the_blob(blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();
     memory.handle(); //~ E0599

@@ -92,9 +92,9 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
 }
 
 /// Writes `{ shape, data }`; a blob without a shape has the shape `[0]`. In a human-readable
-/// format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values without a number; the bits
-/// of a NaN are lost. Elements of `f16` and `bf16` are written by their bits, as the crate `half`
-/// does: 1.5 as `f16` is `15872`.
+/// format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values that JSON has no number
+/// for; the bits of a NaN are lost. Elements of `f16` and `bf16` are written by their bits, as the
+/// crate `half` does: 1.5 as `f16` is `15872`.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = Values(self.data().map_err(S::Error::custom)?);

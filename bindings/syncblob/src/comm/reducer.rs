@@ -62,8 +62,8 @@ impl ReducerOptions {
             bucket_bytes: self.bucket_bytes,
             ..sized!(sb_reducer_options)
         };
-        // SAFETY: communicator and blobs are live. Registering the blobs may run beside const
-        // calls; later the reducer uses only their addresses.
+        // SAFETY: communicator and blobs are live. Registration may run concurrently with const
+        // calls on the blobs; later the reducer uses only their addresses.
         let raw = get(|out, err| unsafe {
             let count = to_i64(blobs.len());
             sys::sb_reducer_create(comm.as_ptr(), blobs.as_ptr(), count, &options, out, err)
@@ -181,7 +181,7 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     /// let mut reducer = Reducer::new(&comm, [&blob]).unwrap();
     /// reducer.step(|step| {
     ///     step.ready(&mut blob)?;
-    ///     blob.diff_mut()?[0] = 1.0; // it is on its way
+    ///     blob.diff_mut()?[0] = 1.0; // the diff is in flight
     ///     syncblob::Result::Ok(())
     /// }).unwrap();
     /// ```

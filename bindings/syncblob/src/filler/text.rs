@@ -81,7 +81,7 @@ fn set(raw: &mut sys::sb_filler, name: &str, value: &str) -> Result<()> {
 fn type_of(value: &str) -> Result<i32> {
     let unquoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
     let name = unquoted('"').or_else(|| unquoted('\'')).ok_or_else(|| refused(value))?;
-    // SAFETY: takes any number; the text is static.
+    // SAFETY: the function takes any number and returns static text.
     let name_of = |code| unsafe { static_text(sys::sb_filler_type_name(code)) };
     let codes = sys::SB_FILLER_CONSTANT..=sys::SB_FILLER_BILINEAR;
     codes.into_iter().find(|&code| name_of(code) == name).ok_or_else(|| refused(value))

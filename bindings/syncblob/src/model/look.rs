@@ -56,7 +56,7 @@ impl Model {
         Ok(Layer { model: self, index, info })
     }
 
-    /// Returns the first layer with a name.
+    /// Returns the first layer with the given name.
     ///
     /// ```
     /// use syncblob::{Blob, ErrorKind, Format, Model, Payload};
