@@ -1,5 +1,5 @@
-// Runs bindgen: included by build.rs (feature `buildtime_bindgen`) and by the tests that compare
-// src/bindings.rs, src/testing.rs and src/comm.rs.
+// Runs bindgen: included by the build script (feature `buildtime_bindgen`) and by the tests that
+// compare src/bindings.rs, src/testing.rs and src/comm.rs.
 
 /// Returns the bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
 fn generate(

@@ -70,7 +70,7 @@ fn bindings_made_while_building_are_the_checked_in_ones() {
 
 #[test]
 fn the_linked_library_is_of_the_version_of_the_headers() {
-    // SAFETY: takes no argument and reads a constant.
+    // SAFETY: the function takes no argument and reads a constant.
     let version = unsafe { syncblob_sys::sb_version() };
     assert_eq!(version, syncblob_sys::SB_VERSION_NUMBER);
 }
@@ -86,7 +86,7 @@ fn the_frozen_structs_have_their_promised_size() {
 #[cfg(not(feature = "system"))]
 #[test]
 fn the_features_are_what_the_library_says() {
-    // SAFETY: takes no argument and returns a constant.
+    // SAFETY: the function takes no argument and returns a constant.
     let features = unsafe { syncblob_sys::sb_features() };
     let openblas = features & syncblob_sys::SB_FEATURE_OPENBLAS != 0;
     assert_eq!(openblas, cfg!(feature = "openblas"));

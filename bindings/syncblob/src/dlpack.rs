@@ -137,8 +137,8 @@ impl Dlpack {
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until then no other code writes its elements and, unless the tensor is read-only, no
-    /// other code reads them.
+    /// thread. Until the deleter is called, no other code writes its elements and, unless the
+    /// tensor is read-only, no other code reads them.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
         let tensor = Self { raw: tensor };
         // SAFETY: the tensor is live, and the struct of every version begins with the version.
@@ -167,7 +167,7 @@ impl LegacyDlpack {
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until then no other code reads or writes its elements.
+    /// thread. Until the deleter is called, no other code reads or writes its elements.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed>) -> Self {
         Self { raw: tensor }
     }

@@ -125,13 +125,13 @@
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
 //! `&self` methods make only such calls.
 //!
-//! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run your code
-//! under `catch_unwind`: no panic crosses a C frame. Whatever a `parallel_for` function does, each
-//! task runs exactly once, and no task runs after the operation has ended. A reader gets
-//! initialised memory and may leave it unchanged; the bytes that it returns are untrusted. The
-//! library calls readers, writers and progress callbacks on the thread of the call and holds no
-//! lock, so they may use this crate. The call borrows every object that a callback could
-//! invalidate.
+//! *Callbacks.* Your allocators, owners, readers, writers, progress callbacks and `parallel_for`
+//! functions run under `catch_unwind`: no panic crosses a C frame. Whatever a `parallel_for`
+//! function does, each task runs exactly once, and no task runs after the operation has ended. A
+//! reader gets initialised memory and may leave it unchanged; the bytes that it returns are
+//! untrusted. The library calls readers, writers and progress callbacks on the thread of the call
+//! and holds no lock, so they may use this crate. The call borrows every object that a callback
+//! could invalidate.
 //!
 //! *Element types.* [`Element`] is sealed. Each element type is a plain number, and any bytes are a
 //! value of it. The C dtype of a blob always matches its `T`.
@@ -246,7 +246,7 @@ pub fn version() -> &'static str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildFeatures {
-    /// Host arithmetic on OpenBLAS.
+    /// Host arithmetic with OpenBLAS.
     pub openblas: bool,
     /// The simulated device.
     pub sim: bool,

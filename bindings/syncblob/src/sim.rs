@@ -41,7 +41,7 @@ pub enum Schedule {
     Eager,
     /// When a call waits for it.
     Lazy,
-    /// At moments drawn from a seed.
+    /// At random moments, derived from the seed.
     Random(u64),
 }
 

@@ -198,7 +198,7 @@ fn what_is_not_registered_or_not_ready_is_an_error() {
         Ok::<_, Error>(())
     });
     assert_eq!(result.unwrap_err().message(), "blob 1 was not ready");
-    // The refused step had begun.
+    // The failed step had begun.
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::CommFailure);
     let result: Result<()> = reducer.step(|_| unreachable!());
     assert_eq!(result.unwrap_err().kind(), ErrorKind::CommFailure);

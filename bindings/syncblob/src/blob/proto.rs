@@ -145,7 +145,7 @@ impl<T: Float> Blob<T> {
             let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
             sys::sb_blob_to_proto(self.raw(), flags, buffer, capacity, out, err)
         })?;
-        // SAFETY: the library wrote that many bytes.
+        // SAFETY: the library has written `written` bytes.
         unsafe { bytes.set_len(written) };
         Ok(bytes)
     }

@@ -6,7 +6,7 @@ use crate::ffi::check;
 use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 both! {
-    /// Sharing; see the crate's section on it.
+    /// Sharing of memories; see the section Sharing of the crate's documentation.
     impl Element {
         /// Shares the memory of `other` as this blob's data or diff. The memory lives as long as
         /// one of the blobs uses it.

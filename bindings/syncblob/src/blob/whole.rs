@@ -185,7 +185,7 @@ both! {
         pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
-            // SAFETY: the blob and the stream are live, and the written memory unique.
+            // SAFETY: the blob and the stream are live, and the written memory has one owner.
             check(|err| unsafe {
                 sys::sb_blob_scale_on(self.raw(), part.code(), factor, stream, err)
             })
