@@ -254,7 +254,6 @@ TEST_ON(rig, an_update_without_memory_for_the_diff_fails) {
 
 static sb_status fill_with_three(sb_blob *blob, const sb_blob *source, sb_error *err) {
     sb_filler three = SB_FILLER_INIT;
-    (void)source;
     three.value = 3;
     return sb_blob_fill(blob, &three, 1, err);
 }
@@ -264,12 +263,10 @@ static sb_status copy(sb_blob *blob, const sb_blob *source, sb_error *err) {
 }
 
 static sb_status update(sb_blob *blob, const sb_blob *source, sb_error *err) {
-    (void)source;
     return sb_blob_update(blob, err);
 }
 
 static sb_status scale(sb_blob *blob, const sb_blob *source, sb_error *err) {
-    (void)source;
     return sb_blob_scale(blob, SB_DATA, -1, err);
 }
 

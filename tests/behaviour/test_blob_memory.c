@@ -147,7 +147,6 @@ struct loan {
 };
 
 static void nothing_more(struct loan *l) {
-    (void)l;
 }
 static void a_share(struct loan *l) {
     assert_ok(sb_blob_share(l->other, SB_DATA, l->blob, &err));

@@ -41,12 +41,10 @@ struct trips {
 };
 
 static void onto_itself(struct trips *t, int64_t i) {
-    (void)i;
     pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_CPU);
 }
 
 static void on_the_device(struct trips *t, int64_t i) {
-    (void)i;
     pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_GPU);
 }
 

@@ -330,7 +330,6 @@ TEST_WITH(setup, teardown, a_list_that_is_too_long_leaves_the_owner_alone) {
 static int leased;
 
 static void give_back(int signal) {
-    (void)signal;
 }
 
 /* A child that holds a lease and gives it back 100 ms after it was asked to. It says when it has

@@ -282,13 +282,11 @@ TEST_ON(world, another_version_is_a_source_that_changed) {
 }
 
 static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
-    (void)err;
     *out = ++((struct test_source *)user)->version;
     return SB_OK;
 }
 
 static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
-    (void)user, (void)out;
     err->code = SB_ERR_IO;
     err->offset = -1;
     strcpy(err->message, "the server does not answer");
@@ -455,7 +453,6 @@ TEST_ON(world, a_model_in_memory_tells_too) {
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
                       sb_error *err) {
     struct world *w = user;
-    (void)layer, (void)index, (void)err;
     w->lent++;
     *out = w->blob;
     return SB_OK;

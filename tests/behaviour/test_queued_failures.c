@@ -223,7 +223,6 @@ enum { WORKS = sizeof works / sizeof *works };
 /* --- what happens meanwhile, which may be told of the failure in the place of others --------- */
 
 static void nothing(struct scene *s) {
-    (void)s;
 }
 
 static void synchronise(struct scene *s) {
@@ -333,17 +332,14 @@ static sb_status mutable_gpu_data(struct scene *s, const void **out, sb_error *e
 
 static sb_status sum(struct scene *s, const void **out, sb_error *err) {
     double sum;
-    (void)out;
     return sb_blob_asum(s->blob, SB_DATA, &sum, err);
 }
 
 static sb_status copy(struct scene *s, const void **out, sb_error *err) {
-    (void)out;
     return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, err);
 }
 
 static sb_status pull(struct scene *s, const void **out, sb_error *err) {
-    (void)out;
     sb_status st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
     if (st == SB_OK)
         st = sb_mem_synchronize(data_of(s->blob), err);
@@ -352,7 +348,6 @@ static sb_status pull(struct scene *s, const void **out, sb_error *err) {
 
 static sb_status one_element(struct scene *s, const void **out, sb_error *err) {
     float value;
-    (void)out;
     return sb_blob_at(s->blob, SB_DATA, (int64_t[]){COUNT - 1}, 1, &value, err);
 }
 
@@ -366,7 +361,6 @@ static sb_status sharer(struct scene *s, const void **out, sb_error *err) {
 
 static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
     sb_comm *comm;
-    (void)out;
     assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
     sb_status st = sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, err);
     sb_comm_destroy(comm);
@@ -375,7 +369,6 @@ static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
 
 static sb_status broadcast(struct scene *s, const void **out, sb_error *err) {
     sb_comm *comm;
-    (void)out;
     assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
     sb_status st = sb_comm_broadcast_blobs(comm, &s->blob, 1, SB_DATA, 0, err);
     sb_comm_destroy(comm);

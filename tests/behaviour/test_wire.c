@@ -167,7 +167,6 @@ TEST(test_groups_nest_at_most_100_deep) {
 }
 
 static int32_t go_on(void *user, uint64_t done, uint64_t total) {
-    (void)user, (void)done, (void)total;
     return 0;
 }
 

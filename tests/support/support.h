@@ -44,7 +44,7 @@
 #define TEST_WITH(set_up, end, name)                                                               \
     static void name(void **state);                                                                \
     TEST_ADD_(name, name, set_up, end)                                                             \
-    static void name(__attribute__((unused)) void **state)
+    static void name(void **state)
 
 /* The same on a fixture, `struct kind *f`, between kind_open(f) and kind_close(f), which asserts
    that nothing leaked. */
@@ -53,7 +53,7 @@
     static void close_of_##name(void *fixture) {                                                   \
         kind##_close(fixture);                                                                     \
     }                                                                                              \
-    static void on_##name(__attribute__((unused)) void **state) {                                  \
+    static void on_##name(void **state) {                                                          \
         struct kind fixture;                                                                       \
         kind##_open(&fixture);                                                                     \
         test_open_fixture(&fixture, close_of_##name);                                              \
@@ -61,7 +61,7 @@
         test_close_fixture();                                                                      \
     }                                                                                              \
     TEST_ADD_(name, on_##name, NULL, test_end_all)                                                 \
-    static void name(__attribute__((unused)) struct kind *f)
+    static void name(struct kind *f)
 
 void test_open_fixture(void *fixture, void (*close)(void *fixture));
 void test_close_fixture(void);

@@ -101,7 +101,6 @@ void test_skip(void) {
 
 /* A failed test leaves its fixture open. */
 int test_end_all(void **state) {
-    (void)state;
     open_fixture.close = NULL;
     test_end_after(0);
     return 0;

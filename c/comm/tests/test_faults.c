@@ -84,7 +84,6 @@ static void world_close(struct world *w) {
 }
 
 static sb_status slot_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
-    (void)err;
     *out = user;
     *rank = 0;
     *size = 1;
@@ -92,16 +91,10 @@ static sb_status slot_open(void *user, void **out, int32_t *rank, int32_t *size,
 }
 
 static void slot_close(void *comm, int32_t failed) {
-    (void)comm;
-    (void)failed;
 }
 
 static sb_status slot_collective(void *comm, int32_t how, const sb_comm_buffer *buffer,
                                  sb_error *err) {
-    (void)comm;
-    (void)how;
-    (void)buffer;
-    (void)err;
     return SB_OK;
 }
 

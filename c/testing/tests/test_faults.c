@@ -458,7 +458,6 @@ TEST(untold_failures_go_with_their_stream) {
 static int kernels_run;
 
 static void count_kernel(void *user) {
-    (void)user;
     kernels_run++;
 }
 

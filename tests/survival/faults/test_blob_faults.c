@@ -128,7 +128,6 @@ CALL(prepare, sb_context_prepare_arithmetic(w->rig.context, err))
 CALL(stats, sb_context_stats(w->rig.context, &(sb_stats)SB_STATS_INIT, err))
 
 static sb_status drop_diff(struct world *w, sb_error *err) {
-    (void)err;
     sb_blob_drop(w->blobs[TARGET], SB_DIFF);
     return SB_OK;
 }

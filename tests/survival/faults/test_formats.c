@@ -353,7 +353,6 @@ static sb_status lend_fresh(void *user, int64_t layer, int64_t index, const sb_b
                             sb_error *err) {
     struct scene *s = user;
     const void *p;
-    (void)layer, (void)index;
     assert_null(s->lent);
     sb_status st = sb_blob_create_shaped(s->rig.context, SB_DTYPE_F32, four, 1, &s->lent, err);
     if (st == SB_OK)

@@ -233,7 +233,6 @@ static void read_kernel(void *user) {
 
 static void reader_deleter(void *user, void *ptr) {
     struct reader *reader = user;
-    (void)ptr;
     reader->deleted_early = !reader->ran;
     reader->deleted = true;
 }

@@ -87,7 +87,6 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     struct rig own;
     struct lent other;
     const void *in;
-    (void)rig;
     rig_open(&own);
     sb_mem *mem = at_device(&own, &other);
     fail_run(&own, SB_SIM_ANY, 2, 16);

@@ -68,12 +68,10 @@ static void world_close(struct world *w) {
 }
 
 static void keep(void *user, void *ptr) {
-    (void)user, (void)ptr;
 }
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
                       sb_error *error) {
-    (void)user, (void)layer, (void)index, (void)out;
     return sb_error_fill(error, SB_ERR_INTERNAL, 0, "nothing was announced");
 }
 

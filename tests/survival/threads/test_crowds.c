@@ -39,7 +39,6 @@ static void gather(int members, void (*task)(void *arg, int member), struct crow
 static void touch_first(void *arg, int member) {
     struct crowd *crowd = arg;
     const void *ptr = NULL;
-    (void)member;
     expect(crowd, sb_mem_cpu(crowd->mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
     expect(crowd, sb_mem_gpu(crowd->mem, &ptr, NULL) == SB_OK);
 }
@@ -62,7 +61,6 @@ static void ask_for_memories(void *arg, int member) {
     struct crowd *crowd = arg;
     sb_mem *data = NULL, *diff = NULL, *first = NULL;
     const void *ptr;
-    (void)member;
     expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DATA, &data, NULL) == SB_OK);
     expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DIFF, &diff, NULL) == SB_OK && data != diff);
     expect(crowd, sb_blob_cpu(crowd->blob, SB_DATA, &ptr, NULL) == SB_OK && bytes_are(ptr, 40, 0));
@@ -183,7 +181,6 @@ TEST(a_request_that_fits_is_not_refused_for_another_s_sake) {
 /* Every thread wants a third. */
 static void compete(void *arg, int member) {
     struct crowd *crowd = arg;
-    (void)member;
     for (int i = 0; i < ROUNDS; i++) {
         sb_mem *mem = NULL;
         const void *ptr;

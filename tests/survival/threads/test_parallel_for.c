@@ -23,7 +23,6 @@ struct pool {
 
 static void take_tasks(void *user, int member) {
     struct pool *pool = user;
-    (void)member;
     for (int64_t i; (i = atomic_fetch_sub(&pool->next, 1) - 1) >= 0;)
         pool->task(pool->arg, i);
 }

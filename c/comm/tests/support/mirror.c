@@ -16,7 +16,6 @@ void mirror_forget(struct mirror *mirror) {
 
 static sb_status mirror_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                              sb_error *err) {
-    (void)err;
     *out = user;
     *out_rank = 0;
     *out_size = 2;
@@ -98,7 +97,6 @@ static sb_status mirror_broadcast(void *comm, int32_t root, const sb_comm_buffer
 }
 
 static int32_t mirror_takes(void *comm, sb_context *context) {
-    (void)context;
     return ((struct mirror *)comm)->takes_device;
 }
 
