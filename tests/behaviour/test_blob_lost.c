@@ -138,69 +138,6 @@ TEST(host_bytes_that_were_current_become_the_head) {
 
 enum need { READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU, SUM, SYNCHRONISE, NEEDS };
 
-static sb_status need_bytes(enum need need, sb_context *context, sb_blob *blob, sb_error *err) {
-    const void *in;
-    void *out;
-    double sum;
-    switch (need) {
-    case READ_CPU:
-        return sb_blob_cpu(blob, SB_DATA, &in, err);
-    case WRITE_CPU:
-        return sb_blob_mutable_cpu(blob, SB_DATA, &out, err);
-    case READ_GPU:
-        return sb_blob_gpu(blob, SB_DATA, &in, err);
-    case WRITE_GPU:
-        return sb_blob_mutable_gpu(blob, SB_DATA, &out, err);
-    case SUM:
-        return sb_blob_asum(blob, SB_DATA, &sum, err);
-    default:
-        return sb_context_synchronize(context, err);
-    }
-}
-
-static void queue_and_need(int op, enum need need) {
-    struct rig rig;
-    void *out;
-    float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    rig_open(&rig);
-    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    device_fail(rig.context, op ? SB_SIM_AXPY : SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(op ? sb_blob_update(blob, &err) : sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
-    assert_ok(sb_context_device_status(rig.context));
-    assert_status(GONE, need_bytes(need, rig.context, blob, &err));
-    assert_int_equal(sb_context_device_status(rig.context), GONE);
-    assert_status(GONE, need_bytes(need == SYNCHRONISE ? READ_CPU : need, rig.context, blob, &err));
-    assert_true(mem_holds(diff_of(blob), values, BYTES)); /* it was only read */
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    rig_close(&rig);
-}
-
-/* Arithmetic in place is queued; its bytes went down with the device. */
-TEST(queued_arithmetic_that_fails_is_told_to_whoever_waits) {
-    for (int op = 0; op < 2; op++)
-        for (enum need need = 0; need < NEEDS; need++)
-            queue_and_need(op, need);
-}
-
-/* Queued, the copy had begun when it failed. */
-TEST_ON(rig, a_copy_that_fails_on_its_way_is_told) {
-    float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *source = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    mem_place(data_of(source), SB_HEAD_AT_GPU, values, BYTES);
-    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
-    assert_status(GONE, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
-    assert_int_equal(sb_context_device_status(f->context), GONE);
-    assert_true(mem_holds(data_of(blob), values, BYTES));
-}
-
 /* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
 TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
     float values[COUNT];
@@ -231,25 +168,4 @@ TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
     assert_int_equal(sb_mem_head(diff_of(left)), SB_HEAD_AT_GPU);
     assert_true(sum == -1 && value == -1 && in == NULL && out == NULL);
     assert_ok(sb_blob_update(host, &err)); /* the host goes on */
-}
-
-/* A write on a stream was let out while the copy before it was pending: what it wrote went down
-   with the device, and the host's bytes from before are not taken for it. */
-TEST_ON(rig, what_a_stream_wrote_is_not_replaced_by_older_bytes) {
-    sb_stream stream;
-    void *out;
-    const void *in;
-    assert_ok(sb_sim_stream_create(f->context, &stream, &err));
-    sb_mem *mem = test_mem(f->context, BYTES);
-    sb_mem *other = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, 0x11, BYTES);
-    assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
-    device_fill(f->context, out, BYTES, 0x22);
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(GONE, sb_mem_gpu(other, &in, &err));
-    for (int i = 0; i < 2; i++) {
-        assert_status(GONE, sb_mem_cpu(mem, &in, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-    }
 }

@@ -158,17 +158,6 @@ TEST(legacy_dimensions_have_names) {
     assert_true(num == 2 && channels == 3 && height == 4 && width == 5);
 }
 
-TEST(legacy_accessors_want_at_most_four_axes) {
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
-    int64_t out = 99;
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_legacy_shape(blob, 0, &out, &err));
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_num(blob, &out, &err));
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_width(blob, &out, &err));
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_offset_legacy(blob, 0, 0, 0, 0, &out, &err));
-    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &out, &err));
-    assert_int_equal(out, 99);
-}
-
 TEST(offsets_past_two_to_the_31_are_exact) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     int64_t out;
@@ -199,7 +188,7 @@ TEST(a_legacy_offset_may_be_one_past_each_axis) {
     assert_int_equal(out, 99);
 }
 
-/* behaviour.small_shapes tries all indices of small shapes. */
+/* fuzz.reshape compares offsets of random indices with a model. */
 TEST(indices_out_of_range_are_errors) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *flat = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
@@ -219,43 +208,6 @@ TEST(indices_out_of_range_are_errors) {
     assert_int_equal(out, 99);
     assert_true(value == -3);
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
-}
-
-TEST(an_element_of_a_never_shaped_blob_is_an_error) {
-    float value = -3;
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_status(RANGE, sb_blob_at(blob, SB_DATA, NULL, 0, &value, &err));
-    assert_status(RANGE, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &value, &err));
-    assert_true(value == -3);
-}
-
-TEST(shapes_are_compared_axis_by_axis) {
-    static const struct {
-        int32_t na, nb;
-        int64_t a[4], b[4];
-        int equal;
-    } cases[] = {
-        {2, 2, {3, 2}, {3, 2}, 1},    {2, 2, {3, 2}, {2, 3}, 0}, {2, 3, {3, 2}, {3, 2, 1}, 0},
-        {3, 2, {1, 3, 2}, {3, 2}, 0}, {0, 0, {0}, {0}, 1},       {1, 0, {1}, {0}, 0},
-        {1, 1, {0}, {0}, 1},          {2, 2, {0, 3}, {0, 4}, 0},
-    };
-    int64_t dims[5] = {2, 3, 4, 5, 6};
-    for (int32_t axes = 1; axes <= 5; axes++) /* each axis alone makes the difference */
-        for (int32_t axis = 0; axis < axes; axis++) {
-            sb_blob *a = test_blob(NULL, SB_DTYPE_F32, axes, dims);
-            dims[axis]++;
-            sb_blob *b = test_blob(NULL, SB_DTYPE_F32, axes, dims);
-            assert_int_equal(sb_blob_shape_equals(a, b), 0);
-            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 0);
-            dims[axis]--;
-            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 1);
-        }
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sb_blob *a = test_blob(NULL, SB_DTYPE_F32, cases[i].na, cases[i].a);
-        sb_blob *b = test_blob(NULL, SB_DTYPE_F64, cases[i].nb, cases[i].b);
-        assert_int_equal(sb_blob_shape_equals(a, b), cases[i].equal);
-        assert_int_equal(sb_blob_shape_equals_dims(a, cases[i].b, cases[i].nb), cases[i].equal);
-    }
 }
 
 TEST(a_shape_is_compared_with_dimensions_alone) {
@@ -284,41 +236,6 @@ TEST(the_longest_shape_text_is_whole) {
     assert_string_equal(text, expected);
     assert_int_equal(length, strlen(expected));
     assert_names_null("buffer", sb_blob_shape_string(blob, NULL, 5, &length, &err));
-}
-
-TEST(reshape_like_takes_the_whole_shape) {
-    sb_blob *model = test_blob(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
-    assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));
-    assert_int_equal(sb_blob_shape_equals(blob, model), 1);
-    assert_int_equal(sb_blob_dtype(blob), SB_DTYPE_F32);
-    assert_ok(sb_blob_reshape_like(blob, blob, NULL, &err));
-    expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
-}
-
-/* As in Caffe: no dimensions are those of a scalar, and what has a shape keeps one. */
-TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
-    uint32_t reallocated = 77;
-    sb_blob *never = test_unshaped(NULL, SB_DTYPE_F64);
-    assert_int_equal(sb_mem_size(data_of(blob)), 0);
-    assert_ok(sb_blob_reshape_like(blob, never, &reallocated, &err));
-    expect_shape(blob, 0, NULL, 1, "(1)");
-    assert_int_equal(sb_blob_is_shaped(blob), 1);
-    assert_int_equal(reallocated, SB_REALLOCATED_DATA);
-    assert_int_equal(sb_blob_is_shaped(never), 0);
-    assert_ok(sb_blob_reshape_like(never, never, NULL, &err));
-    expect_shape(never, 0, NULL, 1, "(1)");
-    assert_int_equal(sb_blob_shape_equals(blob, never), 1);
-}
-
-TEST(a_count_that_fits_a_small_type_may_not_fit_a_large_one) {
-    sb_blob *small = test_vector(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
-    sb_blob *large = test_vector(NULL, SB_DTYPE_F64, 3);
-    uint32_t reallocated = 77;
-    assert_status(SB_ERR_SIZE_OVERFLOW, sb_blob_reshape_like(large, small, &reallocated, &err));
-    assert_int_equal(reallocated, 77);
-    assert_int_equal(sb_blob_count(large), 3);
 }
 
 TEST(a_blob_may_be_reshaped_to_its_own_shape) {

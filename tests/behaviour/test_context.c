@@ -190,20 +190,6 @@ TEST_ON(rig, a_simulated_device_is_there) {
     assert_ok(sb_context_forget_stream(f->context, NULL, &err));
 }
 
-TEST_ON(rig, a_sticky_failure_loses_the_device_for_good) {
-    const void *out = NULL;
-    sb_mem *mem = test_mem(f->context, 64);
-    assert_ok(sb_mem_cpu(mem, &out, &err));
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
-    assert_int_equal(sb_context_device_status(f->context), SB_ERR_DEVICE_LOST);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_cpu(mem, &out, &err));
-    assert_true(bytes_are(out, 64, 0));
-}
-
 /* --- the built-in context --------------------------------------------------------- */
 
 TEST(null_means_the_built_in_context) {
@@ -219,14 +205,6 @@ TEST(null_means_the_built_in_context) {
     assert_ok(sb_context_synchronize(NULL, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(NULL, NULL, &err));
     assert_ok(sb_context_stats(NULL, &stats, &err));
-}
-
-TEST_ON(rig, host_contexts_have_nothing_to_wait_for) {
-    sb_stream stream = NULL;
-    rig_reopen_on(f, "cpu", 0);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(f->context, &stream, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(f->context, NULL, &err));
 }
 
 TEST(contexts_are_counted) {
@@ -280,20 +258,6 @@ TEST(no_host_cache_gives_buffers_back_at_once) {
         assert_int_equal(rig_stats(&rig).cached_bytes, 0);
         rig_close(&rig);
     }
-}
-
-TEST_ON(rig, trimming_leaves_pointers_in_use) {
-    void *ptr, *other;
-    const size_t size = (size_t)4 << 20;
-    sb_mem *kept = test_mem(f->context, size);
-    sb_mem *gone = test_mem(f->context, size);
-    assert_ok(sb_mem_mutable_cpu(kept, &ptr, &err));
-    memset(ptr, 0x5c, size);
-    assert_ok(sb_mem_mutable_cpu(gone, &other, &err));
-    test_end(gone);
-    sb_context_trim(f->context);
-    assert_int_equal(rig_stats(f).cached_bytes, 0);
-    assert_true(bytes_are(ptr, size, 0x5c));
 }
 
 TEST(a_cap_counts_handles_too) {

@@ -83,45 +83,6 @@ TEST_ON(rig, a_new_buffer_comes_in_the_place_of_what_is_kept) {
     sb_mem_release(used);
 }
 
-TEST_ON(rig, what_is_kept_may_not_be_enough) {
-    sb_mem *mem = NULL;
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem_release(mem_filled(f->context, 2 * MIB, 1));
-    assert_true(rig_stats(f).cached_bytes > 0);
-    f->counting.byte_cap = 1;
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_create(f->context, 8, &mem, &err));
-    assert_null(mem);
-}
-
-/* What was asked for in vain was never in use. */
-TEST(a_refused_request_leaves_the_bound) {
-    for (int by_cap = 0; by_cap < 2; by_cap++) {
-        struct rig rig;
-        void *p;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.max_host_bytes = by_cap ? 100 * MIB : 0;
-        rig_open_options(&rig, options);
-        rig.counting.byte_cap = by_cap ? 0 : 100 * MIB;
-        sb_mem *mem = test_mem(rig.context, 200 * MIB);
-        assert_status(by_cap ? SB_ERR_CAP_REACHED : SB_ERR_OUT_OF_MEMORY,
-                      sb_mem_overwrite_cpu(mem, &p, &err));
-        test_end(mem);
-        for (size_t size = 1; size <= 4; size++)
-            sb_mem_release(mem_filled(rig.context, size * MIB, 1));
-        assert_int_equal(rig_stats(&rig).cached_bytes, 4 * MIB);
-        assert_true(rig_stats(&rig).host_peak < 5 * MIB);
-        rig_close(&rig);
-    }
-}
-
-TEST_ON(rig, a_refused_device_allocation_is_no_peak) {
-    void *p;
-    sb_mem *mem = test_mem(f->context, MIB);
-    device_fail(f->context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW);
-    assert_int_not_equal(sb_mem_overwrite_gpu(mem, &p, &err), SB_OK);
-    assert_int_equal(rig_stats(f).device_peak, 0);
-}
-
 /* What is kept counts as live, but is given up before a cap refuses. */
 TEST_ON(rig, the_cap_comes_before_the_cache) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -131,14 +92,6 @@ TEST_ON(rig, the_cap_comes_before_the_cache) {
     sb_mem *mem = mem_filled(f->context, 10 * MIB, 2);
     assert_true(f->counting.peak_bytes <= 12 * MIB);
     sb_mem_release(mem);
-}
-
-/* An allocator that has nothing left gets the kept memory back first. */
-TEST_ON(rig, memory_that_is_kept_is_not_missing) {
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem_release(mem_filled(f->context, 7 * MIB, 1));
-    f->counting.byte_cap = 12 * MIB;
-    sb_mem_release(mem_filled(f->context, 10 * MIB, 2));
 }
 
 TEST_ON(rig, pinned_memory_is_kept_apart) {

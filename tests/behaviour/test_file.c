@@ -107,11 +107,6 @@ TEST_WITH(setup, teardown, test_a_file_that_is_not_there_is_named) {
     assert_status(SB_ERR_IO, read_file("", &err));
 }
 
-TEST_WITH(setup, teardown, test_odd_paths_are_escaped_in_messages) {
-    assert_status(SB_ERR_IO, read_file("/nowhere/\n\x1b[31m", &err));
-    assert_non_null(strstr(err.message, "\\x0a\\x1b[31m"));
-}
-
 /* A save that fails without a byte written. */
 static sb_status save_untouched(const sb_model *model, sb_error *err) {
     unsigned char buffer[64];
@@ -210,23 +205,6 @@ TEST_WITH(setup, teardown, test_another_name_is_no_change) {
         sb_blob_destroy(blob);
         (void)unlink(folder->other);
     }
-}
-
-TEST_WITH(setup, teardown, test_the_old_bytes_stay_when_a_file_is_bad) {
-    const struct folder *folder = *state;
-    sb_blob *blob = new_blob(6);
-    const void *before, *after;
-    file_write(folder->file,
-               "\x3a\x03\x0a\x01\x06\x2a\x18"
-               "1234",
-               11);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
-    assert_status(SB_ERR_MALFORMED,
-                  sb_blob_load_file(blob, folder->file, SB_PROTO_RESHAPE, NULL, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
-    assert_ptr_equal(before, after);
-    assert_true(((const float *)after)[5] == 5);
-    sb_blob_destroy(blob);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -568,20 +546,6 @@ TEST_WITH(setup, teardown, test_a_mapped_file_is_unmapped) {
         sb_model_destroy(model);
     }
     assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
-}
-
-TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {
-    const struct folder *folder = *state;
-    static const char *const names[] = {"blob", "b", "./b"};
-    char here[1024];
-    assert_non_null(getcwd(here, sizeof here));
-    assert_int_equal(chdir(folder->path), 0);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        assert_ok(write_file(names[i], &err));
-        assert_ok(read_file(names[i], &err));
-        assert_int_equal(unlink(names[i]), 0);
-    }
-    assert_int_equal(chdir(here), 0);
 }
 
 TEST_WITH(setup, teardown, test_what_cannot_be_replaced) {

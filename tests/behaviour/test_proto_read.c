@@ -1,5 +1,5 @@
-/* BlobProto bytes into a blob: encodings that behaviour.proto_oracle does not make, shapes,
-   conversions, refusals. */
+/* BlobProto bytes into a blob: shapes, conversions, refusals. fuzz.differential compares encodings,
+   shapes and values with a second decoder. */
 #include "blobs.h"
 
 #include "wire_builder.h"
@@ -42,111 +42,17 @@ static void assert_counts_up(const sb_blob *blob, bool diff, int64_t count, doub
         assert_true(value_of(blob, diff, i) == first + (double)i);
 }
 
-/* --- encodings of the same six values ------------------------------------------------ */
+/* --- six values ----------------------------------------------------------------------- */
 
-static const float six[] = {1, 2, 3, 4, 5, 6};
-static const double six_wide[] = {1, 2, 3, 4, 5, 6};
 static const int64_t two_by_three[] = {2, 3};
+static const float six[] = {1, 2, 3, 4, 5, 6};
 
 static void packed(struct wire *w) {
     put_shape(w, two_by_three, 2);
     wire_floats(w, DATA, six, 6);
 }
 
-static void doubles_beat_floats(struct wire *w) {
-    static const float wrong[] = {9, 9, 9, 9};
-    put_shape(w, two_by_three, 2);
-    wire_floats(w, DATA, wrong, 4); /* not even the right count */
-    wire_doubles(w, DOUBLE_DATA, six_wide, 6);
-}
-
-static void dims_overlong(struct wire *w) {
-    struct wire shape = {0};
-    wire_tag(&shape, 1, 0);
-    wire_overlong(&shape, 2, 10);
-    wire_tag(&shape, 1, 2);
-    wire_varint(&shape, 4);
-    wire_overlong(&shape, 3, 4);
-    wire_message(w, SHAPE, &shape);
-    wire_floats(w, DATA, six, 6);
-}
-
-static void unknown_fields_between(struct wire *w) {
-    wire_number(w, 10, 7);
-    put_shape(w, two_by_three, 2);
-    wire_text(w, 11, "something");
-    wire_raw(w, "\x63\x08\x01\x64", 4); /* group 12 */
-    wire_floats(w, DATA, six, 6);
-    wire_float(w, 13, 1);
-    wire_double(w, 14, 1);
-}
-
-static void wrong_wire_types_are_unknown(struct wire *w) {
-    wire_number(w, DATA, 4);       /* data as a number */
-    wire_double(w, DATA, 1);       /* data as 8 bytes */
-    wire_float(w, DOUBLE_DATA, 1); /* double_data as 4 bytes */
-    wire_number(w, SHAPE, 9);      /* shape as a number */
-    wire_raw(w, "\x3b\x3c", 2);    /* shape as a group */
-    wire_bytes(w, NUM, "\x05", 1); /* num as bytes */
-    wire_float(w, CHANNELS, 2);    /* channels as 4 bytes */
-    packed(w);
-}
-
-static const struct {
-    const char *claim;
-    void (*build)(struct wire *);
-} encodings[] = {
-    {"packed", packed},
-    {"double_data beats data", doubles_beat_floats},
-    {"dims overlong", dims_overlong},
-    {"unknown fields", unknown_fields_between},
-    {"known fields of a wrong wire type", wrong_wire_types_are_unknown},
-};
-
-TEST(test_every_encoding_reads_the_same) {
-    for (size_t i = 0; i < 2 * (sizeof encodings / sizeof *encodings); i++) {
-        struct wire wire = {0};
-        sb_blob *blob = new_blob(NULL, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
-        print_message("  %s\n", encodings[i / 2].claim);
-        encodings[i / 2].build(&wire);
-        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_shape(blob, "2 3 (6)");
-        assert_counts_up(blob, false, 6, 1);
-    }
-}
-
 /* --- shapes ------------------------------------------------------------------------------ */
-
-TEST(test_shapes_that_messages_have) {
-    static const struct {
-        const char *claim, *bytes;
-        size_t size;
-        const char *shape;
-    } rows[] = {
-        {"no field at all, but for one value: a scalar", "\x2a\x04\0\0\x80\x3f", 6, "(1)"},
-        {"an empty shape: a scalar", "\x3a\x00\x2a\x04\0\0\x80\x3f", 8, "(1)"},
-        {"a zero dimension", "\x3a\x04\x0a\x02\x03\x00", 6, "3 0 (0)"},
-        {"legacy beats shape",
-         "\x3a\x04\x0a\x02\x07\x07\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 20, "1 1 1 1 (1)"},
-        {"a legacy field that is not there is 0", "\x08\x05", 2, "5 0 0 0 (0)"},
-        {"a legacy field of 0 counts as there", "\x10\x00", 2, "0 0 0 0 (0)"},
-        {"the last legacy field wins", "\x08\x09\x08\x01\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 16,
-         "1 1 1 1 (1)"},
-        {"what is beaten need not be right",
-         "\x3a\x0c\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x08\x00", 16, "0 0 0 0 (0)"},
-        {"a zero beside dimensions whose product does not fit",
-         "\x3a\x15\x0a\x13\x00\xff\xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\xff"
-         "\x7f",
-         23, "0 9223372036854775807 9223372036854775807 (0)"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        print_message("  %s\n", rows[i].claim);
-        assert_ok(
-            sb_blob_from_proto(blob, rows[i].bytes, rows[i].size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_shape(blob, rows[i].shape);
-    }
-}
 
 TEST(test_legacy_shapes_compare_from_the_last_axis) {
     static const struct {
@@ -180,73 +86,6 @@ TEST(test_legacy_shapes_compare_from_the_last_axis) {
         const int64_t *l = rows[i].legacy;
         assert_int_equal(sb_blob_shape_equals_legacy(blob, l[0], l[1], l[2], l[3]), equal);
     }
-}
-
-TEST(test_no_shape_equals_no_legacy_dimensions) {
-    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
-    assert_int_equal(sb_blob_shape_equals_legacy(fresh, 1, 1, 1, 1), 0);
-    assert_int_equal(sb_blob_shape_equals_legacy(NULL, 1, 1, 1, 1), 0);
-}
-
-TEST(test_current_shapes_compare_axis_by_axis) {
-    static const int64_t dims[] = {2, 3};
-    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
-    int32_t equal;
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, dims);
-    sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
-    assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x04\x0a\x02\x02\x03", 6, &equal, &err));
-    assert_int_equal(equal, 1);
-    assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x04\x0a\x02\x03\x02", 6, &equal, &err));
-    assert_int_equal(equal, 0);
-    assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x05\x0a\x03\x01\x02\x03", 7, &equal, &err));
-    assert_int_equal(equal, 0);
-    assert_ok(sb_blob_shape_equals_proto(scalar, "", 0, &equal, &err));
-    assert_int_equal(equal, 1);
-    assert_ok(sb_blob_shape_equals_proto(fresh, "", 0, &equal, &err));
-    assert_int_equal(equal, 0);
-    equal = 5;
-    assert_status(SB_ERR_MALFORMED, sb_blob_shape_equals_proto(blob, "\x3a", 1, &equal, &err));
-    assert_int_equal(equal, 5);
-}
-
-TEST(test_reshape_takes_a_blob_shape) {
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
-    uint32_t reallocated = 99;
-    void *p;
-    assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x02\x03", 4, &reallocated, &err));
-    assert_shape(blob, "2 3 (6)");
-    assert_int_equal(reallocated, 0);
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
-    assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x08\x03", 4, &reallocated, &err));
-    assert_int_equal(reallocated, SB_REALLOCATED_DATA);
-    assert_ok(sb_blob_reshape_proto(blob, "", 0, NULL, &err));
-    assert_shape(blob, "(1)");
-    assert_status(SB_ERR_BAD_SHAPE,
-                  sb_blob_reshape_proto(blob,
-                                        "\x08\x02\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13,
-                                        NULL, &err));
-    assert_int_equal(err.offset, 3);
-    assert_status(SB_ERR_DATA_OVERFLOW,
-                  sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\x02",
-                                        12, NULL, &err));
-    /* fits as a count, but not as 4-byte elements */
-    assert_status(
-        SB_ERR_DATA_OVERFLOW,
-        sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
-    /* as floats, but not as doubles */
-    sb_blob *wide = new_blob(NULL, SB_DTYPE_F64);
-    assert_status(
-        SB_ERR_DATA_OVERFLOW,
-        sb_blob_reshape_proto(wide, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err));
-    assert_int_equal(err.offset, 0);
-    assert_non_null(strstr(err.message, "dim: the shape's bytes do not fit"));
-    assert_status(SB_ERR_DATA_OVERFLOW,
-                  sb_blob_from_proto(wide, "\x3a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 12,
-                                     SB_PROTO_RESHAPE, NULL, &err));
-    test_end(wide);
-    assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x02\x02", 3, NULL, &err));
-    assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x01\x82\x03", 4, NULL, &err));
-    assert_shape(blob, "(1)");
 }
 
 TEST(test_without_reshape_the_blob_keeps_its_shape) {
@@ -292,17 +131,6 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
 
 /* --- diff and conversions ------------------------------------------------------------------- */
 
-TEST(test_a_message_without_diff_leaves_diff_alone) {
-    struct wire wire = {0};
-    void *diff;
-    packed(&wire);
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three);
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &diff, &err));
-    memcpy(diff, six, sizeof six);
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_counts_up(blob, true, 6, 1);
-}
-
 TEST(test_conversions_round_and_overflow_to_infinity) {
     static const double values[] = {0.1,        1e300,           -1e300, 1e-320,
                                     16777217.0, (double)FLT_MAX, 3.5e38};
@@ -319,16 +147,6 @@ TEST(test_conversions_round_and_overflow_to_infinity) {
     assert_true(value_of(blob, false, 4) == 16777216.0);
     assert_true(value_of(blob, false, 5) == (double)FLT_MAX);
     assert_true(value_of(blob, false, 6) == (double)INFINITY);
-}
-
-TEST(test_conversion_is_right_past_one_chunk) {
-    enum { COUNT = 20000 };
-    const int64_t dims[] = {COUNT};
-    struct wire wire = {0};
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
-    wire_blob(&wire, dims, 1, 10);
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_counts_up(blob, false, COUNT, 10);
 }
 
 TEST(test_the_bits_of_floats_are_kept) {
@@ -472,26 +290,4 @@ TEST(test_refusals_change_nothing) {
     }
 }
 
-TEST(test_32_axes_are_fine) {
-    int64_t dims[32];
-    struct wire wire = {0};
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    for (int i = 0; i < 32; i++)
-        dims[i] = 1;
-    wire_blob(&wire, dims, 32, 4);
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(sb_blob_num_axes(blob), 32);
-}
-
 /* --- limits ---------------------------------------------------------------------------------- */
-
-TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
-    sb_limits limits = SB_LIMITS_INIT;
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    limits.max_axes = 3;
-    assert_status(SB_ERR_DATA_LIMIT,
-                  sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
-    limits.max_axes = 33;
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
-}
