@@ -10,7 +10,6 @@
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 #define LOST  SB_ERR_UNINITIALIZED
-#define GONE  SB_ERR_DEVICE_LOST
 
 struct wreck {
     struct rig rig;
@@ -111,61 +110,4 @@ TEST(overwriting_brings_a_lost_blob_back) {
     }
 }
 
-TEST(host_bytes_that_were_current_become_the_head) {
-    struct rig rig;
-    float values[COUNT];
-    double sum = -1;
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    static const int32_t ops[] = {SB_SIM_SCALE, SB_SIM_AXPY};
-    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_STICKY};
-    for (int op = 0; op < 2; op++)
-        for (int mode = 0; mode < 2; mode++) {
-            rig_open(&rig);
-            sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-            mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-            mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
-            device_fail(rig.context, ops[op], 1, modes[mode]);
-            assert_status(SB_ERR_DEVICE_LOST,
-                          op ? sb_blob_update(blob, &err) : sb_blob_scale(blob, SB_DATA, 2, &err));
-            assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
-            assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
-            assert_true(mem_holds(data_of(blob), values, BYTES));
-            assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-            assert_true(sum == 21);
-            rig_close(&rig);
-        }
-}
-
 enum need { READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU, SUM, SYNCHRONISE, NEEDS };
-
-/* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
-TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
-    float values[COUNT];
-    double sum = -1;
-    float value = -1;
-    const void *in = NULL;
-    void *out = NULL;
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *left = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *host = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    mem_place(data_of(left), SB_HEAD_AT_GPU, values, BYTES);
-    mem_place(diff_of(left), SB_HEAD_AT_GPU, values, BYTES);
-    mem_place(data_of(host), SB_HEAD_AT_CPU, values, BYTES);
-    mem_place(diff_of(host), SB_HEAD_AT_CPU, values, BYTES);
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_int_not_equal(sb_context_synchronize(f->context, NULL), SB_OK);
-    assert_status(GONE, sb_blob_cpu(left, SB_DATA, &in, &err));
-    assert_status(GONE, sb_blob_gpu(left, SB_DATA, &in, &err));
-    assert_status(GONE, sb_blob_mutable_gpu(left, SB_DATA, &out, &err));
-    assert_status(GONE, sb_blob_asum(left, SB_DATA, &sum, &err));
-    assert_status(GONE, sb_blob_sumsq(left, SB_DIFF, &sum, &err));
-    assert_status(GONE, sb_blob_scale(left, SB_DATA, 2, &err));
-    assert_status(GONE, sb_blob_update(left, &err));
-    assert_status(GONE, sb_blob_clear(left, SB_DIFF, &err));
-    assert_status(GONE, sb_blob_at(left, SB_DATA, (int64_t[]){0}, 1, &value, &err));
-    assert_status(GONE, sb_blob_copy_from(host, SB_DATA, left, 0, &err));
-    assert_int_equal(sb_mem_head(data_of(left)), SB_HEAD_AT_GPU);
-    assert_int_equal(sb_mem_head(diff_of(left)), SB_HEAD_AT_GPU);
-    assert_true(sum == -1 && value == -1 && in == NULL && out == NULL);
-    assert_ok(sb_blob_update(host, &err)); /* the host goes on */
-}

@@ -38,62 +38,6 @@ TEST_ON(rig, the_cache_is_bounded) {
     assert_true(rig_stats(f).cached_bytes <= 9 * MIB);
 }
 
-/* Buffers of many sizes, one at a time: what was in use at once bounds what is kept beside it. */
-TEST(no_more_is_kept_than_was_in_use) {
-    static const char *const devices[] = {"cpu", "sim:0"};
-    for (int d = 0; d < 2; d++) {
-        struct rig rig;
-        rig_open_on(&rig, devices[d], 0);
-        for (size_t size = 1; size <= 8; size++) {
-            sb_mem_release(mem_filled(rig.context, size * MIB, 1));
-            const sb_stats now = rig_stats(&rig);
-            assert_true(now.cached_bytes == size * MIB);
-            assert_true(now.host_bytes + now.pinned_bytes < size * MIB + MIB / 2);
-            assert_true(rig.counting.peak_bytes < size * MIB + MIB / 2);
-        }
-        rig_close(&rig);
-    }
-}
-
-/* All of them were in use together, so all are kept, and used again in any order. */
-TEST_ON(rig, what_was_in_use_together_is_kept_together) {
-    sb_mem *mems[6];
-    rig_reopen_on(f, "cpu", 0);
-    for (size_t i = 0; i < 6; i++)
-        mems[i] = mem_filled(f->context, (i + 1) * MIB, 1);
-    for (int i = 0; i < 6; i++)
-        sb_mem_release(mems[i]);
-    assert_int_equal(rig_stats(f).cached_bytes, 21 * MIB);
-    const int64_t buffers = f->counting.buffer_calls;
-    for (size_t i = 6; i-- > 0;)
-        sb_mem_release(mem_filled(f->context, (i + 1) * MIB, 2));
-    assert_int_equal(f->counting.buffer_calls, buffers);
-    sb_mem_release(mem_filled(f->context, 7 * MIB, 2)); /* in the place of the oldest */
-    assert_true(rig_stats(f).cached_bytes <= 21 * MIB);
-}
-
-/* What is in use counts: a new buffer beside it has the place of what is kept. */
-TEST_ON(rig, a_new_buffer_comes_in_the_place_of_what_is_kept) {
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem *used = mem_filled(f->context, 4 * MIB, 1);
-    sb_mem_release(mem_filled(f->context, 4 * MIB, 1));
-    sb_mem *mem = mem_filled(f->context, 3 * MIB, 1);
-    assert_true(rig_stats(f).host_peak < 9 * MIB);
-    sb_mem_release(mem);
-    sb_mem_release(used);
-}
-
-/* What is kept counts as live, but is given up before a cap refuses. */
-TEST_ON(rig, the_cap_comes_before_the_cache) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.max_host_bytes = 12 * MIB;
-    rig_reopen_options(f, options);
-    sb_mem_release(mem_filled(f->context, 7 * MIB, 1));
-    sb_mem *mem = mem_filled(f->context, 10 * MIB, 2);
-    assert_true(f->counting.peak_bytes <= 12 * MIB);
-    sb_mem_release(mem);
-}
-
 TEST_ON(rig, pinned_memory_is_kept_apart) {
     sb_mem *mem = mem_filled(f->context, 8 * MIB, 1);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);

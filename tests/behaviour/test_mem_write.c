@@ -99,19 +99,6 @@ TEST(a_write_changes_nothing_before_its_end) {
                 }
 }
 
-TEST_ON(rig, a_write_outlives_its_memory_s_other_owners) {
-    sb_write *write;
-    void *ptr;
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
-    test_end(mem);
-    memset(ptr, WRITTEN, BYTES);
-    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
-    sb_write_destroy(write);
-    sb_write_destroy(NULL);
-}
-
 TEST(what_somebody_may_still_write_is_kept) {
     for (int read_only = 0; read_only < 2; read_only++) {
         struct rig rig;
@@ -133,26 +120,6 @@ TEST(what_somebody_may_still_write_is_kept) {
         if (read_only)
             sb__host_free(rig.context, ptr, BYTES, false);
         sb_mem_release(mem);
-        rig_close(&rig);
-    }
-}
-
-/* Of current bytes of both sides, those that are not written stay so. */
-TEST(bytes_that_somebody_may_still_write_are_not_current) {
-    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
-        struct rig rig;
-        sb_write *write;
-        void *ptr;
-        const void *current;
-        rig_open(&rig);
-        sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
-        assert_ok(sb_mem_gpu(mem, &current, &err));
-        assert_ok(sb_write_begin(mem, side, 0, &ptr, &write, &err));
-        assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
-        assert_int_equal(sb_mem_head(mem), head_of(!side));
-        sb_write_destroy(write);
-        sb_mem_release(mem);
-        sb_mem_release(mem); /* the write's reference */
         rig_close(&rig);
     }
 }

@@ -661,21 +661,6 @@ TEST(each_step_of_each_call_may_fail) {
         fail_each(&(struct failure){0, 0, 0, SB_ERR_OUT_OF_MEMORY, A_FILE});
 }
 
-TEST(the_error_may_be_null) {
-    for (int i = 0; i < FAILURES; i++)
-        for (const struct row *row = rows; row < rows + ROWS; row++) {
-            const struct failure *how = &failures[i];
-            struct scene s;
-            if ((how->step && how->error != EIO) || !concerns(how, row))
-                continue;
-            open_row(&s, row, how->origin);
-            arm(&s, how, 1);
-            const sb_status st = row->call(&s, NULL);
-            assert_int_equal(st, disarm(&s, how, 1) ? how->status : SB_OK);
-            scene_close(&s);
-        }
-}
-
 /* Measuring before the save also reports progress. */
 TEST(a_save_is_stopped_before_it_writes) {
     struct scene s;
@@ -782,86 +767,5 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     }
 }
 
-/* --- storage that others use ----------------------------------------------------------------- */
-
-static const void *host_bytes(const sb_blob *blob) {
-    const void *p = NULL;
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
-    return p;
-}
-
-/* Reads into `blob`, which has room and a sharer, failing at the n-th system call; whether there
-   was one. */
-static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct scene *s,
-                        sb_blob *blob, int error, int n) {
-    sb_blob *sharer = blob_of_count(s->rig.context, sb_blob_dtype(blob), *large);
-    const size_t size = (size_t)*large * sb_dtype_size(sb_blob_dtype(blob));
-    assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    const void *bytes = host_bytes(sharer);
-    fault_set((struct system_fault){NULL, n, n, error, 0});
-    sb_status st = call(s, &err);
-    bool fired = fault_end() >= n;
-    assert_ptr_equal(host_bytes(blob), bytes);
-    assert_ptr_equal(host_bytes(sharer), bytes);
-    if (!bytes_are(bytes, size, 0x5a) && st != SB_OK)
-        fail_with("a sharer sees a read that failed at call %d (%s)", n, fault_name);
-    sb_blob_destroy(sharer);
-    return fired;
-}
-
-TEST_ON(scene, a_read_that_fails_leaves_what_sharers_see) {
-    static sb_status (*const reads[])(struct scene *, sb_error *) = {load_real, load_single,
-                                                                     load_unpacked, read_single};
-    for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
-        sb_blob *blob = reads[i / 2] == load_real ? f->real : f->single;
-        void *p;
-        bool fired = true;
-        for (int n = 1; fired; n++) {
-            assert_ok(sb_blob_reshape(blob, large, 1, NULL, &err));
-            assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
-            memset(p, 0x5a, (size_t)*large * sb_dtype_size(sb_blob_dtype(blob)));
-            fired = read_shared(reads[i / 2], f, blob, i % 2 ? ENDS : EIO, n);
-        }
-    }
-}
-
 /* --- a device, and a cap ------------------------------------------------------------------------
  */
-
-/* A blob whose bytes cannot be brought to the host. */
-TEST(a_device_that_fails_leaves_files_and_models) {
-    static sb_status (*const writers[])(struct scene *, sb_error *) = {to_proto, write_file,
-                                                                       set_blob, add_blob};
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
-        struct rig sim;
-        struct scene s;
-        void *p;
-        rig_open(&sim);
-        scene_open(&s);
-        s.given = test_vector(sim.context, SB_DTYPE_F32, *four);
-        struct wire before = see(&s, false, true);
-        int64_t blocks = s.rig.counting.live_blocks;
-        assert_ok(sb_blob_mutable_gpu(s.given, SB_DATA, &p, &err));
-        device_fail(sim.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
-        assert_status(SB_ERR_DEVICE_FAILURE, writers[i](&s, &err));
-        struct wire now = see(&s, false, true);
-        assert_int_equal(before.size, now.size); /* but a head has moved */
-        assert_true(s.rig.counting.live_blocks <= blocks + 1);
-        assert_ok(writers[i](&s, &err));
-        scene_close(&s);
-        rig_close(&sim);
-    }
-}
-
-TEST_ON(rig, a_cap_is_not_out_of_memory) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    struct wire wire = {0};
-    const int64_t dims[] = {100000};
-    options.max_host_bytes = 100000;
-    rig_reopen_options(f, options);
-    sb_blob *blob = test_unshaped(f->context, SB_DTYPE_F32);
-    wire_blob(&wire, dims, 1, 0);
-    assert_status(SB_ERR_CAP_REACHED,
-                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(sb_blob_is_shaped(blob), 0);
-}
