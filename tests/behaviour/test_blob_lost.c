@@ -56,18 +56,15 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
 }
 
 /* There is nothing to bring to the host, so that no limit hides it. */
-TEST(lost_bytes_are_not_added_to_by_a_message) {
+TEST_ON(wreck, lost_bytes_are_not_added_to_by_a_message) {
     static const int64_t two[] = {2};
-    struct wreck w;
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
     wire_blob(&wire, two, 1, 1);
-    wreck_open(&w);
-    limits.max_memory = sb__storage_size(w.rig.context, BYTES) - 1;
+    limits.max_memory = sb__storage_size(f->rig.context, BYTES) - 1;
     assert_status(
-        LOST, sb_blob_from_proto(w.lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
-    assert_int_equal(sb_blob_count(w.lost), COUNT);
-    wreck_close(&w);
+        LOST, sb_blob_from_proto(f->lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    assert_int_equal(sb_blob_count(f->lost), COUNT);
 }
 
 TEST_ON(wreck, the_other_memory_is_not_concerned) {

@@ -34,16 +34,14 @@
 #endif
 #define IS_SANITIZED (IS_ASAN || IS_TSAN)
 
-#define TEST_ADD_(name, function, set_up, end)                                                     \
+#define TEST_ADD_(name, function)                                                                  \
     __attribute__((constructor)) static void add_##name(void) {                                    \
-        test_add((struct CMUnitTest){#name, function, set_up, end, NULL}, __LINE__);               \
+        test_add(#name, function, __LINE__);                                                       \
     }
 /* A test of the program: `TEST(what_it_claims) { ... }`. Tests run in the order of their lines. */
-#define TEST(name) TEST_WITH(NULL, test_end_all, name)
-/* The same between a set-up and an end of cmocka's, which share `*state` with it. */
-#define TEST_WITH(set_up, end, name)                                                               \
+#define TEST(name)                                                                                 \
     static void name(void **state);                                                                \
-    TEST_ADD_(name, name, set_up, end)                                                             \
+    TEST_ADD_(name, name)                                                                          \
     static void name(void **state)
 
 /* The same on a fixture, `struct kind *f`, between kind_open(f) and kind_close(f), which asserts
@@ -60,7 +58,7 @@
         name(&fixture);                                                                            \
         test_close_fixture();                                                                      \
     }                                                                                              \
-    TEST_ADD_(name, on_##name, NULL, test_end_all)                                                 \
+    TEST_ADD_(name, on_##name)                                                                     \
     static void name(struct kind *f)
 
 void test_open_fixture(void *fixture, void (*close)(void *fixture));
@@ -68,7 +66,7 @@ void test_close_fixture(void);
 /* Closes the fixture of a TEST_ON, if there is one, and skips the test. */
 void test_skip(void) __attribute__((noreturn));
 
-void test_add(struct CMUnitTest test, int line);
+void test_add(const char *name, void (*function)(void **state), int line);
 /* Runs them all. A program has this as its `main`, but where it has one of its own. */
 int run_all_tests(void);
 
