@@ -210,6 +210,16 @@ TEST(indices_out_of_range_are_errors) {
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
 }
 
+TEST(indices_that_are_not_given_are_0) {
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 4});
+    const int64_t given[] = {1, 2, 3}, offsets[] = {0, 12, 12 + 8, 12 + 8 + 3};
+    for (int32_t count = 0; count <= 3; count++) {
+        int64_t out;
+        assert_ok(sb_blob_offset(blob, given, count, &out, &err));
+        assert_int_equal(out, offsets[count]);
+    }
+}
+
 TEST(a_shape_is_compared_with_dimensions_alone) {
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
     sb_blob *never = test_unshaped(NULL, SB_DTYPE_F32);

@@ -190,18 +190,6 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-TEST(a_solver_state_is_recognised) {
-    struct wire wire = {0};
-    wire_number(&wire, 1, 60000);
-    wire_text(&wire, 2, "c3d.caffemodel");
-    put_blob(&wire, 3, 5);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-    assert_counts_up(blob, SB_DATA, 5);
-}
-
 /* Also if a program has replaced all blobs of the net by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {

@@ -207,16 +207,6 @@ TEST(null_means_the_built_in_context) {
     assert_ok(sb_context_stats(NULL, &stats, &err));
 }
 
-TEST(contexts_are_counted) {
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
-    assert_ptr_equal(sb_context_retain(rig.context), rig.context);
-    sb_context_release(rig.context);
-    assert_true(rig.counting.live_blocks > 0);
-    sb_context_release(rig.context);
-    counting_allocator_assert_clean(&rig.counting);
-}
-
 /* --- figures ------------------------------------------------------------------------ */
 
 TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
@@ -241,34 +231,6 @@ TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
     assert_int_equal(rig_stats(f).uploads, 1);
     assert_int_equal(rig_stats(f).upload_bytes, 8192);
     assert_int_equal(rig_stats(f).cached_bytes, 0);
-}
-
-TEST(no_host_cache_gives_buffers_back_at_once) {
-    static const uint32_t flags[] = {SB_CONTEXT_NO_HOST_CACHE,
-                                     SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED};
-    for (int i = 0; i < 2; i++) {
-        struct rig rig;
-        const void *in;
-        rig_open_on(&rig, "sim:0", flags[i]);
-        sb_mem *mem = test_mem(rig.context, (size_t)4 << 20);
-        assert_ok(sb_mem_cpu(mem, &in, &err));
-        test_end(mem);
-        assert_int_equal(rig.counting.live_buffers, 0);
-        assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
-        assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-        rig_close(&rig);
-    }
-}
-
-TEST(a_cap_counts_handles_too) {
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context = NULL;
-    options.allocator = counting_allocator_table(&counting);
-    options.max_host_bytes = 1;
-    assert_status(SB_ERR_CAP_REACHED, sb_context_create(&options, &context, &err));
-    assert_null(context);
-    counting_allocator_assert_clean(&counting);
 }
 
 TEST_ON(rig, the_cap_holds_over_many_objects) {

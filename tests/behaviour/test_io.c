@@ -88,15 +88,6 @@ TEST_ON(world, edits_are_saved_among_what_the_source_has) {
     sb_model_destroy(model);
 }
 
-TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
-    const sb_sink sink = test_sink_of(&f->sink);
-    sb_model *model = open_source(f);
-    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
-    assert_int_equal(f->sink.writes, 0);
-    sb_model_destroy(model);
-}
-
 TEST_ON(world, a_failed_opening_does_not_close_the_source) {
     const sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
@@ -349,16 +340,6 @@ TEST_ON(world, a_blob_far_behind_is_told_in_steps) {
     free(values);
 }
 
-TEST_ON(world, a_blob_that_is_read_is_told_in_steps) {
-    const sb_progress progress = test_progress_of(&f->progress);
-    struct wire wire = {0};
-    wire_blob(&wire, (int64_t[]){1 << 20}, 1, 1);
-    const sb_source source = test_source_of(&f->source, &wire);
-    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
-    check_told(f, wire.size);
-    wire_free(&wire);
-}
-
 TEST_ON(world, long_calls_tell_how_far_they_are) {
     const sb_progress progress = test_progress_of(&f->progress);
     const sb_sink sink = test_sink_of(&f->sink);
@@ -538,18 +519,6 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     sb_model_destroy(model);
     assert_int_equal(close(fd), 0);
-}
-
-TEST_ON(world, a_newer_source_of_a_descriptor_ends_in_zeros) {
-    struct {
-        sb_source known;
-        uint64_t later;
-    } source = {SB_SOURCE_INIT, 7};
-    source.known.struct_size = sizeof source;
-    assert_ok(sb_source_of_descriptor(temporary(&f->wire), SB_SOURCE_CLOSES, &source.known, &err));
-    assert_int_equal(source.known.struct_size, sizeof source);
-    assert_int_equal(source.later, 0);
-    source.known.close(source.known.user);
 }
 
 TEST_ON(world, what_is_no_file_is_no_source) {

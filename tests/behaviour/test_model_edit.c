@@ -360,23 +360,6 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_saved(model, &expected);
 }
 
-TEST(test_a_new_name_replaces_all_old_ones) {
-    struct wire wire = {0}, expected = {0};
-    wire_text(&wire, 1, "old");
-    wire_number(&wire, 5, 1);
-    wire_text(&wire, 1, "older");
-    wire_text(&wire, 100, "");
-    wire_text(&expected, 1, "new");
-    wire_number(&expected, 5, 1);
-    wire_text(&expected, 100, "");
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_string_equal(name_of(model).bytes, "older");
-    assert_ok(sb_model_set_name(model, "newer", 5, &err));
-    assert_ok(sb_model_set_name(model, "new", 3, &err));
-    assert_string_equal(name_of(model).bytes, "new");
-    assert_saved(model, &expected);
-}
-
 /* A net's name and an old layer's have the same field number. */
 TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
@@ -419,28 +402,6 @@ TEST(test_a_solver_state_is_edited) {
     assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
     assert_ok(sb_model_set_solver_info(model, &info, &err)); /* from itself */
     assert_saved(model, &expected);
-}
-
-/* Nothing of an old text is kept, and nothing is the caller's. */
-TEST_ON(rig, test_texts_are_copied_and_replaced) {
-    sb_solver_info info = SB_SOLVER_INFO_INIT;
-    sb_model *net;
-    char text[] = "net";
-    rig_reopen_on(f, "cpu", 0);
-    net = test_model(f->context, SB_FORMAT_CAFFEMODEL);
-    sb_model *history = test_model(f->context, SB_FORMAT_SOLVERSTATE);
-    assert_ok(sb_model_set_name(net, text, 3, &err));
-    const int64_t blocks = f->counting.live_blocks;
-    assert_ok(sb_model_set_name(net, text, 3, &err));
-    assert_int_equal(f->counting.live_blocks, blocks);
-    for (int i = 0; i < 5; i++) /* more than there is room for at first */
-        assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
-    info.learned_net = (sb_text){text, 3};
-    assert_ok(sb_model_set_solver_info(history, &info, &err));
-    memset(text, 'x', 3);
-    assert_ok(sb_model_solver_info(history, &info, &err));
-    assert_int_equal(info.learned_net.size, 3);
-    assert_memory_equal(info.learned_net.bytes, "net", 3);
 }
 
 TEST(test_edits_that_do_not_apply) {

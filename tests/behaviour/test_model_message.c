@@ -84,19 +84,6 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     assert_message(model, 0, &expected);
 }
 
-/* Also a length that takes more bytes than it needs. */
-TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
-    struct wire net = {0}, outer = {0}, expected = {0};
-    wire_tag(&outer, 1, 2);
-    wire_overlong(&outer, 4, 3);
-    wire_text(&outer, 1, "re");
-    wire_text(&outer, 2, "bottom");
-    wire_message(&net, 2, &outer);
-    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-    wire_raw(&expected, outer.bytes, outer.size);
-    assert_message(model, 0, &expected);
-}
-
 TEST(edits_are_in_the_messages) {
     struct wire net = {0}, expected = {0};
     int64_t layer;
@@ -283,58 +270,6 @@ TEST(encodings_and_places_of_values) {
                 assert_memory_equal(value.bytes, blob.bytes + offset + k * size, size);
             }
         }
-    }
-}
-
-static struct wire file_of(const char *path) {
-    struct wire bytes = {0};
-    unsigned char piece[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    while ((n = fread(piece, 1, sizeof piece, file)) > 0)
-        wire_raw(&bytes, piece, n);
-    assert_int_equal(fclose(file), 0);
-    return bytes;
-}
-
-/* What Caffe wrote lies together; on a host of the wire's order it is what a load gives. */
-static void check_place(const sb_model *model, int64_t layer, int64_t index,
-                        const struct wire *file) {
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_blob *blob;
-    const void *values;
-    assert_ok(sb_model_blob_info(model, layer, index, &info, &err));
-    assert_int_equal(info.data_encoding, SB_ENCODING_LITTLE_ENDIAN);
-    assert_ok(sb_blob_create(NULL, info.dtype, &blob, &err));
-    assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
-    for (sb_part part = SB_DATA; part <= (info.diff_count > 0 ? SB_DIFF : SB_DATA); part++) {
-        const int64_t offset = part == SB_DATA ? info.data_offset : info.diff_offset;
-        const size_t size = (size_t)info.count * sb_dtype_size(info.dtype);
-        assert_ok(sb_blob_cpu(blob, part, &values, &err));
-        assert_true(offset > info.offset && (size_t)offset + size <= file->size);
-        if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-            assert_memory_equal(values, file->bytes + offset, size);
-    }
-    sb_blob_destroy(blob);
-}
-
-TEST(values_of_real_files_lie_where_they_are_said_to) {
-    static const char *const files[] = {
-        "mean_cifar10_skywang666.binaryproto", "cifar10_full_everpeace_iter70000.caffemodel",
-        "cifar10_quick_skywang666_iter4000.solverstate", "mtcnn_kpzhang93_det1.caffemodel"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char buffer[1024];
-        const char *path = test_data_path(files[i], buffer, sizeof buffer);
-        sb_model *model;
-        if (!path)
-            continue;
-        struct wire file = file_of(path);
-        assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
-        for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++)
-            for (int64_t index = 0; index < num_blobs(model, layer); index++)
-                check_place(model, layer, index, &file);
-        sb_model_destroy(model);
     }
 }
 

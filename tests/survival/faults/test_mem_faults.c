@@ -318,19 +318,3 @@ TEST(writes_in_steps_that_cannot_begin) {
 }
 
 /* --- making a memory ------------------------------------------------------------------ */
-
-TEST_ON(rig, creation_under_failing_allocations) {
-    for (int64_t n = 1;; n++) {
-        sb_mem *mem = NULL;
-        struct armed armed = fault_arm(f, FAULT_ALLOC, n);
-        support_poison_error(&err);
-        sb_status status = sb_mem_create(f->context, BYTES, &mem, &err);
-        bool fired = fault_disarm(&armed);
-        assert_int_equal(status, fired ? SB_ERR_OUT_OF_MEMORY : SB_OK);
-        support_check_status(status, status, &err, "sb_mem_create", __FILE__, __LINE__);
-        assert_int_equal(mem == NULL, fired);
-        sb_mem_release(mem);
-        if (!fired)
-            break;
-    }
-}
