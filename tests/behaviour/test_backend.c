@@ -10,9 +10,6 @@
 #include "sim/table.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* --- the host as a backend ----------------------------------------------------- */
 

@@ -4,8 +4,6 @@
 
 #include <syncblob/filler.h>
 
-#include <string.h>
-
 #define COUNT 10
 
 static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64};

@@ -3,8 +3,6 @@
 #include "blobs.h"
 #include "mem_calls.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT

@@ -2,8 +2,6 @@
    copies that reshape, and those between sharers, with a model. */
 #include "blobs.h"
 
-#include <string.h>
-
 #define COUNT 12
 #define SIZE  (COUNT * sizeof(float))
 

@@ -5,8 +5,6 @@
 
 #include "memory/storage.h"
 
-#include <string.h>
-
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 #define LOST  SB_ERR_UNINITIALIZED

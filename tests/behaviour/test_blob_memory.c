@@ -2,7 +2,6 @@
    given up, lent memory goes back. */
 #include "blobs.h"
 
-#include <string.h>
 #include <syncblob/dlpack.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT

@@ -2,9 +2,6 @@
    with a model. */
 #include "blobs.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define INVALID SB_ERR_INVALID_ARGUMENT
 #define RANGE   SB_ERR_INDEX_OUT_OF_RANGE
 #define I64(n)  INT64_C(n)

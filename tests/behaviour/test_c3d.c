@@ -6,8 +6,6 @@
 #include "nets.h"
 #include "wire_builder.h"
 
-#include <string.h>
-
 static const int64_t dims[5] = {1, 3, 16, 2, 2}, one[5] = {1, 1, 1, 1, 2};
 
 static void put_dims(struct wire *wire, const int64_t five[5]) {

@@ -6,9 +6,6 @@
 #include "plain.h"
 #include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 

@@ -6,9 +6,6 @@
 
 #include <syncblob/model.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #define MIB ((size_t)1 << 20)
 
 TEST_ON(rig, freed_buffers_are_kept_and_used_again) {

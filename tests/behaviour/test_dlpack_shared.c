@@ -3,8 +3,6 @@
 #include "blobs.h"
 #include "tensors.h"
 
-#include <string.h>
-
 #define TRIPS 80000 /* wraps on wraps of so many tensors overflow a stack of 8 MiB at their end */
 #define WARM  8
 

@@ -7,8 +7,6 @@
 #include <fenv.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #ifdef __SSE2__
 #include <immintrin.h>

@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

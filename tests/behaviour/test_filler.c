@@ -5,7 +5,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 #define SHAPE   SB_ERR_SHAPE_MISMATCH

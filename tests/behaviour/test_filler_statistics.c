@@ -4,7 +4,6 @@
 #include "blobs.h"
 
 #include <math.h>
-#include <string.h>
 
 #define COUNT 200000
 #define KS    1.95 /* largest distance times sqrt(COUNT), exceeded once in a thousand */

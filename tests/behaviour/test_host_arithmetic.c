@@ -7,8 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -2,9 +2,6 @@
    every call, on a device whose transfers are counted. */
 #include "scene.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define BYTES ((size_t)256)
 
 #define U SB_HEAD_UNINITIALIZED

@@ -5,8 +5,6 @@
 
 #include "context/context.h"
 
-#include <string.h>
-
 #define BYTES   ((size_t)192)
 #define WRITTEN 0x44
 

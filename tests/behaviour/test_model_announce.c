@@ -7,9 +7,6 @@
 #include "nets.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const int64_t two_by_three[] = {2, 3}, four[] = {4}, none[] = {0, 5};

@@ -4,9 +4,6 @@
 #include "files.h"
 #include "nets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const int64_t two[] = {2}, four[] = {4};

@@ -4,10 +4,6 @@
 #include "callbacks.h"
 #include "nets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The message, to be freed; of exactly the size that is asked for first. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {NULL, 0, 0};

@@ -8,8 +8,6 @@
 #include "nets.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const int64_t two[] = {2};
 

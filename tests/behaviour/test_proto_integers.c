@@ -4,9 +4,6 @@
 #include "nets.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };

@@ -6,8 +6,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
 enum { RAW_DATA_TYPE = 10, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };

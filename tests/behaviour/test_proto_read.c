@@ -6,7 +6,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { NUM = 1, CHANNELS, HEIGHT, WIDTH, DATA, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
 

@@ -6,9 +6,6 @@
 #include "syncblob.pb-c.h"
 #include "wire_builder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
     sb_blob *blob = test_blob(NULL, dtype, axes, dims);
     return blob;

@@ -7,7 +7,6 @@
 
 #include "memory/mem.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };

@@ -6,8 +6,6 @@
 #include "wire/wire.h"
 #include "wire_builder.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};

@@ -1,7 +1,5 @@
 #include "every_call.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>
 #include <syncblob/sim.h>

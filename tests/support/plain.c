@@ -2,8 +2,6 @@
 
 #include "aligned.h"
 
-#include <string.h>
-
 static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     struct plain *plain = user;
     if (plain->open_status != SB_OK)

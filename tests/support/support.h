@@ -1,5 +1,5 @@
-/* What the C tests share: cmocka with the headers it wants, assertions that know
-   sb_error, and the way to real files. */
+/* What the C tests share: cmocka with the headers it wants, the headers of the C library that
+   nearly every test uses, assertions that know sb_error, and the way to real files. */
 #ifndef SB_TESTS_SUPPORT_H
 #define SB_TESTS_SUPPORT_H
 
@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,7 +18,6 @@
 #include "ignore.h"
 #include "owned.h"
 
-#include <stdlib.h>
 #include <syncblob/syncblob.h>
 
 /* Whether a sanitizer watches this program, with memory and locks of its own. */

@@ -3,8 +3,6 @@
 #include "blobs.h"
 #include "ranks.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/comm_engine.h>
 
 #define COUNT 6

@@ -7,9 +7,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)

@@ -6,7 +6,6 @@
 #include "faults.h"
 #include "mirror.h"
 
-#include <string.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 

@@ -4,7 +4,6 @@
 #include "blobs.h"
 #include "ranks.h"
 
-#include <string.h>
 #include <syncblob/reducer.h>
 
 #define COUNT 100

@@ -7,7 +7,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <syncblob/reducer.h>
 
 #define BLOBS 12

@@ -4,8 +4,6 @@
 #include "fail_calloc.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/reducer.h>
 

@@ -3,7 +3,6 @@
 #include "sim_fixture.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #define BYTES ((size_t)64)
 

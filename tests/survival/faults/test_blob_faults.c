@@ -8,8 +8,6 @@
 
 #include "context/context.h"
 
-#include <string.h>
-
 #define COUNT 6
 #define LARGE 30 /* outgrows COUNT */
 #define BYTES (COUNT * sizeof(float))

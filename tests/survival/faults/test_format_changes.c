@@ -3,9 +3,6 @@
 #include "callbacks.h"
 #include "nets.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const int64_t two[] = {2};
 
 /* One V1 layer or several, then so much that the second walk over the file has to read it again. */

@@ -6,8 +6,6 @@
 #include "faults.h"
 #include "scene.h"
 
-#include <string.h>
-
 #define BYTES ((size_t)192)
 #define USERS 0x77 /* what the caller writes to memory that it was given */
 

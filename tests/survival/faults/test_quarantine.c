@@ -11,7 +11,6 @@
 
 #include <syncblob/dlpack.h>
 
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

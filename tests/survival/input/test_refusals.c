@@ -14,8 +14,6 @@
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
 
-#include <string.h>
-
 struct world {
     struct rig rig;
     sb_mem *mem;

@@ -5,9 +5,6 @@
 #include <syncblob/backend.h>
 #include <syncblob/syncblob.h>
 
-#include <stdio.h>
-#include <string.h>
-
 /* --- one call for each struct ---------------------------------------------------------- */
 
 static const unsigned char scalar[] = {0x2a, 4, 0, 0, 0x80, 0x3f};

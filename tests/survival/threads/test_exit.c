@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/sim.h>
 #include <sys/wait.h>
 #include <time.h>

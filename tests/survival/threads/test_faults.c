@@ -10,8 +10,6 @@
 #include <syncblob/dlpack.h>
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

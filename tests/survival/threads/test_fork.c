@@ -14,8 +14,6 @@
 
 #include <syncblob/dlpack.h>
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 #include "team.h"
 #include "tiny.h"
 
-#include <string.h>
 #include <syncblob/comm_engine.h>
 
 #define BYTES ((size_t)256)

@@ -3,9 +3,6 @@
 #include "process_memory.h"
 #include "team.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define MIB ((size_t)1 << 20)
 #define KIB ((size_t)1 << 10)
 

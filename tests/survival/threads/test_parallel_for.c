@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LIMIT 110 /* seconds until a deadlock ends the program */

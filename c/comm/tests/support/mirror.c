@@ -1,8 +1,5 @@
 #include "mirror.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *const mirror_story = "the mirror is broken";
 
 void mirror_forget(struct mirror *mirror) {
