@@ -9,7 +9,6 @@
 #include <syncblob/sim_comm.h>
 
 #include <pthread.h>
-#include <string.h>
 
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
@@ -476,78 +475,6 @@ TEST(bytes_that_failed_work_should_have_written_are_not_given) {
 
 /* --- what becomes of the bytes without anybody asking for them -----------------------------------
  */
-
-enum way {
-    OVERWRITE_CPU,
-    OVERWRITE_GPU,
-    OVERWRITE_ON,
-    SET_CPU,
-    SET_GPU,
-    EVICT_CPU,
-    EVICT_GPU,
-    WAYS
-};
-
-static sb_status go(struct scene *s, enum way way, struct lent lent[2], void **out) {
-    sb_mem *mem = data_of(s->blob);
-    *out = NULL;
-    switch (way) {
-    case OVERWRITE_CPU:
-        return sb_mem_overwrite_cpu(mem, out, NULL);
-    case OVERWRITE_GPU:
-        return sb_mem_overwrite_gpu(mem, out, NULL);
-    case OVERWRITE_ON:
-        return sb_mem_overwrite_gpu_on(mem, s->streams[TWO], out, NULL);
-    case SET_CPU:
-        return sb_mem_set_cpu(mem, lent[0].ptr, BYTES, 0, lent_deleter, &lent[0], NULL);
-    case SET_GPU:
-        return sb_mem_set_gpu(mem, lent[1].ptr, BYTES, 0, lent_deleter, &lent[1], NULL);
-    case EVICT_CPU:
-        return sb_mem_evict_cpu(mem, NULL);
-    default:
-        return sb_mem_evict_gpu(mem, NULL);
-    }
-}
-
-/* New bytes are as good as any, and a side that is gone gives no others. */
-static void take_another_way(int work, enum way way) {
-    struct scene s;
-    void *out;
-    const void *in = NULL;
-    scene_open(&s, 0, SB_SIM_LAZY);
-    struct lent lent[] = {lend_host(BYTES, 0x22), lend_device(s.rig.context, BYTES, 0x22)};
-    works[work].queue(&s);
-    sb_status st = go(&s, way, lent, &out);
-    if (st == SB_ERR_DEVICE_FAILURE) /* it had to wait: it is the call that reports it */
-        st = go(&s, way, lent, &out);
-    const bool is_lost = sb_context_device_status(s.rig.context) != SB_OK;
-    const bool evicts = way == EVICT_CPU || way == EVICT_GPU;
-    if (st == SB_OK && out && way == OVERWRITE_CPU)
-        memset(out, 0x22, BYTES);
-    else if (st == SB_OK && out && way == OVERWRITE_GPU)
-        device_fill(s.rig.context, out, BYTES, 0x22);
-    if (st != SB_OK && !is_lost && !evicts)
-        fail_with("%s, way %d: %s", works[work].name, way, sb_status_name(st));
-    const bool is_new = st == SB_OK && !evicts;
-    const sb_status read = sb_blob_cpu(s.blob, SB_DATA, &in, NULL);
-    if (is_new && sb_context_device_status(s.rig.context) == SB_OK ? read != SB_OK
-                                                                   : !is_new && read == SB_OK)
-        fail_with("%s, way %d: then cpu_data gives %s", works[work].name, way,
-                  sb_status_name(read));
-    if (read == SB_OK && way != OVERWRITE_ON)
-        assert_true(bytes_are(in, BYTES, 0x22));
-    sb_blob_destroy(s.blob);
-    s.blob = NULL;
-    lent_free(&lent[0]);
-    lent_free(&lent[1]);
-    scene_close(&s);
-}
-
-TEST(other_bytes_take_the_place_of_those_that_failed) {
-    for (int work = 0; work < WORKS; work++)
-        for (enum way way = 0; way < WAYS; way++)
-            take_another_way(work, way);
-}
 
 TEST(a_memory_that_nobody_asks_for_is_released) {
     for (int work = 0; work < WORKS; work++)
