@@ -267,5 +267,3 @@ TEST(a_refused_loan_stays_with_the_caller) {
     rig_close(&rig);
     rig_close(&other);
 }
-
-/* --- shrinking ------------------------------------------------------------------------------- */

@@ -567,5 +567,3 @@ TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     sb_context_trim(f->context);
     assert_int_equal(lent.deleted, 1);
 }
-
-/* --- contexts -------------------------------------------------------------------------------- */

@@ -763,6 +763,3 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
         }
     }
 }
-
-/* --- a device, and a cap ------------------------------------------------------------------------
- */

@@ -314,5 +314,3 @@ TEST(writes_in_steps_that_cannot_begin) {
                      n++)
                     ;
 }
-
-/* --- making a memory ------------------------------------------------------------------ */

@@ -33,8 +33,7 @@ static void gather(int members, void (*task)(void *arg, int member), struct crow
     assert_int_equal(atomic_load(&crowd->wrong), 0);
 }
 
-/* --- first uses ---------------------------------------------------------------------------------
- */
+/* --- first uses ------------------------------------------------------------------------------ */
 
 static void touch_first(void *arg, int member) {
     struct crowd *crowd = arg;
@@ -115,8 +114,7 @@ TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
         rig_end_stream(f, race.streams[i]);
 }
 
-/* --- two memories at once ----------------------------------------------------------------------
- */
+/* --- two memories at once -------------------------------------------------------------------- */
 
 /* Two memories; the data of one blob are the diff of the other, twice. All bytes are 0, so that
    every order of the work gives the same. */
@@ -203,8 +201,7 @@ TEST_ON(rig, the_cap_holds_for_what_is_live_at_once) {
     assert_true(stats.host_peak >= CAP / 3);
 }
 
-/* --- the host cache -----------------------------------------------------------------------------
- */
+/* --- the host cache -------------------------------------------------------------------------- */
 
 static void churn(void *arg, int member) {
     static const size_t large[] = {64 << 10, 128 << 10, 256 << 10};
