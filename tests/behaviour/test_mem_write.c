@@ -122,6 +122,26 @@ TEST(what_somebody_may_still_write_is_kept) {
     }
 }
 
+/* Of current bytes of both sides, those that are not written stay so. */
+TEST(bytes_that_somebody_may_still_write_are_not_current) {
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
+        struct rig rig;
+        sb_write *write;
+        void *ptr;
+        const void *current;
+        rig_open(&rig);
+        sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
+        assert_ok(sb_mem_gpu(mem, &current, &err));
+        assert_ok(sb_write_begin(mem, side, 0, &ptr, &write, &err));
+        assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
+        assert_int_equal(sb_mem_head(mem), head_of(!side));
+        sb_write_destroy(write);
+        sb_mem_release(mem);
+        sb_mem_release(mem); /* the write's reference */
+        rig_close(&rig);
+    }
+}
+
 TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     sb_write *write = NULL;
     void *ptr = NULL;

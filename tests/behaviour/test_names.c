@@ -105,6 +105,50 @@ TEST(names_of_one_beginning) {
     free(net);
 }
 
+/* Layers come and go, and the names move when there are more than room. */
+TEST(names_that_move_to_more_room) {
+    struct net *net = calloc(1, sizeof *net);
+    struct sb__named *slots = NULL;
+    assert_non_null(net);
+    for (int round = 0; round < 20; round++) {
+        int64_t room = 0;
+        net->num_layers = 0;
+        net->names = (struct sb__names){NULL, 0};
+        while (net->num_layers < 300) {
+            char name[8];
+            size_t bytes;
+            if (net->num_layers > 0 && below(5) < 2) {
+                sb__names_take_back(&net->names, net->layers, (uint32_t)--net->num_layers);
+                assert_finds_all(net);
+                continue;
+            }
+            if (net->num_layers == room) {
+                struct sb__names more;
+                room = 2 * room + 4;
+                assert_true(sb__names_bytes(room, &bytes));
+                struct sb__named *next = calloc(1, bytes);
+                assert_non_null(next);
+                sb__names_begin(&more, next, room);
+                sb__names_move(&more, &net->names);
+                free(slots);
+                slots = next;
+                net->names = more;
+            }
+            add(net, name, (size_t)snprintf(name, sizeof name, "n%d", (int)below(200)));
+            sb__names_add(&net->names, net->layers, (uint32_t)net->num_layers - 1);
+            if (below(10) == 0)
+                assert_finds_all(net);
+        }
+        assert_finds_all(net);
+        while (net->num_layers > 0)
+            sb__names_take_back(&net->names, net->layers, (uint32_t)--net->num_layers);
+        for (uint64_t i = 0; i < net->names.room; i++)
+            assert_int_equal(slots[i].place, 0);
+    }
+    free(slots);
+    free(net);
+}
+
 /* A hash that is the same, of names that are not. */
 TEST(names_of_one_hash) {
     struct net *net = calloc(1, sizeof *net);
