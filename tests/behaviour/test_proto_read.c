@@ -87,6 +87,46 @@ TEST(test_legacy_shapes_compare_from_the_last_axis) {
     }
 }
 
+TEST(test_reshape_takes_a_blob_shape) {
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
+    uint32_t reallocated = 99;
+    void *p;
+    assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x02\x03", 4, &reallocated, &err));
+    assert_shape(blob, "2 3 (6)");
+    assert_int_equal(reallocated, 0);
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
+    assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x08\x03", 4, &reallocated, &err));
+    assert_int_equal(reallocated, SB_REALLOCATED_DATA);
+    assert_ok(sb_blob_reshape_proto(blob, "", 0, NULL, &err));
+    assert_shape(blob, "(1)");
+    assert_status(SB_ERR_BAD_SHAPE,
+                  sb_blob_reshape_proto(blob,
+                                        "\x08\x02\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13,
+                                        NULL, &err));
+    assert_int_equal(err.offset, 3);
+    assert_status(SB_ERR_DATA_OVERFLOW,
+                  sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\x02",
+                                        12, NULL, &err));
+    /* fits as a count, but not as 4-byte elements */
+    assert_status(
+        SB_ERR_DATA_OVERFLOW,
+        sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
+    /* as floats, but not as doubles */
+    sb_blob *wide = new_blob(NULL, SB_DTYPE_F64);
+    assert_status(
+        SB_ERR_DATA_OVERFLOW,
+        sb_blob_reshape_proto(wide, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err));
+    assert_int_equal(err.offset, 0);
+    assert_non_null(strstr(err.message, "dim: the shape's bytes do not fit"));
+    assert_status(SB_ERR_DATA_OVERFLOW,
+                  sb_blob_from_proto(wide, "\x3a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 12,
+                                     SB_PROTO_RESHAPE, NULL, &err));
+    test_end(wide);
+    assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x02\x02", 3, NULL, &err));
+    assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x01\x82\x03", 4, NULL, &err));
+    assert_shape(blob, "(1)");
+}
+
 TEST(test_without_reshape_the_blob_keeps_its_shape) {
     static const int64_t six_dims[] = {6}, legacy[] = {1, 1, 1, 6};
     struct wire wire = {0};

@@ -303,6 +303,44 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
     scene_close(s);
 }
 
+static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
+    struct scene s;
+    struct lent lent = {.ptr = NULL};
+    scene_open_count(&s, reader, COUNT, false);
+    if (read_only)
+        lent = lend_host(LARGE * sizeof(float), 0);
+    sb_blob *blob = roomy(&s, head, &lent);
+    sb_mem *mem = data_of(blob);
+    scene_limit(&s, reader, LIMIT);
+    struct tally before = rig_tally(&s.rig);
+    size_t live = s.rig.counting.peak_bytes = s.rig.counting.live_bytes;
+    assert_status(is_refused ? SB_ERR_DATA_LIMIT : SB_OK, read_into(&s, reader, blob, &err));
+    struct tally since = rig_since(&s.rig, &before);
+    assert_int_equal(since.downloads, 0);
+    assert_true(s.rig.counting.peak_bytes - live <= LIMIT);
+    assert_ptr_equal(data_of(blob), mem);
+    assert_int_equal(sb_mem_head(mem), is_refused && !read_only ? head : SB_HEAD_AT_CPU);
+    /* With room for what the blob has room for, it is read. */
+    scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
+    assert_ok(read_into(&s, reader, blob, &err));
+    assert_read(cpu(blob), COUNT);
+    test_end(blob);
+    if (lent.ptr)
+        lent_free(&lent);
+    scene_close(&s);
+}
+
+/* A few bytes from a stranger do not move or allocate all that a blob has room for. */
+TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        check_limit(reader, SB_HEAD_AT_CPU, false, false);
+        check_limit(reader, SB_HEAD_SYNCED, false, false);
+        check_limit(reader, SB_HEAD_AT_GPU, false, true);
+        check_limit(reader, SB_HEAD_UNINITIALIZED, false, true);
+        check_limit(reader, SB_HEAD_AT_CPU, true, true);
+    }
+}
+
 TEST(test_the_limit_is_exact) {
     struct scene s;
     struct lent none = {.ptr = NULL};
