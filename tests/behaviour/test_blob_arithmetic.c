@@ -2,8 +2,6 @@
    test_host_arithmetic.c and of every backend in test_backend.c. */
 #include "blobs.h"
 
-#include <syncblob/filler.h>
-
 #define COUNT 10
 
 static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64};

@@ -1,6 +1,5 @@
 /* Making a context: options, devices, allocators, caps, figures, and a
    backend table of the caller's own. */
-#include "aligned.h"
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"

@@ -1,8 +1,8 @@
 /* Blobs as tensors of DLPack: what they say, what they share, how long it lives. */
 #include "blobs.h"
-#include "context/context.h"
+
 #include "sim/table.h"
-#include "tensors.h"
+#include <syncblob/dlpack.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 

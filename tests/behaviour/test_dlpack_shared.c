@@ -1,7 +1,8 @@
 /* Tensors of the library's own as a blob's memory: the storage gets one more user, nothing is
    wrapped, and what either writes the other sees. */
 #include "blobs.h"
-#include "tensors.h"
+
+#include <syncblob/dlpack.h>
 
 #define TRIPS 80000 /* wraps on wraps of so many tensors overflow a stack of 8 MiB at their end */
 #define WARM  8

@@ -1,7 +1,7 @@
 /* Messages read into blobs of integers: a value that the type does not hold, one with a fraction
    too, is refused, with nothing changed. */
 #include "blobs.h"
-#include "nets.h"
+#include "wire_builder.h"
 
 #include <math.h>
 #include <unistd.h>

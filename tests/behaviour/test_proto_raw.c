@@ -4,7 +4,6 @@
 
 #include "memory/mem.h"
 
-#include <float.h>
 #include <math.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };

@@ -1,7 +1,6 @@
 /* Bytes that change between one read of a source and the next: the call reports it. The fuzzers of
    files change any bytes into any others. */
 #include "callbacks.h"
-#include "nets.h"
 
 static const int64_t two[] = {2};
 

@@ -2,7 +2,7 @@
    fails, for every n: those of the built-in allocator and of the simulated
    device, which an allocator of the caller's does not see. A status, nothing
    changed, and the same call succeeds afterwards. */
-#include "rig.h"
+#include "support.h"
 
 #include <syncblob/sim.h>
 
