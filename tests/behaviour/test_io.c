@@ -86,6 +86,15 @@ TEST_ON(world, edits_are_saved_among_what_the_source_has) {
     sb_model_destroy(model);
 }
 
+TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
+    const sb_sink sink = test_sink_of(&f->sink);
+    sb_model *model = open_source(f);
+    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
+    assert_int_equal(f->sink.writes, 0);
+    sb_model_destroy(model);
+}
+
 TEST_ON(world, a_failed_opening_does_not_close_the_source) {
     const sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
