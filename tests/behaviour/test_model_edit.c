@@ -401,6 +401,40 @@ TEST(test_a_solver_state_is_edited) {
     assert_saved(model, &expected);
 }
 
+/* Nothing of an old text is kept, and nothing is the caller's. */
+TEST_ON(rig, test_texts_are_copied_and_replaced) {
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
+    sb_model *net;
+    char text[] = "net";
+    rig_reopen_on(f, "cpu", 0);
+    net = test_model(f->context, SB_FORMAT_CAFFEMODEL);
+    sb_model *history = test_model(f->context, SB_FORMAT_SOLVERSTATE);
+    assert_ok(sb_model_set_name(net, text, 3, &err));
+    const int64_t blocks = f->counting.live_blocks;
+    assert_ok(sb_model_set_name(net, text, 3, &err));
+    assert_int_equal(f->counting.live_blocks, blocks);
+    for (int i = 0; i < 5; i++) /* more than there is room for at first */
+        assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
+    info.learned_net = (sb_text){text, 3};
+    assert_ok(sb_model_set_solver_info(history, &info, &err));
+    memset(text, 'x', 3);
+    assert_ok(sb_model_solver_info(history, &info, &err));
+    assert_int_equal(info.learned_net.size, 3);
+    assert_memory_equal(info.learned_net.bytes, "net", 3);
+}
+
+TEST(test_where_a_format_has_blobs_is_told) {
+    sb_blob *blob = new_four(1);
+    for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
+        const bool is_net = format == SB_FORMAT_CAFFEMODEL;
+        sb_model *model = test_model(NULL, format);
+        assert_status(SB_ERR_UNSUPPORTED,
+                      sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
+        assert_string_equal(err.message, is_net ? "a caffemodel has blobs in layers only"
+                                                : "a solverstate has blobs in no layer");
+    }
+}
+
 TEST(test_edits_that_do_not_apply) {
     sb_blob *blob = new_four(0);
     sb_solver_info info = {.struct_size = sizeof info, .iter = 1};

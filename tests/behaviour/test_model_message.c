@@ -80,6 +80,19 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     assert_message(model, 0, &expected);
 }
 
+/* Also a length that takes more bytes than it needs. */
+TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
+    struct wire net = {0}, outer = {0}, expected = {0};
+    wire_tag(&outer, 1, 2);
+    wire_overlong(&outer, 4, 3);
+    wire_text(&outer, 1, "re");
+    wire_text(&outer, 2, "bottom");
+    wire_message(&net, 2, &outer);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
+    wire_raw(&expected, outer.bytes, outer.size);
+    assert_message(model, 0, &expected);
+}
+
 TEST(edits_are_in_the_messages) {
     struct wire net = {0}, expected = {0};
     int64_t layer;
