@@ -10,27 +10,21 @@
 #include "sim/table.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* --- the host as a backend ----------------------------------------------------- */
 
 static const struct sb__parallel alone = {NULL, NULL};
 
 static sb_status host_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)user, (void)ordinal, (void)err;
     *out = (void *)(uintptr_t)&alone;
     return SB_OK;
 }
 
 static void host_close(void *device) {
-    (void)device;
 }
 
 static sb_status host_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                             sb_error *err) {
-    (void)device, (void)stream;
     *out = test_aligned_alloc(64, bytes);
     if (*out)
         return SB_OK;
@@ -38,52 +32,44 @@ static sb_status host_alloc(void *device, size_t bytes, sb_stream stream, void *
 }
 
 static void host_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    (void)device, (void)bytes, (void)stream;
     test_aligned_free(ptr);
 }
 
 static sb_status host_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
-    (void)device, (void)stream, (void)err;
     sb__host_zero(&alone, dst, bytes);
     return SB_OK;
 }
 
 static sb_status host_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                            sb_error *err) {
-    (void)device, (void)stream, (void)err;
     sb__host_copy(&alone, dst, src, bytes);
     return SB_OK;
 }
 
 static sb_status host_prepare(void *device, sb_error *err) {
-    (void)device, (void)err;
     return SB_OK;
 }
 
 static sb_status host_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
                            void *y, sb_stream stream, sb_error *err) {
-    (void)device, (void)stream, (void)err;
     sb__host_axpy(&alone, dtype, count, alpha, x, y);
     return SB_OK;
 }
 
 static sb_status host_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
                             sb_stream stream, sb_error *err) {
-    (void)device, (void)stream, (void)err;
     sb__host_scale(&alone, dtype, count, alpha, x);
     return SB_OK;
 }
 
 static sb_status host_asum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
                            sb_stream stream, sb_error *err) {
-    (void)device, (void)stream, (void)err;
     *out = sb__host_asum(&alone, dtype, count, x);
     return SB_OK;
 }
 
 static sb_status host_sumsq(void *device, int32_t dtype, int64_t count, const void *x, double *out,
                             sb_stream stream, sb_error *err) {
-    (void)device, (void)stream, (void)err;
     *out = sb__host_sumsq(&alone, dtype, count, x);
     return SB_OK;
 }

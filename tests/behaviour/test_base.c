@@ -11,8 +11,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 TEST(bytes_of_elements_end_at_ptrdiff_max) {
     size_t out = 0;

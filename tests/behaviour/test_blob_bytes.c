@@ -3,12 +3,9 @@
 #include "blobs.h"
 #include "mem_calls.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
-#define BOTH    (SB_REALLOCATED_DATA | SB_REALLOCATED_DIFF)
 
 static const int64_t *dims(int64_t count) {
     static int64_t d[1];
@@ -89,23 +86,6 @@ TEST_ON(rig, accessors_are_those_of_the_right_memory) {
         assert_true(bytes_are(out, 32, 0));
         assert_int_equal(sb_mem_head(other), SB_HEAD_UNINITIALIZED);
     }
-}
-
-TEST_ON(rig, clearing_zeroes_where_the_head_is) {
-    unsigned char image[64];
-    memset(image, 0x5a, sizeof image);
-    for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
-        for (int k = 0; k < 2; k++) {
-            sb_blob *blob = test_vector(f->context, SB_DTYPE_I32, 16);
-            sb_mem *mem = memory_of(blob, k);
-            mem_place(mem, head, image, sizeof image);
-            struct tally before = rig_tally(f);
-            assert_ok(clear(blob, k, &err));
-            struct tally t = rig_since(f, &before);
-            assert_int_equal(t.uploads + t.downloads, 0);
-            assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
-            assert_true(mem_holds(mem, (unsigned char[64]){0}, 64));
-        }
 }
 
 TEST_ON(rig, elements_are_read_in_every_dtype) {
@@ -234,55 +214,6 @@ TEST_ON(rig, memories_are_made_lazily) {
     assert_ptr_equal(sb_blob_context(blob), f->context);
 }
 
-TEST_ON(rig, count_zero_is_legal_everywhere) {
-    for (int never = 0; never < 2; never++) {
-        sb_blob *blob, *other = test_vector(f->context, SB_DTYPE_F32, 0);
-        if (never)
-            blob = test_unshaped(f->context, SB_DTYPE_F32);
-        else
-            blob = test_blob(f->context, SB_DTYPE_F32, 2, (int64_t[]){0, 5});
-        double sum = -1;
-        for (int k = 0; k < 2; k++) {
-            for (enum call call = 0; call < POINTER_CALLS; call++) {
-                void *out = NULL;
-                assert_ok(blob_call(blob, k, call, NULL, &out, &err));
-                assert_non_null(out);
-            }
-            assert_ok(clear(blob, k, &err));
-        }
-        assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-        assert_true(sum == 0);
-        assert_ok(sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
-        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
-        assert_ok(sb_blob_scale(blob, SB_DIFF, 2, &err));
-        assert_ok(sb_blob_update(blob, &err));
-        assert_ok(sb_blob_copy_from(other, SB_DATA, blob, SB_COPY_RESHAPE, &err));
-        assert_ok(sb_blob_copy_from(other, SB_DIFF, blob, 0, &err));
-        assert_ok(sb_blob_share(other, SB_DATA, blob, &err));
-        assert_ok(sb_blob_share(other, SB_DIFF, blob, &err));
-        assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
-    }
-    assert_int_equal(rig_stats(f).uploads + rig_stats(f).downloads, 0);
-}
-
-/* --- capacity ------------------------------------------------------------------------ */
-
-TEST(a_retained_memory_outlives_the_reshape) {
-    const void *in;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 4);
-    fill_both(blob);
-    sb_mem *old = sb_mem_retain(data_of(blob));
-    reshape(blob, 1000);
-    assert_ptr_not_equal(data_of(blob), old);
-    assert_ok(sb_mem_cpu(old, &in, &err));
-    assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
-    assert_int_equal(sb_mem_is_unique(old), 1);
-    test_end(blob);
-    assert_ok(sb_mem_cpu(old, &in, &err));
-    assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
-    sb_mem_release(old);
-}
-
 /* --- lending ------------------------------------------------------------------------------ */
 
 TEST(a_refused_loan_stays_with_the_caller) {
@@ -335,92 +266,4 @@ TEST(a_refused_loan_stays_with_the_caller) {
     lent_free(&foreign);
     rig_close(&rig);
     rig_close(&other);
-}
-
-static void deleter_unmaps(void *user, void *ptr) {
-    (void)munmap(ptr, *(size_t *)user);
-}
-
-/* The page is write-protected: a write would be a crash. */
-TEST_ON(rig, read_only_loans_are_never_written) {
-    size_t page = 4096;
-    enum { MUTABLES, OVERWRITES, CLEARS, SCALES, UPDATES, COPIES, FROM_DEVICE, WAYS };
-    for (int way = 0; way < WAYS; way++) {
-        float *x = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        assert_ptr_not_equal(x, MAP_FAILED);
-        for (int i = 0; i < 6; i++)
-            x[i] = (float)(i + 1);
-        assert_int_equal(mprotect(x, page, PROT_READ), 0);
-        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
-        sb_blob *source = test_vector(f->context, SB_DTYPE_F32, 6);
-        fill_both(source);
-        assert_ok(
-            sb_blob_set_cpu(blob, SB_DATA, x, page, SB_READ_ONLY, deleter_unmaps, &page, &err));
-        void *out;
-        const void *in;
-        expect_data(blob, 6);
-        switch (way) {
-        case MUTABLES:
-            assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
-            memset(out, 0, 24);
-            break;
-        case OVERWRITES:
-            assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-            memset(out, 0, 24);
-            break;
-        case CLEARS:
-            assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-            break;
-        case SCALES:
-            assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
-            break;
-        case UPDATES:
-            assert_ok(sb_blob_update(blob, &err));
-            break;
-        case COPIES:
-            assert_ok(sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
-            break;
-        default:
-            assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-            device_fill(f->context, out, 24, 0);
-            break;
-        }
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-        assert_ptr_not_equal(in, x);
-        test_end(blob);
-        test_end(source);
-    }
-}
-
-/* --- shrinking ------------------------------------------------------------------------------- */
-
-TEST_ON(rig, shrinking_keeps_contents_and_heads) {
-    float values[100];
-    rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    fill_values(SB_DTYPE_F32, 100, 1, 1, values);
-    for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
-        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 100);
-        uint32_t reallocated = 99;
-        mem_place(data_of(blob), head, values, sizeof values);
-        mem_place(diff_of(blob), head, values, sizeof values);
-        assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err)); /* fits already */
-        assert_int_equal(reallocated, 0);
-        reshape(blob, 10);
-        struct tally before = rig_tally(f);
-        assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err));
-        struct tally since = rig_since(f, &before);
-        bool on_host = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
-        assert_int_equal(since.host_copies, on_host ? 2 : 0);
-        assert_int_equal(since.device_copies, head == SB_HEAD_AT_GPU ? 2 : 0);
-        assert_int_equal(reallocated, BOTH);
-        assert_int_equal(sb_mem_size(data_of(blob)), 40);
-        assert_int_equal(sb_mem_size(diff_of(blob)), 40);
-        assert_int_equal(sb_mem_head(data_of(blob)) == SB_HEAD_UNINITIALIZED,
-                         head == SB_HEAD_UNINITIALIZED);
-        if (head != SB_HEAD_UNINITIALIZED) {
-            expect_data(blob, 10);
-            assert_true(mem_holds(diff_of(blob), values, 40));
-        }
-        assert_int_equal(reshape(blob, 11), BOTH);
-    }
 }

@@ -2,8 +2,6 @@
    copies that reshape, and those between sharers, with a model. */
 #include "blobs.h"
 
-#include <string.h>
-
 #define COUNT 12
 #define SIZE  (COUNT * sizeof(float))
 
@@ -128,39 +126,6 @@ TEST(every_pair_of_heads_across_contexts) {
                 for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
                     if ((a || s < SB_HEAD_AT_GPU) && (b || t < SB_HEAD_AT_GPU))
                         copy_across(devices[a], devices[b], s, t);
-}
-
-/* Though both were written, at the host. */
-TEST_ON(rig, a_copy_of_no_elements_is_none) {
-    void *out;
-    rig_reopen_on(f, NULL, 0);
-    sb_blob *from = test_vector(f->context, SB_DTYPE_F32, 0);
-    sb_blob *to = test_vector(f->context, SB_DTYPE_F32, 0);
-    assert_ok(sb_blob_mutable_cpu(from, SB_DATA, &out, &err));
-    assert_ok(sb_blob_mutable_cpu(to, SB_DATA, &out, &err));
-    assert_ok(sb_blob_copy_from(to, SB_DATA, from, 0, &err));
-    assert_int_equal(rig_stats(f).host_copies, 0);
-}
-
-TEST_ON(rig, a_copy_to_itself_does_nothing) {
-    float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
-        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        sb_blob *twin = test_vector(f->context, SB_DTYPE_F32, COUNT);
-        mem_place(data_of(blob), head, values, SIZE);
-        assert_ok(sb_blob_share(twin, SB_DATA, blob, &err));
-        struct tally before = rig_tally(f);
-        assert_ok(sb_blob_copy_from(blob, SB_DATA, blob, 0, &err));
-        assert_ok(sb_blob_copy_from(blob, SB_DATA, blob, SB_COPY_RESHAPE, &err));
-        assert_ok(sb_blob_copy_from(twin, SB_DATA, blob, 0, &err)); /* the same memory */
-        struct tally t = rig_since(f, &before);
-        assert_int_equal(t.uploads + t.downloads + t.host_copies + t.device_copies, 0);
-        assert_int_equal(sb_mem_head(data_of(blob)), head);
-        assert_ptr_equal(data_of(twin), data_of(blob));
-        if (head)
-            assert_true(mem_holds(data_of(blob), values, SIZE));
-    }
 }
 
 TEST(mismatches_are_refused_and_change_nothing) {

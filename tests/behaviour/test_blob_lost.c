@@ -5,12 +5,9 @@
 
 #include "memory/storage.h"
 
-#include <string.h>
-
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 #define LOST  SB_ERR_UNINITIALIZED
-#define GONE  SB_ERR_DEVICE_LOST
 
 struct wreck {
     struct rig rig;
@@ -57,18 +54,15 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
 }
 
 /* There is nothing to bring to the host, so that no limit hides it. */
-TEST(lost_bytes_are_not_added_to_by_a_message) {
+TEST_ON(wreck, lost_bytes_are_not_added_to_by_a_message) {
     static const int64_t two[] = {2};
-    struct wreck w;
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
     wire_blob(&wire, two, 1, 1);
-    wreck_open(&w);
-    limits.max_memory = sb__storage_size(w.rig.context, BYTES) - 1;
+    limits.max_memory = sb__storage_size(f->rig.context, BYTES) - 1;
     assert_status(
-        LOST, sb_blob_from_proto(w.lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
-    assert_int_equal(sb_blob_count(w.lost), COUNT);
-    wreck_close(&w);
+        LOST, sb_blob_from_proto(f->lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    assert_int_equal(sb_blob_count(f->lost), COUNT);
 }
 
 TEST_ON(wreck, the_other_memory_is_not_concerned) {
@@ -111,145 +105,4 @@ TEST(overwriting_brings_a_lost_blob_back) {
     }
 }
 
-TEST(host_bytes_that_were_current_become_the_head) {
-    struct rig rig;
-    float values[COUNT];
-    double sum = -1;
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    static const int32_t ops[] = {SB_SIM_SCALE, SB_SIM_AXPY};
-    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_STICKY};
-    for (int op = 0; op < 2; op++)
-        for (int mode = 0; mode < 2; mode++) {
-            rig_open(&rig);
-            sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-            mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-            mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
-            device_fail(rig.context, ops[op], 1, modes[mode]);
-            assert_status(SB_ERR_DEVICE_LOST,
-                          op ? sb_blob_update(blob, &err) : sb_blob_scale(blob, SB_DATA, 2, &err));
-            assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
-            assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
-            assert_true(mem_holds(data_of(blob), values, BYTES));
-            assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
-            assert_true(sum == 21);
-            rig_close(&rig);
-        }
-}
-
 enum need { READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU, SUM, SYNCHRONISE, NEEDS };
-
-static sb_status need_bytes(enum need need, sb_context *context, sb_blob *blob, sb_error *err) {
-    const void *in;
-    void *out;
-    double sum;
-    switch (need) {
-    case READ_CPU:
-        return sb_blob_cpu(blob, SB_DATA, &in, err);
-    case WRITE_CPU:
-        return sb_blob_mutable_cpu(blob, SB_DATA, &out, err);
-    case READ_GPU:
-        return sb_blob_gpu(blob, SB_DATA, &in, err);
-    case WRITE_GPU:
-        return sb_blob_mutable_gpu(blob, SB_DATA, &out, err);
-    case SUM:
-        return sb_blob_asum(blob, SB_DATA, &sum, err);
-    default:
-        return sb_context_synchronize(context, err);
-    }
-}
-
-static void queue_and_need(int op, enum need need) {
-    struct rig rig;
-    void *out;
-    float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    rig_open(&rig);
-    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    device_fail(rig.context, op ? SB_SIM_AXPY : SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
-    assert_ok(op ? sb_blob_update(blob, &err) : sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
-    assert_ok(sb_context_device_status(rig.context));
-    assert_status(GONE, need_bytes(need, rig.context, blob, &err));
-    assert_int_equal(sb_context_device_status(rig.context), GONE);
-    assert_status(GONE, need_bytes(need == SYNCHRONISE ? READ_CPU : need, rig.context, blob, &err));
-    assert_true(mem_holds(diff_of(blob), values, BYTES)); /* it was only read */
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    rig_close(&rig);
-}
-
-/* Arithmetic in place is queued; its bytes went down with the device. */
-TEST(queued_arithmetic_that_fails_is_told_to_whoever_waits) {
-    for (int op = 0; op < 2; op++)
-        for (enum need need = 0; need < NEEDS; need++)
-            queue_and_need(op, need);
-}
-
-/* Queued, the copy had begun when it failed. */
-TEST_ON(rig, a_copy_that_fails_on_its_way_is_told) {
-    float values[COUNT];
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *source = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
-    mem_place(data_of(source), SB_HEAD_AT_GPU, values, BYTES);
-    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
-    assert_status(GONE, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
-    assert_int_equal(sb_context_device_status(f->context), GONE);
-    assert_true(mem_holds(data_of(blob), values, BYTES));
-}
-
-/* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
-TEST_ON(rig, bytes_left_on_the_device_are_out_of_reach) {
-    float values[COUNT];
-    double sum = -1;
-    float value = -1;
-    const void *in = NULL;
-    void *out = NULL;
-    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
-    sb_blob *left = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *host = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    mem_place(data_of(left), SB_HEAD_AT_GPU, values, BYTES);
-    mem_place(diff_of(left), SB_HEAD_AT_GPU, values, BYTES);
-    mem_place(data_of(host), SB_HEAD_AT_CPU, values, BYTES);
-    mem_place(diff_of(host), SB_HEAD_AT_CPU, values, BYTES);
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_int_not_equal(sb_context_synchronize(f->context, NULL), SB_OK);
-    assert_status(GONE, sb_blob_cpu(left, SB_DATA, &in, &err));
-    assert_status(GONE, sb_blob_gpu(left, SB_DATA, &in, &err));
-    assert_status(GONE, sb_blob_mutable_gpu(left, SB_DATA, &out, &err));
-    assert_status(GONE, sb_blob_asum(left, SB_DATA, &sum, &err));
-    assert_status(GONE, sb_blob_sumsq(left, SB_DIFF, &sum, &err));
-    assert_status(GONE, sb_blob_scale(left, SB_DATA, 2, &err));
-    assert_status(GONE, sb_blob_update(left, &err));
-    assert_status(GONE, sb_blob_clear(left, SB_DIFF, &err));
-    assert_status(GONE, sb_blob_at(left, SB_DATA, (int64_t[]){0}, 1, &value, &err));
-    assert_status(GONE, sb_blob_copy_from(host, SB_DATA, left, 0, &err));
-    assert_int_equal(sb_mem_head(data_of(left)), SB_HEAD_AT_GPU);
-    assert_int_equal(sb_mem_head(diff_of(left)), SB_HEAD_AT_GPU);
-    assert_true(sum == -1 && value == -1 && in == NULL && out == NULL);
-    assert_ok(sb_blob_update(host, &err)); /* the host goes on */
-}
-
-/* A write on a stream was let out while the copy before it was pending: what it wrote went down
-   with the device, and the host's bytes from before are not taken for it. */
-TEST_ON(rig, what_a_stream_wrote_is_not_replaced_by_older_bytes) {
-    sb_stream stream;
-    void *out;
-    const void *in;
-    assert_ok(sb_sim_stream_create(f->context, &stream, &err));
-    sb_mem *mem = test_mem(f->context, BYTES);
-    sb_mem *other = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, 0x11, BYTES);
-    assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
-    device_fill(f->context, out, BYTES, 0x22);
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(GONE, sb_mem_gpu(other, &in, &err));
-    for (int i = 0; i < 2; i++) {
-        assert_status(GONE, sb_mem_cpu(mem, &in, &err));
-        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
-    }
-}

@@ -2,7 +2,6 @@
    given up, lent memory goes back. */
 #include "blobs.h"
 
-#include <string.h>
 #include <syncblob/dlpack.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
@@ -16,35 +15,6 @@ static sb_status set_memory(sb_blob *blob, int diff, sb_mem *mem, sb_error *err)
 
 static sb_mem *memory_of(sb_blob *blob, int diff) {
     return diff ? diff_of(blob) : data_of(blob);
-}
-
-/* --- a memory as data or diff ------------------------------------------------------ */
-
-TEST(a_memory_becomes_data_or_diff) {
-    for (int k = 0; k < 2; k++) {
-        struct rig rig;
-        void *bytes;
-        rig_open(&rig);
-        sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-        sb_mem *before = sb_mem_retain(memory_of(blob, k)), *other = memory_of(blob, !k);
-        sb_mem *mem = mem_filled(rig.context, BYTES, 0x3F);
-        struct tally tally = rig_tally(&rig);
-        assert_ok(set_memory(blob, k, mem, &err));
-        struct tally since = rig_since(&rig, &tally);
-        assert_no_work(&since);
-        assert_ptr_equal(memory_of(blob, k), mem);
-        assert_ptr_equal(memory_of(blob, !k), other);
-        assert_int_equal(sb_mem_is_unique(before), 1); /* the blob let go of it */
-        assert_int_equal(sb_mem_is_unique(mem), 0);    /* and is one more owner of this */
-        assert_ok(sb_mem_mutable_cpu(mem, &bytes, &err));
-        memset(bytes, 0x40, BYTES);
-        sb_mem_release(mem);
-        assert_int_equal(sb_mem_is_unique(mem), 1);
-        assert_true(mem_holds(memory_of(blob, k), bytes, BYTES));
-        sb_mem_release(before);
-        test_end(blob);
-        rig_close(&rig);
-    }
 }
 
 /* --- what is refused ------------------------------------------------------------------ */
@@ -122,20 +92,6 @@ TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
     assert_true(x[9] == 0);
 }
 
-TEST(a_lent_diff_goes_back_when_it_is_dropped) {
-    struct lent lent = lend_host(BYTES, 0x3F);
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
-    sb_mem *mem = diff_of(blob);
-    assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    sb_blob_drop(blob, SB_DIFF);
-    assert_int_equal(lent.deleted, 1);
-    sb_blob_drop(blob, SB_DIFF); /* there is none: nothing happens */
-    sb_blob_drop(NULL, SB_DIFF);
-    test_end(blob);
-    assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-}
-
 /* --- lent memory that the lender wants back -------------------------------------------------- */
 
 struct loan {
@@ -147,7 +103,6 @@ struct loan {
 };
 
 static void nothing_more(struct loan *l) {
-    (void)l;
 }
 static void a_share(struct loan *l) {
     assert_ok(sb_blob_share(l->other, SB_DATA, l->blob, &err));

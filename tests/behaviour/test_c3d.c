@@ -6,8 +6,6 @@
 #include "nets.h"
 #include "wire_builder.h"
 
-#include <string.h>
-
 static const int64_t dims[5] = {1, 3, 16, 2, 2}, one[5] = {1, 1, 1, 1, 2};
 
 static void put_dims(struct wire *wire, const int64_t five[5]) {
@@ -188,18 +186,6 @@ TEST(a_mean_is_recognised) {
     assert_int_equal(info.legacy, 1);
     assert_int_equal(info.data_encoding, SB_ENCODING_LITTLE_ENDIAN);
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
-}
-
-TEST(a_solver_state_is_recognised) {
-    struct wire wire = {0};
-    wire_number(&wire, 1, 60000);
-    wire_text(&wire, 2, "c3d.caffemodel");
-    put_blob(&wire, 3, 5);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-    assert_counts_up(blob, SB_DATA, 5);
 }
 
 /* Also if a program has replaced all blobs of the net by Caffe's. */

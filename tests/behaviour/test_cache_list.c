@@ -5,8 +5,6 @@
 
 #include "context/context.h"
 
-#include <string.h>
-
 #define UNIT    ((size_t)64 << 10) /* the least that is kept */
 #define KINDS   6                  /* three sizes, pinned or not */
 #define ENTRIES SB__CACHE_ENTRIES

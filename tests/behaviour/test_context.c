@@ -1,14 +1,10 @@
 /* Making a context: options, devices, allocators, caps, figures, and a
    backend table of the caller's own. */
-#include "aligned.h"
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
 #include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 
@@ -190,20 +186,6 @@ TEST_ON(rig, a_simulated_device_is_there) {
     assert_ok(sb_context_forget_stream(f->context, NULL, &err));
 }
 
-TEST_ON(rig, a_sticky_failure_loses_the_device_for_good) {
-    const void *out = NULL;
-    sb_mem *mem = test_mem(f->context, 64);
-    assert_ok(sb_mem_cpu(mem, &out, &err));
-    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
-    assert_int_equal(sb_context_device_status(f->context), SB_ERR_DEVICE_LOST);
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_cpu(mem, &out, &err));
-    assert_true(bytes_are(out, 64, 0));
-}
-
 /* --- the built-in context --------------------------------------------------------- */
 
 TEST(null_means_the_built_in_context) {
@@ -219,24 +201,6 @@ TEST(null_means_the_built_in_context) {
     assert_ok(sb_context_synchronize(NULL, &err));
     assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(NULL, NULL, &err));
     assert_ok(sb_context_stats(NULL, &stats, &err));
-}
-
-TEST_ON(rig, host_contexts_have_nothing_to_wait_for) {
-    sb_stream stream = NULL;
-    rig_reopen_on(f, "cpu", 0);
-    assert_ok(sb_context_synchronize(f->context, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(f->context, &stream, &err));
-    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(f->context, NULL, &err));
-}
-
-TEST(contexts_are_counted) {
-    struct rig rig;
-    rig_open_on(&rig, NULL, 0);
-    assert_ptr_equal(sb_context_retain(rig.context), rig.context);
-    sb_context_release(rig.context);
-    assert_true(rig.counting.live_blocks > 0);
-    sb_context_release(rig.context);
-    counting_allocator_assert_clean(&rig.counting);
 }
 
 /* --- figures ------------------------------------------------------------------------ */
@@ -263,48 +227,6 @@ TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
     assert_int_equal(rig_stats(f).uploads, 1);
     assert_int_equal(rig_stats(f).upload_bytes, 8192);
     assert_int_equal(rig_stats(f).cached_bytes, 0);
-}
-
-TEST(no_host_cache_gives_buffers_back_at_once) {
-    static const uint32_t flags[] = {SB_CONTEXT_NO_HOST_CACHE,
-                                     SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED};
-    for (int i = 0; i < 2; i++) {
-        struct rig rig;
-        const void *in;
-        rig_open_on(&rig, "sim:0", flags[i]);
-        sb_mem *mem = test_mem(rig.context, (size_t)4 << 20);
-        assert_ok(sb_mem_cpu(mem, &in, &err));
-        test_end(mem);
-        assert_int_equal(rig.counting.live_buffers, 0);
-        assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
-        assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-        rig_close(&rig);
-    }
-}
-
-TEST_ON(rig, trimming_leaves_pointers_in_use) {
-    void *ptr, *other;
-    const size_t size = (size_t)4 << 20;
-    sb_mem *kept = test_mem(f->context, size);
-    sb_mem *gone = test_mem(f->context, size);
-    assert_ok(sb_mem_mutable_cpu(kept, &ptr, &err));
-    memset(ptr, 0x5c, size);
-    assert_ok(sb_mem_mutable_cpu(gone, &other, &err));
-    test_end(gone);
-    sb_context_trim(f->context);
-    assert_int_equal(rig_stats(f).cached_bytes, 0);
-    assert_true(bytes_are(ptr, size, 0x5c));
-}
-
-TEST(a_cap_counts_handles_too) {
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context = NULL;
-    options.allocator = counting_allocator_table(&counting);
-    options.max_host_bytes = 1;
-    assert_status(SB_ERR_CAP_REACHED, sb_context_create(&options, &context, &err));
-    assert_null(context);
-    counting_allocator_assert_clean(&counting);
 }
 
 TEST_ON(rig, the_cap_holds_over_many_objects) {
@@ -474,7 +396,6 @@ static void plain_trim(void *device) {
 
 static sb_status plain_fail(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
-    (void)dst, (void)src, (void)bytes, (void)stream;
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "as the test says");
 }
 
@@ -537,25 +458,21 @@ TEST(a_device_offers_tables_by_name) {
 
 static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                              sb_stream stream, sb_error *err) {
-    (void)dtype, (void)count, (void)alpha, (void)x, (void)stream;
     return sb_error_fill(err, ((struct plain *)device)->status, 17, "as the test says");
 }
 
 static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
                             const void *x, void *y, sb_stream stream, sb_error *err) {
-    (void)x;
     return plain_scale(device, dtype, count, alpha, y, stream, err);
 }
 
 static sb_status plain_sum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                            sb_stream stream, sb_error *err) {
-    (void)device, (void)dtype, (void)count, (void)x, (void)stream, (void)err;
     *out = 0;
     return SB_OK;
 }
 
 static sb_status plain_ready(void *device, sb_error *err) {
-    (void)device, (void)err;
     return SB_OK;
 }
 
@@ -661,10 +578,6 @@ TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
 }
 
 static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)user;
-    (void)ordinal;
-    (void)out;
-    (void)err;
     return 12345; /* no status either */
 }
 
@@ -769,9 +682,6 @@ TEST_ON(device, tables_of_another_version_are_refused) {
 }
 
 static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
-    (void)device;
-    (void)ptr;
-    (void)bytes;
 }
 
 static sb_stream plain_own_stream(void *device) {
@@ -779,8 +689,6 @@ static sb_stream plain_own_stream(void *device) {
 }
 
 static sb_status plain_prepare(void *device, sb_error *err) {
-    (void)device;
-    (void)err;
     return SB_OK;
 }
 

@@ -6,9 +6,6 @@
 
 #include <syncblob/model.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #define MIB ((size_t)1 << 20)
 
 TEST_ON(rig, freed_buffers_are_kept_and_used_again) {
@@ -36,109 +33,6 @@ TEST_ON(rig, the_cache_is_bounded) {
         sb_mem_release(mems[i]);
     assert_true(rig_stats(f).cached_bytes > 0);
     assert_true(rig_stats(f).cached_bytes <= 9 * MIB);
-}
-
-/* Buffers of many sizes, one at a time: what was in use at once bounds what is kept beside it. */
-TEST(no_more_is_kept_than_was_in_use) {
-    static const char *const devices[] = {"cpu", "sim:0"};
-    for (int d = 0; d < 2; d++) {
-        struct rig rig;
-        rig_open_on(&rig, devices[d], 0);
-        for (size_t size = 1; size <= 8; size++) {
-            sb_mem_release(mem_filled(rig.context, size * MIB, 1));
-            const sb_stats now = rig_stats(&rig);
-            assert_true(now.cached_bytes == size * MIB);
-            assert_true(now.host_bytes + now.pinned_bytes < size * MIB + MIB / 2);
-            assert_true(rig.counting.peak_bytes < size * MIB + MIB / 2);
-        }
-        rig_close(&rig);
-    }
-}
-
-/* All of them were in use together, so all are kept, and used again in any order. */
-TEST_ON(rig, what_was_in_use_together_is_kept_together) {
-    sb_mem *mems[6];
-    rig_reopen_on(f, "cpu", 0);
-    for (size_t i = 0; i < 6; i++)
-        mems[i] = mem_filled(f->context, (i + 1) * MIB, 1);
-    for (int i = 0; i < 6; i++)
-        sb_mem_release(mems[i]);
-    assert_int_equal(rig_stats(f).cached_bytes, 21 * MIB);
-    const int64_t buffers = f->counting.buffer_calls;
-    for (size_t i = 6; i-- > 0;)
-        sb_mem_release(mem_filled(f->context, (i + 1) * MIB, 2));
-    assert_int_equal(f->counting.buffer_calls, buffers);
-    sb_mem_release(mem_filled(f->context, 7 * MIB, 2)); /* in the place of the oldest */
-    assert_true(rig_stats(f).cached_bytes <= 21 * MIB);
-}
-
-/* What is in use counts: a new buffer beside it has the place of what is kept. */
-TEST_ON(rig, a_new_buffer_comes_in_the_place_of_what_is_kept) {
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem *used = mem_filled(f->context, 4 * MIB, 1);
-    sb_mem_release(mem_filled(f->context, 4 * MIB, 1));
-    sb_mem *mem = mem_filled(f->context, 3 * MIB, 1);
-    assert_true(rig_stats(f).host_peak < 9 * MIB);
-    sb_mem_release(mem);
-    sb_mem_release(used);
-}
-
-TEST_ON(rig, what_is_kept_may_not_be_enough) {
-    sb_mem *mem = NULL;
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem_release(mem_filled(f->context, 2 * MIB, 1));
-    assert_true(rig_stats(f).cached_bytes > 0);
-    f->counting.byte_cap = 1;
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_create(f->context, 8, &mem, &err));
-    assert_null(mem);
-}
-
-/* What was asked for in vain was never in use. */
-TEST(a_refused_request_leaves_the_bound) {
-    for (int by_cap = 0; by_cap < 2; by_cap++) {
-        struct rig rig;
-        void *p;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.max_host_bytes = by_cap ? 100 * MIB : 0;
-        rig_open_options(&rig, options);
-        rig.counting.byte_cap = by_cap ? 0 : 100 * MIB;
-        sb_mem *mem = test_mem(rig.context, 200 * MIB);
-        assert_status(by_cap ? SB_ERR_CAP_REACHED : SB_ERR_OUT_OF_MEMORY,
-                      sb_mem_overwrite_cpu(mem, &p, &err));
-        test_end(mem);
-        for (size_t size = 1; size <= 4; size++)
-            sb_mem_release(mem_filled(rig.context, size * MIB, 1));
-        assert_int_equal(rig_stats(&rig).cached_bytes, 4 * MIB);
-        assert_true(rig_stats(&rig).host_peak < 5 * MIB);
-        rig_close(&rig);
-    }
-}
-
-TEST_ON(rig, a_refused_device_allocation_is_no_peak) {
-    void *p;
-    sb_mem *mem = test_mem(f->context, MIB);
-    device_fail(f->context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW);
-    assert_int_not_equal(sb_mem_overwrite_gpu(mem, &p, &err), SB_OK);
-    assert_int_equal(rig_stats(f).device_peak, 0);
-}
-
-/* What is kept counts as live, but is given up before a cap refuses. */
-TEST_ON(rig, the_cap_comes_before_the_cache) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.max_host_bytes = 12 * MIB;
-    rig_reopen_options(f, options);
-    sb_mem_release(mem_filled(f->context, 7 * MIB, 1));
-    sb_mem *mem = mem_filled(f->context, 10 * MIB, 2);
-    assert_true(f->counting.peak_bytes <= 12 * MIB);
-    sb_mem_release(mem);
-}
-
-/* An allocator that has nothing left gets the kept memory back first. */
-TEST_ON(rig, memory_that_is_kept_is_not_missing) {
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem_release(mem_filled(f->context, 7 * MIB, 1));
-    f->counting.byte_cap = 12 * MIB;
-    sb_mem_release(mem_filled(f->context, 10 * MIB, 2));
 }
 
 TEST_ON(rig, pinned_memory_is_kept_apart) {

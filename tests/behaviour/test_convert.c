@@ -4,7 +4,6 @@
 #include "host/convert.h"
 
 #include <math.h>
-#include <string.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,10 +1,8 @@
 /* Blobs as tensors of DLPack: what they say, what they share, how long it lives. */
 #include "blobs.h"
-#include "context/context.h"
-#include "sim/table.h"
-#include "tensors.h"
 
-#include <string.h>
+#include "sim/table.h"
+#include <syncblob/dlpack.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 
@@ -52,21 +50,6 @@ TEST_ON(rig, a_tensor_says_what_the_blob_is) {
         assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){5, 5, 1}), 24);
         end(t);
     }
-}
-
-TEST_ON(rig, shapes_without_axes_or_elements) {
-    rig_reopen_on(f, NULL, 0);
-    sb_blob *scalar = test_blob(f->context, SB_DTYPE_F32, 0, NULL);
-    sb_dl_managed_versioned *t = exported(scalar, SB_DATA, SB_SIDE_CPU);
-    assert_int_equal(t->dl_tensor.ndim, 0);
-    assert_non_null(t->dl_tensor.data);
-    end(t);
-    sb_blob *empty = test_blob(f->context, SB_DTYPE_F32, 4, (int64_t[]){PTRDIFF_MAX, 3, 0, 5});
-    t = exported_mutable(empty, SB_DIFF, SB_SIDE_CPU);
-    assert_null(t->dl_tensor.data);
-    assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){15, 5, 5, 1}), 32);
-    assert_int_equal(rig_stats(f).host_copies, 0);
-    end(t);
 }
 
 /* Each head, each side, for reading and writing: the head, the copies and the pointer of the
@@ -164,43 +147,6 @@ TEST(a_tensor_outlives_blob_and_context) {
 }
 
 /* --- the memory lets go of what the tensor has ------------------------------------------- */
-
-TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
-    for (int i = 0; i < RETIRINGS; i++)
-        for (uint32_t flags = 0; flags <= SB_CONTEXT_NO_PINNED; flags += SB_CONTEXT_NO_PINNED) {
-            struct rig rig;
-            rig_open_on(&rig, "sim:0", flags | SB_CONTEXT_NO_HOST_CACHE);
-            sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 4);
-            sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
-            sb_dl_managed_versioned *u = exported(blob, SB_DATA, SB_SIDE_CPU);
-            float *elements = t->dl_tensor.data;
-            elements[3] = 8;
-            retirings[i](blob);
-            assert_true(elements[3] == 8);
-            elements[3] = 9; /* nobody else has it, or the blob still does */
-            end(t);
-            assert_true(((const float *)u->dl_tensor.data)[3] == 9);
-            end(u);
-            rig_close(&rig);
-        }
-}
-
-TEST_ON(rig, device_bytes_stay_too) {
-    void *out;
-    float seen[4];
-    static const float values[4] = {1, 2, 3, 4};
-    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
-    mem_place(data_of(blob), SB_HEAD_SYNCED, values, sizeof values);
-    sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_GPU);
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
-    assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
-    assert_int_equal(rig_stats(f).device_bytes, 16);
-    test_end(blob);
-    assert_ok(sb_sim_peek(f->context, seen, t->dl_tensor.data, sizeof seen, &err));
-    assert_memory_equal(seen, values, sizeof values);
-    end(t);
-    assert_int_equal(rig_stats(f).device_bytes, 0);
-}
 
 /* The memory moves out of read-only storage; the lender gets it back when the tensor has ended. */
 TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {

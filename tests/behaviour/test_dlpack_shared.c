@@ -1,9 +1,8 @@
 /* Tensors of the library's own as a blob's memory: the storage gets one more user, nothing is
    wrapped, and what either writes the other sees. */
 #include "blobs.h"
-#include "tensors.h"
 
-#include <string.h>
+#include <syncblob/dlpack.h>
 
 #define TRIPS 80000 /* wraps on wraps of so many tensors overflow a stack of 8 MiB at their end */
 #define WARM  8
@@ -41,12 +40,10 @@ struct trips {
 };
 
 static void onto_itself(struct trips *t, int64_t i) {
-    (void)i;
     pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_CPU);
 }
 
 static void on_the_device(struct trips *t, int64_t i) {
-    (void)i;
     pass(t->a, SB_DATA, t->a, SB_DATA, 0, t->form, SB_SIDE_GPU);
 }
 
@@ -198,31 +195,6 @@ TEST_ON(rig, a_memory_that_others_may_see_written_is_not_unique) {
 
 /* --- one memory lets go of it ---------------------------------------------------------------- */
 
-TEST(the_others_keep_it) {
-    static const float values[4] = {1, 2, 3, 4};
-    for (int i = 0; i < RETIRINGS; i++)
-        for (int how = 0; how < 4; how++) {
-            struct rig rig;
-            rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-            struct lent lent = lend_host(16, 0);
-            memcpy(lent.ptr, values, sizeof values);
-            sb_blob *a = empty(rig.context), *b = empty(rig.context);
-            assert_ok(sb_blob_set_cpu(a, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
-            pass(a, SB_DATA, b, SB_DATA, 0, how & 1 ? READ : WRITE, SB_SIDE_CPU);
-            assert_int_equal(rig_stats(&rig).borrowed_bytes, 16);
-            sb_blob *first = how & 2 ? a : b, *last = how & 2 ? b : a;
-            retirings[i](first);
-            assert_true(mem_holds(data_of(last), values, sizeof values));
-            sb_blob_destroy(first);
-            assert_int_equal(lent.deleted, 0);
-            assert_true(mem_holds(data_of(last), values, sizeof values));
-            sb_blob_destroy(last);
-            assert_int_equal(lent.deleted, 1);
-            lent_free(&lent);
-            rig_close(&rig);
-        }
-}
-
 /* The work of a blob that ends is over, or its storage in quarantine, before the others may take
    what it left for granted. */
 TEST_ON(rig, queued_work_ends_before_its_place_is_given_up) {
@@ -268,21 +240,6 @@ TEST(a_part_keeps_the_whole) {
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
     rig_close(&rig);
-}
-
-TEST_ON(rig, without_elements_too) {
-    for (enum form form = READ; form < FORMS; form++)
-        for (int32_t side = 0; side < 2; side++) {
-            const void *data;
-            sb_blob *a = blob_of_count(f->context, SB_DTYPE_F32, 0);
-            sb_blob *b = blob_of_count(f->context, SB_DTYPE_F32, 0);
-            for (int i = 0; i < 3; i++)
-                pass(i % 2 ? b : a, SB_DATA, i % 2 ? a : b, SB_DATA, 0, form, side);
-            sb_blob_destroy(a);
-            assert_ok(sb_blob_cpu(b, SB_DATA, &data, &err));
-            assert_non_null(data);
-            sb_blob_destroy(b);
-        }
 }
 
 TEST(another_context_keeps_the_one_that_made_it) {

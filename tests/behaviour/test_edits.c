@@ -3,8 +3,6 @@
 #include "model/edits.h"
 #include "support.h"
 
-#include <string.h>
-
 #define MANY  100000
 #define DEPTH 64 /* about 40 are expected of so many; one that grows with their number has more */
 

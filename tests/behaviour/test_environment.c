@@ -7,8 +7,6 @@
 #include <fenv.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -161,7 +159,6 @@ static uint32_t set_environment(int rounding, uint32_t flags) {
 #ifdef __SSE2__
     _mm_setcsr(_mm_getcsr() | flags);
 #endif
-    (void)flags;
     return before;
 }
 
@@ -170,7 +167,6 @@ static void reset_environment(uint32_t before) {
 #ifdef __SSE2__
     _mm_setcsr(before);
 #endif
-    (void)before;
 }
 
 /* Values in the thousands at most; what a float cannot hold is infinite or the greatest. */

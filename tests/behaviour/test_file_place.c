@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,24 +22,19 @@ struct place {
     int here; /* the current folder as it was */
 };
 
-static int setup(void **state) {
-    struct place *p = calloc(1, sizeof *p);
-    strcpy(p->path, "/tmp/syncblob-place-XXXXXX");
+static void place_open(struct place *p) {
+    *p = (struct place){.path = "/tmp/syncblob-place-XXXXXX"};
     assert_non_null(mkdtemp(p->path));
     (void)snprintf(p->file, sizeof p->file, "%s/blob", p->path);
     p->here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    *state = p;
-    return p->here < 0;
+    assert_true(p->here >= 0);
 }
 
 /* Nothing is left beside the tests' own files. */
-static int teardown(void **state) {
-    struct place *p = *state;
+static void place_close(struct place *p) {
     (void)unlink(p->file);
-    const int left = fchdir(p->here) | rmdir(p->path);
+    assert_int_equal(fchdir(p->here) | rmdir(p->path), 0);
     (void)close(p->here);
-    free(p);
-    return left;
 }
 
 static sb_status write_file(const char *path, sb_error *err) {
@@ -97,12 +90,11 @@ static void assert_refused(const char *path) {
 
 /* The text of such a link is a path only as long as nobody renames the file, and what the
    descriptor's other users have open is another file once that one is replaced. */
-TEST_WITH(setup, teardown, a_descriptor_is_not_a_place) {
-    const struct place *p = *state;
+TEST_ON(place, a_descriptor_is_not_a_place) {
     char link[64];
     int ends[2];
-    file_write(p->file, "old", 3);
-    const int live = open(p->file, O_RDWR | O_CLOEXEC);
+    file_write(f->file, "old", 3);
+    const int live = open(f->file, O_RDWR | O_CLOEXEC);
     const int memory = memfd_create("syncblob-memory", MFD_CLOEXEC);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     const int descriptors[] = {live, memory, ends[1]};
@@ -112,12 +104,12 @@ TEST_WITH(setup, teardown, a_descriptor_is_not_a_place) {
             assert_refused(link);
         }
         if (!removed) {
-            assert_true(file_holds(p->file, "old"));
-            assert_int_equal(unlink(p->file), 0); /* the link now says "(deleted)" */
+            assert_true(file_holds(f->file, "old"));
+            assert_int_equal(unlink(f->file), 0); /* the link now says "(deleted)" */
         }
     }
-    assert_int_equal(symlink(link, p->file), 0); /* a link to such a link */
-    assert_refused(p->file);
+    assert_int_equal(symlink(link, f->file), 0); /* a link to such a link */
+    assert_refused(f->file);
     assert_int_equal(access("/memfd:syncblob-memory (deleted)", F_OK), -1);
     (void)close(live);
     (void)close(memory);
@@ -125,10 +117,9 @@ TEST_WITH(setup, teardown, a_descriptor_is_not_a_place) {
     (void)close(ends[1]);
 }
 
-TEST_WITH(setup, teardown, standard_output_is_not_a_place) {
-    const struct place *p = *state;
+TEST_ON(place, standard_output_is_not_a_place) {
     assert_int_equal(fflush(stdout), 0);
-    const int kept = dup(1), file = open(p->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int kept = dup(1), file = open(f->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(kept >= 0 && file >= 0);
     assert_int_equal(dup2(file, 1), 1);
     const sb_status st = write_file("/dev/stdout", &err);
@@ -137,22 +128,21 @@ TEST_WITH(setup, teardown, standard_output_is_not_a_place) {
     (void)close(file);
     assert_int_equal(st, SB_ERR_IO);
     assert_non_null(strstr(err.message, "leads to an open file"));
-    assert_true(file_holds(p->file, ""));
+    assert_true(file_holds(f->file, ""));
 }
 
 /* Before the last name the kernel follows them, and its answer is no text. */
-TEST_WITH(setup, teardown, a_folder_may_be_named_by_its_descriptor) {
-    const struct place *p = *state;
+TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
-    const int folder = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d/blob", folder);
     assert_ok(write_file(path, &err));
-    assert_true(is_written(p->file));
+    assert_true(is_written(f->file));
     (void)close(folder);
-    assert_int_equal(chdir(p->path), 0);
-    assert_int_equal(unlink(p->file), 0);
+    assert_int_equal(chdir(f->path), 0);
+    assert_int_equal(unlink(f->file), 0);
     assert_ok(write_file("/proc/self/cwd/blob", &err));
-    assert_true(is_written(p->file));
+    assert_true(is_written(f->file));
 }
 
 /* --- folders --------------------------------------------------------------------------------- */
@@ -162,13 +152,12 @@ static bool writes_the_file(const struct place *p) {
 }
 
 /* As a plain creation and a rename need no more than to write and to search. */
-TEST_WITH(setup, teardown, a_folder_that_may_not_be_read) {
-    const struct place *p = *state;
-    assert_int_equal(chmod(p->path, 0333), 0);
-    const bool written = as_nobody(p, writes_the_file);
-    assert_int_equal(chmod(p->path, 0700), 0);
+TEST_ON(place, a_folder_that_may_not_be_read) {
+    assert_int_equal(chmod(f->path, 0333), 0);
+    const bool written = as_nobody(f, writes_the_file);
+    assert_int_equal(chmod(f->path, 0700), 0);
     assert_true(written);
-    assert_true(is_written(p->file));
+    assert_true(is_written(f->file));
 }
 
 /* As many folders below each other as no path can name. */
@@ -183,10 +172,9 @@ static bool go_deep(int levels, bool down) {
     return went;
 }
 
-TEST_WITH(setup, teardown, a_folder_deeper_than_a_path) {
+TEST_ON(place, a_folder_deeper_than_a_path) {
     enum { LEVELS = 30 };
-    const struct place *p = *state;
-    assert_int_equal(chdir(p->path), 0);
+    assert_int_equal(chdir(f->path), 0);
     assert_true(go_deep(LEVELS, true));
     assert_ok(write_file("blob", &err));
     assert_true(is_written("blob"));
@@ -254,46 +242,43 @@ static mode_t mode_of(const char *path) {
 }
 
 /* The group's bits of the mode are the list's mask, and not what the group may. */
-TEST_WITH(setup, teardown, an_access_list_is_kept) {
-    const struct place *p = *state;
+TEST_ON(place, an_access_list_is_kept) {
     static const char *const digits[] = {"660060", "644064", "670770", "600000"};
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
         const struct list list = list_of(digits[i], 1);
-        file_write(p->file, "old", 3);
-        if (!set_list(p->file, ACCESS, list))
+        file_write(f->file, "old", 3);
+        if (!set_list(f->file, ACCESS, list))
             test_skip();
-        const mode_t before = mode_of(p->file);
-        assert_ok(write_file(p->file, &err));
-        assert_true(has_list(p->file, list));
-        assert_int_equal(mode_of(p->file), before);
-        assert_int_equal(unlink(p->file), 0);
+        const mode_t before = mode_of(f->file);
+        assert_ok(write_file(f->file, &err));
+        assert_true(has_list(f->file, list));
+        assert_int_equal(mode_of(f->file), before);
+        assert_int_equal(unlink(f->file), 0);
     }
 }
 
 /* What the folder gives a new file is not given to one that replaces another. */
-TEST_WITH(setup, teardown, the_list_of_a_folder_is_for_new_files) {
-    const struct place *p = *state;
+TEST_ON(place, the_list_of_a_folder_is_for_new_files) {
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        file_write(p->file, "old", 3);
-        assert_int_equal(chmod(p->file, modes[i]), 0);
-        if (!set_list(p->path, DEFAULT, list_of("777777", 1)))
+        file_write(f->file, "old", 3);
+        assert_int_equal(chmod(f->file, modes[i]), 0);
+        if (!set_list(f->path, DEFAULT, list_of("777777", 1)))
             test_skip();
-        assert_ok(write_file(p->file, &err));
-        assert_true(has_list(p->file, (struct list){.size = 0}));
-        assert_int_equal(mode_of(p->file), modes[i]);
-        assert_int_equal(unlink(p->file), 0);
-        assert_ok(write_file(p->file, &err)); /* a new one has it, as any new file */
-        assert_true(getxattr(p->file, ACCESS, NULL, 0) > 0);
-        assert_int_equal(unlink(p->file), 0);
-        assert_int_equal(removexattr(p->path, DEFAULT), 0);
+        assert_ok(write_file(f->file, &err));
+        assert_true(has_list(f->file, (struct list){.size = 0}));
+        assert_int_equal(mode_of(f->file), modes[i]);
+        assert_int_equal(unlink(f->file), 0);
+        assert_ok(write_file(f->file, &err)); /* a new one has it, as any new file */
+        assert_true(getxattr(f->file, ACCESS, NULL, 0) > 0);
+        assert_int_equal(unlink(f->file), 0);
+        assert_int_equal(removexattr(f->path, DEFAULT), 0);
     }
 }
 
 /* Members of the old group are among all others then, and those of ours have the file's group: they
    get what each entry allows. */
-TEST_WITH(setup, teardown, without_the_group_a_list_is_not_kept) {
-    const struct place *p = *state;
+TEST_ON(place, without_the_group_a_list_is_not_kept) {
     static const struct {
         const char *digits;
         mode_t after;
@@ -301,28 +286,27 @@ TEST_WITH(setup, teardown, without_the_group_a_list_is_not_kept) {
                 {"660060", 0600}, {"646465", 0644}, {"676757", 0644}};
     if (!is_root())
         test_skip();
-    assert_int_equal(chmod(p->path, 0777), 0);
+    assert_int_equal(chmod(f->path, 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        file_write(p->file, "old", 3);
-        assert_int_equal(chown(p->file, SOMEBODY, SOMEBODY), 0);
-        if (!set_list(p->file, ACCESS, list_of(rows[i].digits, 1)))
+        file_write(f->file, "old", 3);
+        assert_int_equal(chown(f->file, SOMEBODY, SOMEBODY), 0);
+        if (!set_list(f->file, ACCESS, list_of(rows[i].digits, 1)))
             test_skip();
-        assert_true(as_nobody(p, writes_the_file));
-        assert_true(has_list(p->file, (struct list){.size = 0}));
-        assert_int_equal(mode_of(p->file), rows[i].after);
-        assert_int_equal(unlink(p->file), 0);
+        assert_true(as_nobody(f, writes_the_file));
+        assert_true(has_list(f->file, (struct list){.size = 0}));
+        assert_int_equal(mode_of(f->file), rows[i].after);
+        assert_int_equal(unlink(f->file), 0);
     }
 }
 
 /* More entries than the library reads. */
-TEST_WITH(setup, teardown, a_list_that_is_too_long_leaves_the_owner_alone) {
-    const struct place *p = *state;
-    file_write(p->file, "old", 3);
-    if (!set_list(p->file, ACCESS, list_of("664464", 290)))
+TEST_ON(place, a_list_that_is_too_long_leaves_the_owner_alone) {
+    file_write(f->file, "old", 3);
+    if (!set_list(f->file, ACCESS, list_of("664464", 290)))
         test_skip();
-    assert_ok(write_file(p->file, &err));
-    assert_true(has_list(p->file, (struct list){.size = 0}));
-    assert_int_equal(mode_of(p->file), 0600);
+    assert_ok(write_file(f->file, &err));
+    assert_true(has_list(f->file, (struct list){.size = 0}));
+    assert_int_equal(mode_of(f->file), 0600);
 }
 
 /* --- leases ----------------------------------------------------------------------------------- */
@@ -330,7 +314,6 @@ TEST_WITH(setup, teardown, a_list_that_is_too_long_leaves_the_owner_alone) {
 static int leased;
 
 static void give_back(int signal) {
-    (void)signal;
 }
 
 /* A child that holds a lease and gives it back 100 ms after it was asked to. It says when it has
@@ -349,12 +332,11 @@ static int hold_lease(const char *path, int said) {
     return fcntl(leased, F_SETLEASE, F_UNLCK) == 0 ? 0 : 1;
 }
 
-TEST_WITH(setup, teardown, a_file_under_a_lease_is_waited_for) {
-    const struct place *p = *state;
+TEST_ON(place, a_file_under_a_lease_is_waited_for) {
     int said[2], status = -1;
     char has = 'n';
     sigset_t io, before;
-    assert_ok(write_file(p->file, &err));
+    assert_ok(write_file(f->file, &err));
     assert_int_equal(pipe2(said, O_CLOEXEC), 0);
     (void)sigemptyset(&io);
     (void)sigaddset(&io, SIGIO);
@@ -362,10 +344,10 @@ TEST_WITH(setup, teardown, a_file_under_a_lease_is_waited_for) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(hold_lease(p->file, said[1]));
+        _exit(hold_lease(f->file, said[1]));
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     assert_int_equal(read(said[0], &has, 1), 1);
-    const bool read_whole = has == 'y' && is_written(p->file);
+    const bool read_whole = has == 'y' && is_written(f->file);
     assert_int_equal(waitpid(child, &status, 0), child);
     (void)close(said[0]);
     (void)close(said[1]);

@@ -5,7 +5,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 #define SHAPE   SB_ERR_SHAPE_MISMATCH
@@ -210,18 +209,6 @@ TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     assert_true(*data == 3);
 }
 
-TEST(count_0_does_nothing) {
-    const int64_t shape[] = {3, 0, 2};
-    for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
-        const sb_filler filler = filler_of(type);
-        sb_blob *empty = test_blob(NULL, SB_DTYPE_F32, 3, shape);
-        sb_blob *unshaped = test_unshaped(NULL, SB_DTYPE_F32);
-        assert_ok(sb_blob_fill(empty, &filler, 1, &err));
-        assert_ok(sb_blob_fill(unshaped, &filler, 1, &err));
-        assert_int_equal(sb_mem_head(data_of(empty)), SB_HEAD_UNINITIALIZED);
-    }
-}
-
 TEST(storage_types_are_refused) {
     const sb_filler filler = SB_FILLER_INIT;
     const sb_dtype dtypes[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )
@@ -303,26 +290,6 @@ TEST(every_element_is_filled_however_the_work_is_cut) {
         for (size_t type = 0; type < sizeof types / sizeof *types; type++)
             check_cut(cut, types[type], context, &tasks);
     sb_context_release(context);
-}
-
-TEST(what_lies_beyond_the_count_stays) {
-    const int64_t smaller[] = {3};
-    float bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    sb_filler filler = SB_FILLER_INIT;
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 8);
-    filler.value = -INFINITY;
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, bytes, sizeof bytes, 0, NULL, NULL, &err));
-    assert_ok(sb_blob_reshape(blob, smaller, 1, NULL, &err));
-    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
-    for (int i = 0; i < 8; i++)
-        assert_true(bytes[i] == (i < 3 ? -INFINITY : (float)(i + 1)));
-}
-
-TEST(diff_is_left_alone) {
-    const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F64, 4);
-    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
-    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
 }
 
 /* --- fans ----------------------------------------------------------------------------------- */
@@ -418,34 +385,6 @@ TEST(messages_give_every_member) {
     expected.std = 6;
     expected.sparse = 7;
     expected.variance_norm = SB_VARIANCE_AVERAGE;
-    assert_parses(&w, &expected);
-}
-
-TEST(the_last_of_a_field_counts) {
-    struct wire w = {0};
-    sb_filler expected = filler_of(SB_FILLER_UNIFORM);
-    expected.min = -2;
-    put_type(&w, "of another library, and of a name longer than any");
-    wire_float(&w, MIN, 8);
-    wire_number(&w, SPARSE, 3);
-    wire_number(&w, VARIANCE_NORM, 77);
-    put_type(&w, "uniform");
-    wire_float(&w, MIN, -2);
-    wire_number(&w, SPARSE, (uint64_t)-1);
-    wire_number(&w, VARIANCE_NORM, 0);
-    assert_parses(&w, &expected);
-}
-
-TEST(unknown_fields_are_skipped) {
-    struct wire w = {0};
-    const sb_filler expected = SB_FILLER_INIT;
-    wire_number(&w, TYPE, 1); /* known numbers of other wire types */
-    wire_double(&w, VALUE, 7);
-    wire_number(&w, MEAN, 7);
-    wire_float(&w, SPARSE, 7);
-    wire_text(&w, VARIANCE_NORM, "AVERAGE");
-    wire_float(&w, 9, 7);
-    wire_text(&w, 1000, "more");
     assert_parses(&w, &expected);
 }
 

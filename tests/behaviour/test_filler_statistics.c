@@ -4,7 +4,6 @@
 #include "blobs.h"
 
 #include <math.h>
-#include <string.h>
 
 #define COUNT 200000
 #define KS    1.95 /* largest distance times sqrt(COUNT), exceeded once in a thousand */
@@ -146,31 +145,6 @@ TEST(uniform_is_uniform) {
     }
 }
 
-TEST(uniform_of_nothing_is_its_bound) {
-    const int64_t shape[] = {100};
-    sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-    filler.min = filler.max = 0.1;
-    struct sample s = sample_of(&filler, SB_DTYPE_F64, 1, shape, 1);
-    for (int64_t i = 0; i < s.count; i++)
-        assert_true(s.values[i] == 0.1);
-    free(s.values);
-}
-
-/* Spans that are no doubles, and some that are hardly any. */
-TEST(uniform_stays_within_its_bounds) {
-    static const double bounds[][2] = {{-1e-20, 1},      {0.1, 0.3},  {-0.7, 1e-17},
-                                       {1e16, 1e16 + 4}, {-1e308, 1}, {0, 5e-324}};
-    for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
-        sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-        filler.min = bounds[b][0];
-        filler.max = bounds[b][1];
-        struct sample s = sample_of(&filler, SB_DTYPE_F64, 1, line, b);
-        for (int64_t i = 0; i < s.count; i++)
-            assert_true(s.values[i] >= filler.min && s.values[i] <= filler.max);
-        free(s.values);
-    }
-}
-
 static void assert_normal(const sb_filler *filler, int32_t num_axes, const int64_t *shape,
                           int32_t dtype, double mean, double deviation) {
     struct sample s = sample_of(filler, dtype, num_axes, shape, 12);
@@ -279,26 +253,6 @@ TEST(rows_sum_to_1) {
         }
 }
 
-/* Of two uniform numbers: t/2 up to 1, then 1 - 1/(2 t). */
-static double ratio_below(const struct law *law, double t) {
-    (void)law;
-    return t < 1 ? t / 2 : 1 - 1 / (2 * t);
-}
-
-TEST(rows_are_uniform_before_they_are_scaled) {
-    const int64_t shape[] = {COUNT / 2, 2};
-    const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
-    const struct law law = {ratio_below, 0, 0};
-    for (int d = 0; d < 2; d++) {
-        struct sample s = sample_of(&filler, dtypes[d], 2, shape, 16);
-        struct sample ratios = {s.values, COUNT / 2};
-        for (int64_t i = 0; i < ratios.count; i++)
-            ratios.values[i] = s.values[2 * i] / s.values[2 * i + 1];
-        assert_law(&ratios, &law);
-        free(s.values);
-    }
-}
-
 /* --- by position alone ------------------------------------------------------------------------ */
 
 TEST(constant_is_its_value) {
@@ -332,15 +286,4 @@ TEST(bilinear_is_its_formula) {
             }
             free(s.values);
         }
-}
-
-/* What everybody knows: kernels of 4 double the size of an image. */
-TEST(bilinear_of_4) {
-    const int64_t shape[] = {1, 1, 4, 4};
-    static const double ramp[] = {0.25, 0.75, 0.75, 0.25};
-    const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
-    struct sample s = sample_of(&filler, SB_DTYPE_F32, 4, shape, 19);
-    for (int i = 0; i < 16; i++)
-        assert_true(s.values[i] == ramp[i / 4] * ramp[i % 4]);
-    free(s.values);
 }

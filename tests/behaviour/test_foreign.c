@@ -9,8 +9,6 @@
 
 #include "format/layout.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define BEFORE "; this is "
@@ -452,28 +450,6 @@ TEST_ON(kinds, files_of_every_size_are_named) {
     assert_int_equal(unlink(path), 0);
 }
 
-TEST_ON(kinds, bytes_of_every_size_are_named) {
-    static reader *const of_bytes[] = {model_bytes, blob_bytes, blob_equals, model_source,
-                                       model_spans};
-    const size_t size = (size_t)INT32_MAX + 1;
-    skip_on_32_bits("its sizes have no addresses");
-    skip_without_memory(4096, size);
-    unsigned char *bytes = calloc(size, 1); /* pages of which one is touched */
-    assert_non_null(bytes);
-    for (size_t k = 0; k < f->all.count; k++) {
-        const struct foreign *kind = &f->all.rows[k];
-        const struct given given = {bytes, size, NULL};
-        memset(bytes, is_text(kind) ? '\n' : 0, 2048);
-        memcpy(bytes, kind->bytes, kind->size);
-        for (size_t r = 0; r < sizeof of_bytes / sizeof *of_bytes; r++) {
-            support_poison_error(&err);
-            sb_status st = of_bytes[r](&given, &err);
-            check_large(kind, st, &err);
-        }
-    }
-    free(bytes);
-}
-
 /* --- Caffe's own ------------------------------------------------------------------------- */
 
 static void mean_file(struct wire *out) {
@@ -565,30 +541,6 @@ TEST(another_format_than_was_wanted_is_refused_by_name) {
             check_named(&wire, ours[i].format, wanted, ours[i].words);
             wire_free(&wire);
         }
-}
-
-TEST(a_real_file_of_another_format_is_refused_by_name) {
-    static const struct {
-        const char *file;
-        int32_t format;
-    } rows[] = {
-        {"mean_cifar10_skywang666.binaryproto", SB_FORMAT_BLOB},
-        {"cifar10_full_everpeace_iter70000.caffemodel", SB_FORMAT_CAFFEMODEL},
-        {"cifar10_quick_skywang666_iter4000.caffemodel", SB_FORMAT_CAFFEMODEL},
-        {"mtcnn_kpzhang93_det1.caffemodel", SB_FORMAT_CAFFEMODEL},
-        {"cifar10_full_everpeace_iter70000.solverstate", SB_FORMAT_SOLVERSTATE},
-        {"cifar10_quick_skywang666_iter4000.solverstate", SB_FORMAT_SOLVERSTATE},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char buffer[1024];
-        const char *path = test_data_path(rows[i].file, buffer, sizeof buffer);
-        if (!path)
-            test_skip();
-        struct wire file = wire_of_file(path);
-        for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++)
-            check_named(&file, rows[i].format, wanted, name_of_format(rows[i].format));
-        wire_free(&file);
-    }
 }
 
 TEST(an_empty_message_is_of_the_format_that_is_wanted) {

@@ -7,8 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -66,17 +64,14 @@ static double uniform(uint64_t *seed) {
 }
 
 static double value_random(int64_t i, uint64_t *seed) {
-    (void)i;
     return uniform(seed);
 }
 
 static double value_constant(int64_t i, uint64_t *seed) {
-    (void)i, (void)seed;
     return 1.4142135623730951;
 }
 
 static double value_third(int64_t i, uint64_t *seed) {
-    (void)i, (void)seed;
     return -1.0 / 3;
 }
 
@@ -85,17 +80,14 @@ static double value_spikes(int64_t i, uint64_t *seed) {
 }
 
 static double value_huge(int64_t i, uint64_t *seed) {
-    (void)i;
     return 3.2e38 * uniform(seed); /* squares and block sums leave the range of a float */
 }
 
 static double value_tiny(int64_t i, uint64_t *seed) {
-    (void)i;
     return 1e-30 * uniform(seed); /* squares vanish in a float */
 }
 
 static double value_rising(int64_t i, uint64_t *seed) {
-    (void)seed;
     return pow(10, -20.0 + 40.0 * (double)(i % 2003) / 2003);
 }
 

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -285,13 +283,11 @@ TEST_ON(world, another_version_is_a_source_that_changed) {
 }
 
 static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
-    (void)err;
     *out = ++((struct test_source *)user)->version;
     return SB_OK;
 }
 
 static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
-    (void)user, (void)out;
     err->code = SB_ERR_IO;
     err->offset = -1;
     strcpy(err->message, "the server does not answer");
@@ -352,16 +348,6 @@ TEST_ON(world, a_blob_far_behind_is_told_in_steps) {
     check_told(f, info.size);
     sb_model_destroy(model);
     free(values);
-}
-
-TEST_ON(world, a_blob_that_is_read_is_told_in_steps) {
-    const sb_progress progress = test_progress_of(&f->progress);
-    struct wire wire = {0};
-    wire_blob(&wire, (int64_t[]){1 << 20}, 1, 1);
-    const sb_source source = test_source_of(&f->source, &wire);
-    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
-    check_told(f, wire.size);
-    wire_free(&wire);
 }
 
 TEST_ON(world, long_calls_tell_how_far_they_are) {
@@ -458,7 +444,6 @@ TEST_ON(world, a_model_in_memory_tells_too) {
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
                       sb_error *err) {
     struct world *w = user;
-    (void)layer, (void)index, (void)err;
     w->lent++;
     *out = w->blob;
     return SB_OK;
@@ -544,18 +529,6 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     sb_model_destroy(model);
     assert_int_equal(close(fd), 0);
-}
-
-TEST_ON(world, a_newer_source_of_a_descriptor_ends_in_zeros) {
-    struct {
-        sb_source known;
-        uint64_t later;
-    } source = {SB_SOURCE_INIT, 7};
-    source.known.struct_size = sizeof source;
-    assert_ok(sb_source_of_descriptor(temporary(&f->wire), SB_SOURCE_CLOSES, &source.known, &err));
-    assert_int_equal(source.known.struct_size, sizeof source);
-    assert_int_equal(source.later, 0);
-    source.known.close(source.known.user);
 }
 
 TEST_ON(world, what_is_no_file_is_no_source) {

@@ -2,9 +2,6 @@
    every call, on a device whose transfers are counted. */
 #include "scene.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define BYTES ((size_t)256)
 
 #define U SB_HEAD_UNINITIALIZED
@@ -372,22 +369,5 @@ TEST(the_textbook_sequence_takes_four_copies) {
     assert_int_equal(rig_stats(&scene.rig).upload_bytes, 2 * BYTES);
     assert_int_equal(rig_stats(&scene.rig).download_bytes, 2 * BYTES);
     assert_true(bytes_are(read_cpu(scene.mem), BYTES, CURRENT));
-    scene_close(&scene);
-}
-
-TEST(overwriting_back_and_forth_copies_nothing) {
-    struct scene scene;
-    struct start start = {U, SB_STORAGE_NONE, SB_STORAGE_NONE};
-    void *out;
-    scene_open(&scene, &start, BYTES);
-    struct tally before = rig_tally(&scene.rig);
-    for (int i = 0; i < 5; i++) {
-        assert_ok(sb_mem_overwrite_cpu(scene.mem, &out, &err));
-        assert_ok(sb_mem_overwrite_gpu(scene.mem, &out, &err));
-    }
-    struct tally t = rig_since(&scene.rig, &before);
-    assert_int_equal(t.uploads + t.downloads + t.host_copies + t.device_copies, 0);
-    assert_int_equal(t.host_allocs, 1);
-    assert_int_equal(t.device_allocs, 1);
     scene_close(&scene);
 }

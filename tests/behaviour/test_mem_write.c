@@ -5,8 +5,6 @@
 
 #include "context/context.h"
 
-#include <string.h>
-
 #define BYTES   ((size_t)192)
 #define WRITTEN 0x44
 
@@ -97,19 +95,6 @@ TEST(a_write_changes_nothing_before_its_end) {
                     if (!discards || !table_is_current(g.start->head, side))
                         check(&g);
                 }
-}
-
-TEST_ON(rig, a_write_outlives_its_memory_s_other_owners) {
-    sb_write *write;
-    void *ptr;
-    rig_reopen_on(f, "cpu", 0);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
-    test_end(mem);
-    memset(ptr, WRITTEN, BYTES);
-    assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
-    sb_write_destroy(write);
-    sb_write_destroy(NULL);
 }
 
 TEST(what_somebody_may_still_write_is_kept) {

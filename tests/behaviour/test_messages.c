@@ -3,8 +3,6 @@
 #include "callbacks.h"
 #include "nets.h"
 
-#include <string.h>
-
 #define B(s) s, sizeof s - 1
 
 #define assert_told(status, text, expr)                                                            \

@@ -7,9 +7,6 @@
 #include "nets.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const int64_t two_by_three[] = {2, 3}, four[] = {4}, none[] = {0, 5};
@@ -151,24 +148,6 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-TEST_ON(place, test_solver_states_and_blob_files_are_lent_too) {
-    static const int32_t formats[] = {SB_FORMAT_SOLVERSTATE, SB_FORMAT_BLOB, SB_FORMAT_BLOB_VECTOR};
-    for (int i = 0; i < 3; i++) {
-        struct lender lender = {.instead = f->blobs[1]};
-        size_t size;
-        sb_model *model = test_model(NULL, formats[i]);
-        sb_model *added = test_model(NULL, formats[i]);
-        assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blobs[1], &err));
-        assert_ok(sb_model_add_blob(added, SB_NO_LAYER, f->blobs[1], 0, &err));
-        assert_ok(sb_model_size(model, &size, &err));
-        assert_ok(sb_model_save_file_from(model, f->file, lend, &lender, &err));
-        assert_int_equal(lender.asked[0][0], SB_NO_LAYER);
-        test_end(model);
-        save_wanted(f, added, size);
-        assert_same_files(f);
-    }
-}
-
 /* It has no values, and is lent all the same. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -250,7 +229,6 @@ TEST_ON(place, test_a_lender_that_fails_leaves_the_old_file) {
 
 static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,
                               sb_error *err) {
-    (void)user, (void)layer, (void)index, (void)out, (void)err;
     return SB_OK;
 }
 

@@ -4,12 +4,9 @@
 #include "files.h"
 #include "nets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-static const int64_t two[] = {2}, two_by_three[] = {2, 3}, four[] = {4};
+static const int64_t two[] = {2}, four[] = {4};
 
 /* A blob of 4 that counts up from `first`. */
 static sb_blob *new_four(float first) {
@@ -116,38 +113,6 @@ TEST(test_edits_leave_every_other_byte) {
     }
 }
 
-/* An old layer of three messages with a blob each, whose lengths nobody writes like this. The blob
-   of message `edited` is replaced, or one is added behind it, and its length is written anew. */
-static void net_of_pieces(struct wire *net, int edited, bool replaced, bool added) {
-    struct wire layer = {0};
-    for (int i = 0; i < 3; i++) {
-        struct wire inner = {0};
-        const bool four_there = i == edited && replaced;
-        wire_blob_field(&inner, 50, four_there ? four : two, 1, four_there ? 50 : (float)i);
-        if (i == edited && added)
-            wire_blob_field(&inner, 50, four, 1, 70);
-        wire_tag(&layer, 1, 2);
-        wire_overlong(&layer, inner.size, i == edited ? 1 : 4);
-        wire_raw(&layer, inner.bytes, inner.size);
-    }
-    wire_message(net, 2, &layer);
-}
-
-TEST(test_messages_of_a_layer_without_an_edit_stay) {
-    for (int edited = 0; edited <= 3; edited++) {
-        struct wire wire = {0}, expected = {0};
-        const bool adds = edited == 3; /* behind the last blob */
-        net_of_pieces(&wire, -1, false, false);
-        net_of_pieces(&expected, adds ? 2 : edited, !adds, adds);
-        sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
-        if (adds)
-            add_four(model, 0, 70);
-        else
-            set_four(model, 0, edited, 50);
-        assert_saved(model, &expected);
-    }
-}
-
 TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -176,32 +141,6 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_loads(model, 1, 0, 4, 35);
     assert_loads(model, 1, 1, 4, 40);
     assert_int_equal(num_blobs(model, 0), 2);
-}
-
-TEST(test_blobs_outside_layers_are_edited) {
-    struct wire wire = {0}, expected = {0};
-    int64_t found;
-    wire_number(&wire, 1, 10);
-    wire_blob_field(&wire, 3, two, 1, 1);
-    wire_number(&wire, 4, 1);
-    wire_blob_field(&wire, 3, two, 1, 2);
-    wire_number(&expected, 1, 10);
-    wire_blob_field(&expected, 3, two, 1, 1);
-    wire_number(&expected, 4, 1);
-    wire_blob_field(&expected, 3, four, 1, 5);
-    wire_blob_field(&expected, 3, four, 1, 6);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
-    set_four(model, SB_NO_LAYER, 1, 5);
-    add_four(model, SB_NO_LAYER, 6);
-    assert_saved(model, &expected);
-    wire_free(&wire);
-    wire_free(&expected);
-    wire_blob(&wire, two, 1, 1);
-    wire_blob(&expected, four, 1, 9);
-    model = test_model_of(&wire, SB_FORMAT_AUTO);
-    set_four(model, SB_NO_LAYER, 0, 9);
-    assert_saved(model, &expected);
 }
 
 /* What a name is when it was saved and opened again. */
@@ -299,64 +238,6 @@ TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
     assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_model_save(model, buffer, size - 1, NULL, &err));
     for (size_t i = 0; i < sizeof buffer; i++)
         assert_int_equal(buffer[i], 0x5a);
-}
-
-TEST(test_a_net_built_in_memory) {
-    struct wire expected = {0}, found, layer = {0};
-    sb_model *model;
-    sb_layer_info info = SB_LAYER_INFO_INIT;
-    int64_t index = -5;
-    model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
-    found = save(model);
-    assert_int_equal(found.size, 0);
-    wire_free(&found);
-    assert_ok(sb_model_set_name(model, "built", 5, &err));
-    for (int i = 0; i < 10; i++) {
-        char name[24];
-        (void)snprintf(name, sizeof name, "layer%d", i);
-        assert_ok(sb_model_add_layer(model, name, strlen(name), "Scale", 5, &index, &err));
-        assert_int_equal(index, i);
-        for (int k = 0; k < i % 3; k++)
-            add_four(model, i, (float)(10 * i + k));
-    }
-    wire_text(&expected, 1, "built");
-    for (int i = 0; i < 10; i++) {
-        char name[24];
-        (void)snprintf(name, sizeof name, "layer%d", i);
-        wire_text(&layer, 1, name);
-        wire_text(&layer, 2, "Scale");
-        for (int k = 0; k < i % 3; k++)
-            wire_blob_field(&layer, 7, four, 1, (float)(10 * i + k));
-        wire_message(&expected, 100, &layer);
-        wire_free(&layer);
-    }
-    found = save(model);
-    assert_wire(&found, &expected);
-    assert_ok(sb_model_layer_info(model, 4, &info, &err));
-    assert_string_equal(info.name.bytes, "layer4");
-    assert_string_equal(info.type.bytes, "Scale");
-    assert_int_equal(info.num_blobs, 1);
-    assert_int_equal(info.generation, SB_LAYER_CURRENT);
-    assert_ok(sb_model_find_layer(model, "layer7", 6, &index, &err));
-    assert_int_equal(index, 7);
-    test_end(model);
-    model = test_model_of(&found, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_num_layers(model), 10);
-    assert_loads(model, 5, 1, 4, 51);
-}
-
-TEST(test_layers_are_added_behind_those_of_a_file) {
-    struct wire wire = {0}, expected = {0}, layer = {0};
-    net_v1(&wire);
-    net_v1(&expected);
-    wire_text(&layer, 1, "new");
-    wire_text(&layer, 2, "");
-    wire_blob_field(&layer, 7, four, 1, 3);
-    wire_message(&expected, 100, &layer);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
-    add_four(model, 2, 3);
-    assert_saved(model, &expected);
 }
 
 /* What a layer took is there for the next one, and nothing of its texts is seen there. */
@@ -473,23 +354,6 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     assert_int_equal(num_blobs(model, first), 0);
     assert_ok(sb_model_pop_layer(model, &err));
-    assert_saved(model, &expected);
-}
-
-TEST(test_a_new_name_replaces_all_old_ones) {
-    struct wire wire = {0}, expected = {0};
-    wire_text(&wire, 1, "old");
-    wire_number(&wire, 5, 1);
-    wire_text(&wire, 1, "older");
-    wire_text(&wire, 100, "");
-    wire_text(&expected, 1, "new");
-    wire_number(&expected, 5, 1);
-    wire_text(&expected, 100, "");
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_string_equal(name_of(model).bytes, "older");
-    assert_ok(sb_model_set_name(model, "newer", 5, &err));
-    assert_ok(sb_model_set_name(model, "new", 3, &err));
-    assert_string_equal(name_of(model).bytes, "new");
     assert_saved(model, &expected);
 }
 
@@ -693,30 +557,6 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
     assert_int_equal(truncate(path, (off_t)INT32_MAX + 1), 0);
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
-}
-
-TEST(test_many_edits_in_any_order) {
-    enum { LAYERS = 40, BLOBS = 5 };
-    struct wire wire = {0}, expected = {0}, layer = {0};
-    uint64_t seed = 7;
-    for (int side = 0; side < 2; side++) {
-        for (int l = 0; l < LAYERS; l++) {
-            for (int k = 0; k < BLOBS; k++)
-                wire_blob_field(&layer, 7, side ? four : two_by_three, side ? 1 : 2,
-                                side ? (float)(l * BLOBS + k) : 0);
-            wire_message(side ? &expected : &wire, 100, &layer);
-            wire_free(&layer);
-        }
-    }
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    bool done[LAYERS * BLOBS] = {false};
-    for (int left = LAYERS * BLOBS; left > 0;) {
-        int i = (int)(test_random(&seed) % sizeof done);
-        left -= !done[i];
-        done[i] = true;
-        set_four(model, i / BLOBS, i % BLOBS, (float)i);
-    }
-    assert_saved(model, &expected);
 }
 
 static sb_text layer_name(const sb_model *model, int64_t layer) {

@@ -4,10 +4,6 @@
 #include "callbacks.h"
 #include "nets.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The message, to be freed; of exactly the size that is asked for first. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {NULL, 0, 0};
@@ -169,7 +165,6 @@ struct counted {
 
 static sb_status read_counted(void *user, uint64_t offset, void *dst, size_t size, sb_error *err) {
     struct counted *c = user;
-    (void)err;
     c->bytes += size;
     memcpy(dst, c->wire->bytes + offset, size);
     return SB_OK;
@@ -284,58 +279,6 @@ TEST(encodings_and_places_of_values) {
                 assert_memory_equal(value.bytes, blob.bytes + offset + k * size, size);
             }
         }
-    }
-}
-
-static struct wire file_of(const char *path) {
-    struct wire bytes = {0};
-    unsigned char piece[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    while ((n = fread(piece, 1, sizeof piece, file)) > 0)
-        wire_raw(&bytes, piece, n);
-    assert_int_equal(fclose(file), 0);
-    return bytes;
-}
-
-/* What Caffe wrote lies together; on a host of the wire's order it is what a load gives. */
-static void check_place(const sb_model *model, int64_t layer, int64_t index,
-                        const struct wire *file) {
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_blob *blob;
-    const void *values;
-    assert_ok(sb_model_blob_info(model, layer, index, &info, &err));
-    assert_int_equal(info.data_encoding, SB_ENCODING_LITTLE_ENDIAN);
-    assert_ok(sb_blob_create(NULL, info.dtype, &blob, &err));
-    assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
-    for (sb_part part = SB_DATA; part <= (info.diff_count > 0 ? SB_DIFF : SB_DATA); part++) {
-        const int64_t offset = part == SB_DATA ? info.data_offset : info.diff_offset;
-        const size_t size = (size_t)info.count * sb_dtype_size(info.dtype);
-        assert_ok(sb_blob_cpu(blob, part, &values, &err));
-        assert_true(offset > info.offset && (size_t)offset + size <= file->size);
-        if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-            assert_memory_equal(values, file->bytes + offset, size);
-    }
-    sb_blob_destroy(blob);
-}
-
-TEST(values_of_real_files_lie_where_they_are_said_to) {
-    static const char *const files[] = {
-        "mean_cifar10_skywang666.binaryproto", "cifar10_full_everpeace_iter70000.caffemodel",
-        "cifar10_quick_skywang666_iter4000.solverstate", "mtcnn_kpzhang93_det1.caffemodel"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char buffer[1024];
-        const char *path = test_data_path(files[i], buffer, sizeof buffer);
-        sb_model *model;
-        if (!path)
-            continue;
-        struct wire file = file_of(path);
-        assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
-        for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++)
-            for (int64_t index = 0; index < num_blobs(model, layer); index++)
-                check_place(model, layer, index, &file);
-        sb_model_destroy(model);
     }
 }
 

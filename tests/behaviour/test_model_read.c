@@ -8,10 +8,8 @@
 #include "nets.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-static const int64_t two_by_three[] = {2, 3}, two[] = {2};
+static const int64_t two[] = {2};
 
 static void assert_text(sb_text text, const char *expected) {
     assert_int_equal(text.size, strlen(expected));
@@ -75,46 +73,6 @@ TEST(test_three_generations_list_the_same) {
     }
 }
 
-TEST(test_layers_of_both_kinds_are_listed_in_file_order) {
-    struct wire wire = {0}, layer = {0};
-    sb_layer_info info = SB_LAYER_INFO_INIT;
-    static const struct {
-        uint32_t field, name;
-        const char *text;
-    } rows[] = {{2, 4, "a"}, {100, 1, "b"}, {2, 4, "c"}};
-    for (size_t i = 0; i < 3; i++) {
-        wire_text(&layer, rows[i].name, rows[i].text);
-        wire_message(&wire, rows[i].field, &layer);
-        wire_free(&layer);
-    }
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    for (int64_t i = 0; i < 3; i++) {
-        assert_ok(sb_model_layer_info(model, i, &info, &err));
-        assert_text(info.name, rows[i].text);
-    }
-}
-
-TEST(test_a_v0_layer_in_two_parts_is_one) {
-    struct wire wire = {0}, layer = {0}, part = {0};
-    sb_layer_info info = SB_LAYER_INFO_INIT;
-    wire_text(&part, 1, "first");
-    wire_text(&part, 2, "ip");
-    wire_blob_field(&part, 50, two, 1, 1);
-    wire_message(&layer, 1, &part);
-    wire_free(&part);
-    wire_text(&part, 1, "second");
-    wire_blob_field(&part, 50, two_by_three, 2, 10);
-    wire_message(&layer, 1, &part);
-    wire_message(&wire, 2, &layer);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
-    assert_ok(sb_model_layer_info(model, 0, &info, &err));
-    assert_text(info.name, "second");
-    assert_text(info.type, "ip");
-    assert_int_equal(info.num_blobs, 2);
-    assert_loads(model, 0, 0, "2 (2)", 1);
-    assert_loads(model, 0, 1, "2 3 (6)", 10);
-}
-
 TEST(test_types_of_v1_layers) {
     static const struct {
         int64_t number;
@@ -139,72 +97,6 @@ TEST(test_types_of_v1_layers) {
         assert_text(info.type, rows[i].type);
         assert_text(info.name, "");
     }
-}
-
-TEST(test_texts_may_hold_any_byte) {
-    struct wire wire = {0}, layer = {0};
-    sb_layer_info info = SB_LAYER_INFO_INIT;
-    int64_t found;
-    wire_bytes(&wire, 1, "n\0m\xff", 4);
-    wire_bytes(&layer, 1, "a\0b", 3);
-    wire_message(&wire, 100, &layer);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_int_equal(name_of(model).size, 4);
-    assert_memory_equal(name_of(model).bytes, "n\0m\xff\0", 5);
-    assert_ok(sb_model_layer_info(model, 0, &info, &err));
-    assert_int_equal(info.name.size, 3);
-    assert_memory_equal(info.name.bytes, "a\0b\0", 4);
-    assert_ok(sb_model_find_layer(model, "a\0b", 3, &found, &err));
-    assert_int_equal(found, 0);
-}
-
-TEST(test_solver_states) {
-    struct wire wire = {0};
-    sb_solver_info info = SB_SOLVER_INFO_INIT;
-    sb_blob_info blob = SB_BLOB_INFO_INIT;
-    wire_number(&wire, 1, 4000);
-    wire_text(&wire, 2, "net.caffemodel");
-    wire_blob_field(&wire, 3, two_by_three, 2, 5);
-    wire_blob_field(&wire, 3, two, 1, 7);
-    wire_number(&wire, 4, 2);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
-    assert_ok(sb_model_solver_info(model, &info, &err));
-    assert_int_equal(info.iter, 4000);
-    assert_int_equal(info.current_step, 2);
-    assert_text(info.learned_net, "net.caffemodel");
-    assert_int_equal(sb_model_num_layers(model), 0);
-    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
-    assert_loads(model, SB_NO_LAYER, 0, "2 3 (6)", 5);
-    assert_loads(model, SB_NO_LAYER, 1, "2 (2)", 7);
-    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &blob, &err));
-    assert_int_equal(blob.count, 2);
-    assert_int_equal(blob.data_count, 2);
-    assert_int_equal(blob.diff_count, 0);
-    assert_int_equal(blob.dtype, SB_DTYPE_F32);
-    assert_int_equal(blob.offset + (int64_t)blob.size, (int64_t)wire.size - 2);
-}
-
-TEST(test_blob_vectors_and_blobs) {
-    struct wire vector = {0}, blob = {0};
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    wire_blob_field(&vector, 1, two, 1, 3);
-    wire_blob_field(&vector, 1, two_by_three, 2, 4);
-    sb_model *model = test_model_of(&vector, SB_FORMAT_BLOB_VECTOR);
-    assert_int_equal(num_blobs(model, SB_NO_LAYER), 2);
-    assert_loads(model, SB_NO_LAYER, 1, "2 3 (6)", 4);
-    test_end(model);
-    model = test_model_of(&vector, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB_VECTOR);
-    test_end(model);
-    wire_blob(&blob, two, 1, 9);
-    model = test_model_of(&blob, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
-    assert_int_equal(num_blobs(model, SB_NO_LAYER), 1);
-    assert_loads(model, SB_NO_LAYER, 0, "2 (2)", 9);
-    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(info.offset, 0);
-    assert_int_equal(info.size, blob.size);
 }
 
 /* --- which format ------------------------------------------------------------------- */
@@ -401,26 +293,6 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F64);
     assert_int_equal(info.diff_count, 2);
-}
-
-TEST(test_every_prefix_gives_a_status) {
-    for (size_t i = 0; i < 3; i++) {
-        struct wire wire = {0};
-        generations[i].build(&wire);
-        for (size_t size = 0; size <= wire.size; size++) {
-            unsigned char *exact = malloc(size ? size : 1);
-            sb_model *model = NULL;
-            memcpy(exact, wire.bytes, size);
-            for (int32_t format = SB_FORMAT_AUTO; format <= SB_FORMAT_BLOB_VECTOR; format++) {
-                sb_status st =
-                    sb_model_open_bytes(NULL, format, exact, size, NULL, NULL, NULL, &model, NULL);
-                assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
-                if (st == SB_OK)
-                    sb_model_destroy(model);
-            }
-            free(exact);
-        }
-    }
 }
 
 TEST(test_indices_out_of_range) {

@@ -3,10 +3,6 @@
 
 #include "model/index.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define MOST 600
 
 static uint64_t seed = 5;

@@ -2,8 +2,6 @@
 #include "blobs.h"
 #include "plain.h"
 
-#include <string.h>
-
 #define COUNT ((int64_t)8)
 #define SIZE  ((size_t)COUNT * sizeof(float))
 

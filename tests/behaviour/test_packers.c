@@ -3,9 +3,6 @@
 
 #include "proto/pack.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* pack_plain.c under other names; the library has pack_protobuf_c.c. */
 size_t plain_shape(const int64_t *dims, size_t num_axes, uint8_t out[SB__MAX_SHAPE_BYTES]);
 void plain_floats(struct sb__sink *sink, const float *data, size_t data_count, const float *diff,

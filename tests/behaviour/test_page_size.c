@@ -6,7 +6,6 @@
 #include "support.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

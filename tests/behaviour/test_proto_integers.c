@@ -1,12 +1,9 @@
 /* Messages read into blobs of integers: a value that the type does not hold, one with a fraction
    too, is refused, with nothing changed. */
 #include "blobs.h"
-#include "nets.h"
+#include "wire_builder.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
@@ -205,75 +202,7 @@ struct kept {
     const void *data, *diff;
 };
 
-static struct kept kept_make(void) {
-    static const int32_t old[] = {7, 8, 9, 10};
-    struct kept kept = {test_vector(NULL, SB_DTYPE_I32, 4), test_vector(NULL, SB_DTYPE_I32, 4),
-                        NULL, NULL};
-    mem_place(data_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
-    mem_place(diff_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
-    assert_ok(sb_blob_share(kept.sharer, SB_DATA, kept.blob, &err));
-    assert_ok(sb_blob_cpu(kept.blob, SB_DATA, &kept.data, &err));
-    assert_ok(sb_blob_cpu(kept.blob, SB_DIFF, &kept.diff, &err));
-    return kept;
-}
-
-static void kept_check(struct kept *kept) {
-    static const int32_t old[] = {7, 8, 9, 10};
-    const void *data, *diff;
-    assert_int_equal(sb_blob_count(kept->blob), 4);
-    assert_ok(sb_blob_cpu(kept->blob, SB_DATA, &data, &err));
-    assert_ok(sb_blob_cpu(kept->blob, SB_DIFF, &diff, &err));
-    assert_true(data == kept->data && diff == kept->diff);
-    assert_memory_equal(data, old, sizeof old);
-    assert_memory_equal(diff, old, sizeof old);
-    assert_true(mem_holds(data_of(kept->sharer), old, sizeof old));
-    test_end(kept->blob);
-    test_end(kept->sharer);
-}
-
-TEST(a_refused_value_changes_nothing) {
-    static const double good[] = {1, 2, 3}, bad[] = {4, 5, NAN};
-    for (int in_diff = 0; in_diff < 2; in_diff++) {
-        struct kept kept = kept_make();
-        struct wire wire = message_of(in_diff ? good : bad, 3);
-        wire_doubles(&wire, DOUBLE_DIFF, in_diff ? bad : good, 3);
-        assert_status(OVERFLOWS, take(kept.blob, &wire, &err));
-        kept_check(&kept);
-    }
-}
-
-TEST(what_is_taken_goes_where_the_old_values_were) {
-    static const double good[] = {1, 2, 3}, diff[] = {-4, -5, -6};
-    static const int32_t taken[] = {1, 2, 3, 10}, taken_diff[] = {-4, -5, -6, 10};
-    struct kept kept = kept_make();
-    struct wire wire = message_of(good, 3);
-    const void *now;
-    wire_doubles(&wire, DOUBLE_DIFF, diff, 3);
-    assert_ok(take(kept.blob, &wire, &err));
-    assert_int_equal(sb_blob_count(kept.blob), 3);
-    assert_ok(sb_blob_cpu(kept.blob, SB_DATA, &now, &err));
-    assert_ptr_equal(now, kept.data);
-    assert_true(mem_holds(data_of(kept.sharer), taken, sizeof taken));
-    assert_true(mem_holds(diff_of(kept.blob), taken_diff, sizeof taken_diff));
-}
-
 /* --- from elsewhere -------------------------------------------------------------------------- */
-
-TEST(files_and_models_are_read_alike) {
-    static const double good[] = {1, -2}, bad[] = {1, -0.75};
-    char path[] = "/tmp/syncblob-integers-XXXXXX";
-    struct wire wire = message_of(good, 2), wrong = message_of(bad, 2);
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_I32, 0);
-    const int file = mkstemp(path);
-    assert_true(file >= 0 && write(file, wire.bytes, wire.size) == (ssize_t)wire.size);
-    assert_int_equal(close(file), 0);
-    assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
-    assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
-    assert_int_equal(unlink(path), 0);
-    sb_model *model = test_model_of(&wrong, SB_FORMAT_BLOB);
-    assert_status(OVERFLOWS, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-    assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
-}
 
 TEST(bfloats_are_no_target) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_BF16, 0);

@@ -4,10 +4,7 @@
 
 #include "memory/mem.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
 enum { RAW_DATA_TYPE = 10, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
@@ -143,152 +140,13 @@ TEST(integers_round_to_the_nearest_float) {
     }
 }
 
-TEST(doubles_and_floats_are_those_of_the_other_fields) {
-    static const double doubles[] = {0.1, 1e300, -1e300, 1e-320, 16777217.0, (double)FLT_MAX};
-    static const uint32_t floats[] = {0x7fa00001, 0x80000000, 1, 0xff800000, 0x3f800000, 2};
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        const size_t size = 6 * sb_dtype_size(dtype);
-        struct wire raw = {0}, packed = {0};
-        put_shape(&raw, 6);
-        put_raw(&raw, DOUBLE, doubles, sizeof doubles);
-        put_raw_diff(&raw, FLOAT, floats, sizeof floats);
-        put_shape(&packed, 6);
-        wire_values(&packed, DOUBLE_DATA, doubles, sizeof *doubles, sizeof doubles);
-        wire_values(&packed, DIFF, floats, sizeof *floats, sizeof floats);
-        sb_blob *one = read_blob(dtype, &raw), *other = read_blob(dtype, &packed);
-        assert_memory_equal(data(one), data(other), size);
-        assert_memory_equal(diff(one), diff(other), size);
-        test_end(one);
-    }
-}
-
-TEST(conversion_is_right_past_one_chunk) {
-    enum { COUNT = 20001 };
-    static int32_t ints[COUNT];
-    struct wire wire = {0};
-    for (int i = 0; i < COUNT; i++)
-        ints[i] = 3 * i - COUNT;
-    put_shape(&wire, COUNT);
-    put_raw(&wire, INT, ints, sizeof ints);
-    sb_blob *blob = read_blob(SB_DTYPE_F64, &wire);
-    for (int i = 0; i < COUNT; i++)
-        assert_true(((const double *)data(blob))[i] == (double)ints[i]);
-}
-
 /* --- what counts --------------------------------------------------------------------------- */
 
-static const uint16_t halves_1_2[] = {0x3c00, 0x4000}, halves_7_8[] = {0x4700, 0x4800};
-static const float floats_1_2[] = {1, 2}, floats_7_8[] = {7, 8};
-static const double doubles_1_2[] = {1, 2}, doubles_7_8[] = {7, 8};
+static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
+static const double doubles_1_2[] = {1, 2};
 
 static void plain(struct wire *w) {
     put_raw(w, FLOAT16, halves_1_2, sizeof halves_1_2);
-}
-
-static void type_behind_the_bytes(struct wire *w) {
-    wire_values(w, RAW_DATA, halves_1_2, sizeof *halves_1_2, sizeof halves_1_2);
-    wire_number(w, RAW_DATA_TYPE, FLOAT16);
-}
-
-static void the_last_bytes_and_the_last_type(struct wire *w) {
-    put_raw(w, FLOAT, floats_7_8, sizeof floats_7_8);
-    put_raw(w, DOUBLE, doubles_1_2, sizeof doubles_1_2);
-}
-
-static void types_that_are_unknown(struct wire *w) {
-    plain(w);
-    wire_number(w, RAW_DATA_TYPE, 5);
-    wire_number(w, RAW_DATA_TYPE, UINT64_MAX);
-}
-
-static void a_type_beyond_32_bits(struct wire *w) { /* which protobuf cuts off */
-    put_raw(w, (UINT64_C(1) << 32) | FLOAT16, halves_1_2, sizeof halves_1_2);
-}
-
-static void wrong_wire_types(struct wire *w) {
-    plain(w);
-    wire_bytes(w, RAW_DATA_TYPE, floats_7_8, sizeof floats_7_8);
-    wire_float(w, RAW_DATA_TYPE, 1);
-    wire_float(w, RAW_DATA, 7);
-    wire_double(w, RAW_DATA, 7);
-    wire_number(w, RAW_DATA, 7);
-}
-
-static void floats_win(struct wire *w) {
-    put_raw(w, FLOAT16, halves_7_8, sizeof halves_7_8);
-    wire_floats(w, DATA, floats_1_2, 2);
-}
-
-static void doubles_win(struct wire *w) {
-    wire_doubles(w, DOUBLE_DATA, doubles_1_2, 2);
-    put_raw(w, FLOAT16, halves_7_8, sizeof halves_7_8);
-}
-
-static void what_loses_is_not_looked_at(struct wire *w) {
-    wire_floats(w, DATA, floats_1_2, 2);
-    wire_bytes(w, RAW_DATA, "12345", 5);
-}
-
-static void empty_floats_and_doubles_lose(struct wire *w) {
-    wire_floats(w, DATA, NULL, 0);
-    plain(w);
-    wire_doubles(w, DOUBLE_DATA, NULL, 0);
-}
-
-static void the_type_of_diff_is_another(struct wire *w) {
-    plain(w);
-    wire_number(w, RAW_DIFF_TYPE, DOUBLE);
-}
-
-TEST(which_of_several_counts) {
-    static const struct {
-        const char *name;
-        void (*put)(struct wire *w);
-    } rows[] = {
-        {"raw_data alone", plain},
-        {"the type behind the bytes", type_behind_the_bytes},
-        {"the last bytes and the last type", the_last_bytes_and_the_last_type},
-        {"types that are unknown are skipped", types_that_are_unknown},
-        {"a type beyond 32 bits", a_type_beyond_32_bits},
-        {"wrong wire types are skipped", wrong_wire_types},
-        {"floats win", floats_win},
-        {"doubles win", doubles_win},
-        {"what loses is not looked at", what_loses_is_not_looked_at},
-        {"empty floats and doubles lose", empty_floats_and_doubles_lose},
-        {"the type of diff is another", the_type_of_diff_is_another},
-    };
-    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
-        struct wire wire = {0};
-        if (i % 2)
-            put_shape(&wire, 2);
-        rows[i / 2].put(&wire);
-        if (!(i % 2))
-            put_shape(&wire, 2);
-        sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
-        if (memcmp(data(blob), floats_1_2, sizeof floats_1_2) != 0)
-            fail_with("%s: %g, %g", rows[i / 2].name, value_at(SB_DTYPE_F32, data(blob), 0),
-                      value_at(SB_DTYPE_F32, data(blob), 1));
-    }
-}
-
-TEST(diff_is_of_its_own_type) {
-    struct wire wire = {0};
-    put_shape(&wire, 2);
-    put_raw(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
-    put_raw_diff(&wire, DOUBLE, doubles_7_8, sizeof doubles_7_8);
-    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
-    assert_memory_equal(data(blob), floats_1_2, sizeof floats_1_2);
-    assert_memory_equal(diff(blob), floats_7_8, sizeof floats_7_8);
-}
-
-TEST(nothing_is_needed_for_no_elements) {
-    struct wire wire = {0};
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F16; dtype++) {
-        put_shape(&wire, 0);
-        wire_bytes(&wire, RAW_DATA, NULL, 0);
-        sb_blob *blob = read_blob(dtype, &wire);
-        assert_int_equal(sb_blob_count(blob), 0);
-    }
 }
 
 /* --- refusals ------------------------------------------------------------------------------ */
@@ -375,16 +233,6 @@ TEST(refusals_say_where) {
     }
 }
 
-/* Not even its type is asked for. */
-TEST(one_value_is_enough_for_raw_data_to_be_left_alone) {
-    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3);
-    const float *values;
-    assert_ok(sb_blob_from_proto(blob, "\x2a\x04\0\0\xa0\x40\x62\x02hh", 10, SB_PROTO_RESHAPE, NULL,
-                                 &err));
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &values, &err));
-    assert_true(sb_blob_count(blob) == 1 && values[0] == 5);
-}
-
 /* A byte of a half becomes four of a double: they are what counts against the limit. */
 TEST(the_limit_is_of_what_is_allocated) {
     enum { COUNT = 1000 };
@@ -421,68 +269,6 @@ static struct wire net_of_every_type(void) {
         put_layer(&net, &blob);
     }
     return net;
-}
-
-TEST(a_listing_says_what_is_stored) {
-    static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
-                                     SB_DTYPE_U32};
-    struct wire net = net_of_every_type();
-    sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
-    for (int64_t i = 0; i < 5; i++) {
-        sb_blob_info info = SB_BLOB_INFO_INIT;
-        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 0);
-        assert_ok(sb_model_blob_info(model, i, 0, &info, &err));
-        assert_int_equal(info.dtype, dtypes[i]);
-        assert_int_equal(info.data_count, 2);
-        assert_int_equal(info.diff_count, 0);
-        assert_int_equal(info.diff_dtype, dtypes[i]);
-        assert_ok(sb_model_load_blob(model, i, 0, blob, &err));
-        assert_int_equal(sb_blob_count(blob), 2);
-    }
-}
-
-TEST(a_diff_alone_is_what_is_listed) {
-    struct wire wire = {0};
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    put_shape(&wire, 2);
-    put_raw_diff(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(info.dtype, SB_DTYPE_F16);
-    assert_int_equal(info.data_count, 0);
-    assert_int_equal(info.diff_count, 2);
-    assert_int_equal(info.diff_dtype, SB_DTYPE_F16);
-}
-
-TEST(data_and_diff_are_listed_apart) {
-    struct wire wire = {0};
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    put_shape(&wire, 2);
-    wire_floats(&wire, DATA, floats_1_2, 2);
-    put_raw_diff(&wire, INT, "iiiiiiii", 8);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(info.dtype, SB_DTYPE_F32);
-    assert_int_equal(info.diff_dtype, SB_DTYPE_I32);
-}
-
-TEST(opening_finds_what_is_malformed) {
-    struct wire blob = {0}, net = {0};
-    sb_model *model;
-    put_shape(&blob, 1);
-    put_raw(&blob, FLOAT16, "hhh", 3);
-    put_layer(&net, &blob);
-    assert_status(SB_ERR_MALFORMED, sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size,
-                                                        NULL, NULL, NULL, &model, &err));
-    assert_non_null(strstr(err.message, "layer[0].blobs[0].raw_data: 3 bytes"));
-}
-
-/* A scalar has no shape, so that these two fields are all there is to tell the format by. */
-TEST(a_file_of_raw_data_is_a_blob) {
-    struct wire wire = {0};
-    put_raw(&wire, FLOAT16, halves_1_2, sizeof *halves_1_2);
-    sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
 }
 
 /* Caffe would not find the values of what it does not know. */

@@ -6,9 +6,6 @@
 #include "syncblob.pb-c.h"
 #include "wire_builder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
     sb_blob *blob = test_blob(NULL, dtype, axes, dims);
     return blob;
@@ -82,45 +79,6 @@ TEST(test_protobuf_c_reads_what_we_write) {
             free(bytes);
         }
     }
-}
-
-TEST(test_a_round_trip_keeps_shape_and_bits) {
-    static const int64_t dims[] = {3, 1, 2};
-    static const double values[] = {1e308, -0.0, 5e-324, 1, 2, 3};
-    sb_blob *blob = shaped(SB_DTYPE_F64, dims, 3), *again = shaped(SB_DTYPE_F64, NULL, 0);
-    void *p, *bytes, *bytes_again;
-    const void *q;
-    size_t size, size_again;
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
-    memcpy(p, values, sizeof values);
-    fill(blob, true, 7);
-    assert_ok(blob_message(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
-    assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(sb_blob_shape_equals(blob, again), 1);
-    assert_ok(sb_blob_cpu(again, SB_DATA, &q, &err));
-    assert_memory_equal(q, values, sizeof values);
-    assert_ok(blob_message(again, SB_PROTO_WRITE_DIFF, &bytes_again, &size_again, &err));
-    assert_int_equal(size, size_again);
-    assert_memory_equal(bytes, bytes_again, size);
-    free(bytes);
-    free(bytes_again);
-}
-
-TEST(test_memory_that_was_never_written_is_zeros) {
-    sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2);
-    static const unsigned char zeros[24];
-    unsigned char bytes[64];
-    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, NULL, &err));
-    assert_memory_equal(bytes + 2, zeros, sizeof zeros);
-}
-
-TEST(test_a_blob_never_shaped_is_written_as_shape_0) {
-    unsigned char bytes[16];
-    size_t size;
-    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
-    assert_int_equal(size, 5);
-    assert_memory_equal(bytes, "\x3a\x03\x0a\x01\x00", 5);
 }
 
 /* Dimensions beside a zero may be long: more than protobuf-c's own stack buffer of 256 bytes. */

@@ -9,7 +9,6 @@
 #include <syncblob/sim_comm.h>
 
 #include <pthread.h>
-#include <string.h>
 
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
@@ -54,7 +53,7 @@ static sb_blob *on_device(sb_context *context, double start) {
     return blob;
 }
 
-static void scene_open(struct scene *s, int kind, int32_t schedule) {
+static void scene_open_as(struct scene *s, int kind, int32_t schedule) {
     open_device(&s->rig, kind);
     for (int i = 0; i < STREAMS; i++)
         s->streams[i] = rig_stream(&s->rig);
@@ -62,6 +61,10 @@ static void scene_open(struct scene *s, int kind, int32_t schedule) {
     s->other = on_device(s->rig.context, 50);
     s->target = on_device(s->rig.context, 90);
     rig_schedule(&s->rig, schedule, 7);
+}
+
+static void scene_open(struct scene *s) {
+    scene_open_as(s, 0, SB_SIM_LAZY);
 }
 
 static void scene_close(struct scene *s) {
@@ -223,7 +226,6 @@ enum { WORKS = sizeof works / sizeof *works };
 /* --- what happens meanwhile, which may be told of the failure in the place of others --------- */
 
 static void nothing(struct scene *s) {
-    (void)s;
 }
 
 static void synchronise(struct scene *s) {
@@ -333,17 +335,14 @@ static sb_status mutable_gpu_data(struct scene *s, const void **out, sb_error *e
 
 static sb_status sum(struct scene *s, const void **out, sb_error *err) {
     double sum;
-    (void)out;
     return sb_blob_asum(s->blob, SB_DATA, &sum, err);
 }
 
 static sb_status copy(struct scene *s, const void **out, sb_error *err) {
-    (void)out;
     return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, err);
 }
 
 static sb_status pull(struct scene *s, const void **out, sb_error *err) {
-    (void)out;
     sb_status st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
     if (st == SB_OK)
         st = sb_mem_synchronize(data_of(s->blob), err);
@@ -352,7 +351,6 @@ static sb_status pull(struct scene *s, const void **out, sb_error *err) {
 
 static sb_status one_element(struct scene *s, const void **out, sb_error *err) {
     float value;
-    (void)out;
     return sb_blob_at(s->blob, SB_DATA, (int64_t[]){COUNT - 1}, 1, &value, err);
 }
 
@@ -366,7 +364,6 @@ static sb_status sharer(struct scene *s, const void **out, sb_error *err) {
 
 static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
     sb_comm *comm;
-    (void)out;
     assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
     sb_status st = sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, err);
     sb_comm_destroy(comm);
@@ -375,7 +372,6 @@ static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
 
 static sb_status broadcast(struct scene *s, const void **out, sb_error *err) {
     sb_comm *comm;
-    (void)out;
     assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
     sb_status st = sb_comm_broadcast_blobs(comm, &s->blob, 1, SB_DATA, 0, err);
     sb_comm_destroy(comm);
@@ -422,8 +418,7 @@ static const struct {
 };
 enum { ASKS = sizeof asks / sizeof *asks };
 
-/* --- the claim ---------------------------------------------------------------------------------
- */
+/* --- the claim ------------------------------------------------------------------------------- */
 
 struct trial {
     int kind, work, event, ask;
@@ -452,7 +447,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
 static void run(const struct trial *t) {
     struct scene s;
     const void *out = NULL;
-    scene_open(&s, t->kind, t->schedule);
+    scene_open_as(&s, t->kind, t->schedule);
     works[t->work].queue(&s);
     events[t->event].happen(&s);
     for (int i = 0; i < 3; i++) {
@@ -481,86 +476,13 @@ TEST(bytes_that_failed_work_should_have_written_are_not_given) {
                         run(&(struct trial){kind, work, event, ask, schedule});
 }
 
-/* --- what becomes of the bytes without anybody asking for them -----------------------------------
- */
-
-enum way {
-    OVERWRITE_CPU,
-    OVERWRITE_GPU,
-    OVERWRITE_ON,
-    SET_CPU,
-    SET_GPU,
-    EVICT_CPU,
-    EVICT_GPU,
-    WAYS
-};
-
-static sb_status go(struct scene *s, enum way way, struct lent lent[2], void **out) {
-    sb_mem *mem = data_of(s->blob);
-    *out = NULL;
-    switch (way) {
-    case OVERWRITE_CPU:
-        return sb_mem_overwrite_cpu(mem, out, NULL);
-    case OVERWRITE_GPU:
-        return sb_mem_overwrite_gpu(mem, out, NULL);
-    case OVERWRITE_ON:
-        return sb_mem_overwrite_gpu_on(mem, s->streams[TWO], out, NULL);
-    case SET_CPU:
-        return sb_mem_set_cpu(mem, lent[0].ptr, BYTES, 0, lent_deleter, &lent[0], NULL);
-    case SET_GPU:
-        return sb_mem_set_gpu(mem, lent[1].ptr, BYTES, 0, lent_deleter, &lent[1], NULL);
-    case EVICT_CPU:
-        return sb_mem_evict_cpu(mem, NULL);
-    default:
-        return sb_mem_evict_gpu(mem, NULL);
-    }
-}
-
-/* New bytes are as good as any, and a side that is gone gives no others. */
-static void take_another_way(int work, enum way way) {
-    struct scene s;
-    void *out;
-    const void *in = NULL;
-    scene_open(&s, 0, SB_SIM_LAZY);
-    struct lent lent[] = {lend_host(BYTES, 0x22), lend_device(s.rig.context, BYTES, 0x22)};
-    works[work].queue(&s);
-    sb_status st = go(&s, way, lent, &out);
-    if (st == SB_ERR_DEVICE_FAILURE) /* it had to wait: it is the call that reports it */
-        st = go(&s, way, lent, &out);
-    const bool is_lost = sb_context_device_status(s.rig.context) != SB_OK;
-    const bool evicts = way == EVICT_CPU || way == EVICT_GPU;
-    if (st == SB_OK && out && way == OVERWRITE_CPU)
-        memset(out, 0x22, BYTES);
-    else if (st == SB_OK && out && way == OVERWRITE_GPU)
-        device_fill(s.rig.context, out, BYTES, 0x22);
-    if (st != SB_OK && !is_lost && !evicts)
-        fail_with("%s, way %d: %s", works[work].name, way, sb_status_name(st));
-    const bool is_new = st == SB_OK && !evicts;
-    const sb_status read = sb_blob_cpu(s.blob, SB_DATA, &in, NULL);
-    if (is_new && sb_context_device_status(s.rig.context) == SB_OK ? read != SB_OK
-                                                                   : !is_new && read == SB_OK)
-        fail_with("%s, way %d: then cpu_data gives %s", works[work].name, way,
-                  sb_status_name(read));
-    if (read == SB_OK && way != OVERWRITE_ON)
-        assert_true(bytes_are(in, BYTES, 0x22));
-    sb_blob_destroy(s.blob);
-    s.blob = NULL;
-    lent_free(&lent[0]);
-    lent_free(&lent[1]);
-    scene_close(&s);
-}
-
-TEST(other_bytes_take_the_place_of_those_that_failed) {
-    for (int work = 0; work < WORKS; work++)
-        for (enum way way = 0; way < WAYS; way++)
-            take_another_way(work, way);
-}
+/* --- what becomes of the bytes without anybody asking for them ------------------------------- */
 
 TEST(a_memory_that_nobody_asks_for_is_released) {
     for (int work = 0; work < WORKS; work++)
         for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_LAZY; schedule++) {
             struct scene s;
-            scene_open(&s, 0, schedule);
+            scene_open_as(&s, 0, schedule);
             works[work].queue(&s);
             scene_close(&s); /* nothing is left */
         }
@@ -573,7 +495,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
         sb_comm *comm;
         sb_reducer *reducer;
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-        scene_open(&s, 0, SB_SIM_LAZY);
+        scene_open(&s);
         options.part = SB_DATA; /* data */
         assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
         assert_ok(sb_reducer_create(comm, &s.blob, 1, &options, &reducer, &err));
@@ -595,7 +517,7 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
         for (int forgets = 0; forgets < 2; forgets++)
             for (int transfers = 0; transfers < 2; transfers++) {
                 struct scene s;
-                scene_open(&s, kind, SB_SIM_LAZY);
+                scene_open_as(&s, kind, SB_SIM_LAZY);
                 fails(&s, transfers ? SB_SIM_DOWNLOAD : SB_SIM_AXPY);
                 assert_ok(transfers ? sb_mem_async_cpu_pull(data_of(s.blob), s.streams[ONE], &err)
                                     : sb_blob_update_on(s.blob, s.streams[ONE], &err));
@@ -612,16 +534,13 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
 }
 
 /* The diff is only read. */
-TEST(what_failed_work_has_read_is_whole) {
-    struct scene s;
+TEST_ON(scene, what_failed_work_has_read_is_whole) {
     const float *in;
-    scene_open(&s, 0, SB_SIM_LAZY);
-    update_on(&s);
-    assert_ok(sb_blob_cpu_f32(s.blob, SB_DIFF, &in, &err));
+    update_on(f);
+    assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
     assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
-    assert_ok(sb_context_device_status(s.rig.context));
-    scene_close(&s);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
+    assert_ok(sb_context_device_status(f->rig.context));
 }
 
 /* Read-only storage is not written: the bytes move first. */
@@ -629,7 +548,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
     for (int failing = 0; failing < 2; failing++) {
         struct scene s;
         const float *in;
-        scene_open(&s, 0, SB_SIM_LAZY);
+        scene_open(&s);
         struct lent lent = lend_device(s.rig.context, BYTES, 0);
         assert_ok(sb_mem_set_gpu(data_of(s.blob), lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
         if (failing)
@@ -647,8 +566,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
     }
 }
 
-/* --- waits that fail
- * ------------------------------------------------------------------------------ */
+/* --- waits that fail ------------------------------------------------------------------------- */
 
 /* Nothing but the wait has failed, and it does so once: the bytes are right. */
 TEST(a_wait_that_fails_once_is_no_work_that_failed) {
@@ -658,7 +576,7 @@ TEST(a_wait_that_fails_once_is_no_work_that_failed) {
             struct scene s;
             const void *out = NULL;
             const float *in;
-            scene_open(&s, 0, SB_SIM_LAZY);
+            scene_open(&s);
             assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
             device_fail(s.rig.context, SB_SIM_EVENT_WAIT, 1, modes[i]);
             assert_ok(asks[ask].ask(&s, &out, &err));
@@ -687,7 +605,7 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     struct scene s;
     void *out;
     double sum;
-    scene_open(&s, 0, SB_SIM_LAZY);
+    scene_open(&s);
     struct fill fill = {s.rig.context, NULL};
     assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
     sb_blob_destroy(s.target);
@@ -719,33 +637,27 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_what_follows) {
 }
 
 /* No event was had of the work: it is waited for, and known to have succeeded. */
-TEST(work_without_an_event_is_waited_for) {
-    struct scene s;
+TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
-    scene_open(&s, 0, SB_SIM_LAZY);
-    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
                 SB_SIM_FAIL_NOW); /* one orders the streams */
-    struct tally before = rig_tally(&s.rig);
-    assert_ok(sb_blob_scale_on(s.blob, SB_DATA, 2, s.streams[ONE], &err));
-    struct tally since = rig_since(&s.rig, &before);
+    struct tally before = rig_tally(&f->rig);
+    assert_ok(sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
+    struct tally since = rig_since(&f->rig, &before);
     assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 1);
-    assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
     assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
-    scene_close(&s);
 }
 
 /* And where it failed, the device is lost: nobody else would be told. */
-TEST(work_that_fails_without_an_event_loses_the_device) {
-    struct scene s;
+TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
-    scene_open(&s, 0, SB_SIM_LAZY);
-    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
                 SB_SIM_FAIL_NOW); /* one orders the streams */
-    assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(s.blob, SB_DATA, 2, s.streams[ONE], &err));
-    assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
-    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(s.blob, SB_DATA, &in, &err));
-    scene_close(&s);
+    assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
+    assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
 /* The caller's own work, through a pointer for a stream: the stream's event reports its failure. */
@@ -754,7 +666,7 @@ TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
         struct scene s;
         void *ptr;
         const void *out = NULL;
-        scene_open(&s, 0, SB_SIM_LAZY);
+        scene_open(&s);
         assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &ptr, &err));
         device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_LATER);
         assert_status(SB_ERR_DEVICE_FAILURE, asks[ask].ask(&s, &out, &err));
@@ -765,21 +677,18 @@ TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
 }
 
 /* A loop that waits for nothing takes no more and more memory. */
-TEST(what_is_kept_of_queued_work_is_bounded) {
-    struct scene s;
+TEST_ON(scene, what_is_kept_of_queued_work_is_bounded) {
     uint64_t most = 0;
     const float *in;
-    scene_open(&s, 0, SB_SIM_LAZY);
     for (int i = 0; i < 400; i++) {
-        assert_ok(sb_blob_scale_on(s.blob, SB_DIFF, 1, s.streams[i % STREAMS], &err));
-        assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
+        assert_ok(sb_blob_scale_on(f->blob, SB_DIFF, 1, f->streams[i % STREAMS], &err));
+        assert_ok(sb_blob_update_on(f->blob, f->streams[ONE], &err));
         if (i == 100)
-            most = rig_stats(&s.rig).host_peak;
+            most = rig_stats(&f->rig).host_peak;
     }
-    assert_int_equal(rig_stats(&s.rig).host_peak, most);
-    assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
+    assert_int_equal(rig_stats(&f->rig).host_peak, most);
+    assert_ok(sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
     assert_true(in[0] == 1 - 400 && in[COUNT - 1] == COUNT * (1 - 400));
-    scene_close(&s);
 }
 
 static int64_t events_to_order(struct scene *s, sb_status expected) {
@@ -790,16 +699,13 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
 }
 
 /* One event reports its failure; one for each stream that used the bytes orders others behind. */
-TEST(an_event_of_the_librarys_arithmetic_is_recorded_once) {
-    struct scene s;
-    scene_open(&s, 0, SB_SIM_LAZY);
-    assert_ok(sb_blob_update(s.blob, &err));
-    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
-    assert_int_equal(events_to_order(&s, SB_ERR_DEVICE_FAILURE), 2);
-    assert_int_equal(events_to_order(&s, SB_OK), 3);
-    assert_int_equal(events_to_order(&s, SB_OK), 2);
-    assert_ok(sb_blob_update(s.blob, &err));
-    assert_ok(sb_context_synchronize(s.rig.context, &err));
-    assert_int_equal(events_to_order(&s, SB_OK), 2);
-    scene_close(&s);
+TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
+    assert_ok(sb_blob_update(f->blob, &err));
+    device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
+    assert_int_equal(events_to_order(f, SB_ERR_DEVICE_FAILURE), 2);
+    assert_int_equal(events_to_order(f, SB_OK), 3);
+    assert_int_equal(events_to_order(f, SB_OK), 2);
+    assert_ok(sb_blob_update(f->blob, &err));
+    assert_ok(sb_context_synchronize(f->rig.context, &err));
+    assert_int_equal(events_to_order(f, SB_OK), 2);
 }

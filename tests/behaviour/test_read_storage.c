@@ -7,7 +7,6 @@
 
 #include "memory/mem.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
@@ -160,27 +159,6 @@ TEST(test_sharers_see_the_values_where_they_were) {
                 fill_what_fits(reader, count, lending);
 }
 
-TEST(test_diff_is_no_different) {
-    for (enum reader reader = 0; reader < READERS; reader++) {
-        struct scene s;
-        void *before;
-        const void *after;
-        scene_open_count(&s, reader, COUNT, true);
-        sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
-        sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &before, &err));
-        assert_ok(sb_blob_share(sharer, SB_DIFF, blob, &err));
-        assert_ok(read_into(&s, reader, blob, &err));
-        assert_ok(sb_blob_cpu(sharer, SB_DIFF, &after, &err));
-        assert_ptr_equal(before, after);
-        for (int i = 0; i < COUNT; i++)
-            assert_true(((const float *)after)[i] == 200.0F + (float)i);
-        test_end(blob);
-        test_end(sharer);
-        scene_close(&s);
-    }
-}
-
 TEST(test_a_head_on_the_device_moves_to_the_host) {
     static const int32_t heads[] = {SB_HEAD_AT_GPU, SB_HEAD_SYNCED, SB_HEAD_UNINITIALIZED};
     for (enum reader reader = 0; reader < READERS; reader++) {
@@ -204,28 +182,6 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
             test_end(sharer);
             scene_close(&s);
         }
-    }
-}
-
-/* --- storage that does not ------------------------------------------------------------------ */
-
-TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
-    for (enum reader reader = 0; reader < READERS; reader++) {
-        struct scene s;
-        float values[2] = {0, 1};
-        scene_open(&s, reader);
-        sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, 2);
-        sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, 2);
-        mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-        assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-        const float *before = cpu(sharer);
-        assert_ok(read_into(&s, reader, blob, &err));
-        assert_read(cpu(blob), COUNT);
-        assert_ptr_equal(cpu(sharer), before);
-        assert_untouched(before, 2);
-        test_end(blob);
-        test_end(sharer);
-        scene_close(&s);
     }
 }
 
@@ -288,48 +244,6 @@ TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
     }
 }
 
-TEST(test_a_diff_that_ends_half_way_leaves_data_alone_too) {
-    enum { MANY = 20000 };
-    static float values[MANY];
-    struct scene s;
-    fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
-    scene_open_count(&s, LOAD_FILE, MANY, true);
-    sb_blob *blob = test_vector(s.rig.context, SB_DTYPE_F32, MANY);
-    mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-    mem_place(diff_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-    struct tally before = rig_tally(&s.rig);
-    assert_int_equal(truncate(s.path, (off_t)s.wire.size * 3 / 4), 0);
-    assert_status(SB_ERR_IO, read_into(&s, LOAD_FILE, blob, &err));
-    assert_true(mem_holds(data_of(blob), values, sizeof values));
-    assert_true(mem_holds(diff_of(blob), values, sizeof values));
-    assert_int_equal(rig_since(&s.rig, &before).host_copies, 0);
-    file_write_wire(s.path, &s.wire);
-    scene_limit(&s, LOAD_FILE, 0);
-    assert_ok(read_into(&s, LOAD_FILE, blob, &err));
-    assert_int_equal(rig_since(&s.rig, &before).host_copies, 2); /* into storage that stood */
-    test_end(blob);
-    scene_close(&s);
-}
-
-TEST(test_no_memory_to_read_aside_changes_nothing) {
-    float values[COUNT];
-    struct scene s;
-    fill_values(SB_DTYPE_F32, COUNT, 0, 1, values);
-    scene_open_count(&s, LOAD_FILE, COUNT, true);
-    sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
-    mem_place(diff_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
-    size_t live = s.rig.counting.live_bytes;
-    for (int nth = 1; nth <= 2; nth++) {
-        s.rig.counting.fail_nth_buffer = nth;
-        assert_status(SB_ERR_OUT_OF_MEMORY, read_into(&s, LOAD_FILE, blob, &err));
-        assert_int_equal(s.rig.counting.live_bytes, live);
-        assert_true(mem_holds(data_of(blob), values, sizeof values));
-        assert_true(mem_holds(diff_of(blob), values, sizeof values));
-    }
-    test_end(blob);
-    scene_close(&s);
-}
-
 /* --- memory ---------------------------------------------------------------------------------- */
 
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
@@ -376,6 +290,19 @@ static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     return blob;
 }
 
+static void check_exact_limit(struct scene *s, sb_blob *blob) {
+    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one side */
+                          sizeof(sb_mem) + /* the other one */
+                          sb__storage_size(s->rig.context, COUNT * sizeof(float));
+    s->limits.max_memory = needed - 1;
+    assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));
+    assert_non_null(strstr(err.message, "4194304"));
+    s->limits.max_memory = needed;
+    assert_ok(read_into(s, FROM_PROTO, blob, &err));
+    test_end(blob);
+    scene_close(s);
+}
+
 static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
     struct scene s;
     struct lent lent = {.ptr = NULL};
@@ -412,19 +339,6 @@ TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
         check_limit(reader, SB_HEAD_UNINITIALIZED, false, true);
         check_limit(reader, SB_HEAD_AT_CPU, true, true);
     }
-}
-
-static void check_exact_limit(struct scene *s, sb_blob *blob) {
-    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one side */
-                          sizeof(sb_mem) + /* the other one */
-                          sb__storage_size(s->rig.context, COUNT * sizeof(float));
-    s->limits.max_memory = needed - 1;
-    assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));
-    assert_non_null(strstr(err.message, "4194304"));
-    s->limits.max_memory = needed;
-    assert_ok(read_into(s, FROM_PROTO, blob, &err));
-    test_end(blob);
-    scene_close(s);
 }
 
 TEST(test_the_limit_is_exact) {

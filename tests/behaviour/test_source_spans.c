@@ -3,8 +3,6 @@
 #include "nets.h"
 #include "rig.h"
 
-#include <string.h>
-
 #define INVALID    SB_ERR_INVALID_ARGUMENT
 #define SPANS_MOST 64
 

@@ -4,8 +4,6 @@
 
 #include "state_library.h"
 
-#include <string.h>
-
 #define HEADS (SB_HEAD_LOST + 1)
 #define WORKS (REFUSE + 1)
 

@@ -5,8 +5,6 @@
 #include "support.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/backend.h>
 
 /* Written by hand, on purpose: these numbers never change. */

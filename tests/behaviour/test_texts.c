@@ -4,8 +4,6 @@
 
 #include "model/texts.h"
 
-#include <string.h>
-
 enum { MOST = 3000 };
 
 struct taken {

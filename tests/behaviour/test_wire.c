@@ -6,8 +6,6 @@
 #include "wire/wire.h"
 #include "wire_builder.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
@@ -167,7 +165,6 @@ TEST(test_groups_nest_at_most_100_deep) {
 }
 
 static int32_t go_on(void *user, uint64_t done, uint64_t total) {
-    (void)user, (void)done, (void)total;
     return 0;
 }
 

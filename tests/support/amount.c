@@ -2,9 +2,6 @@
 #include "support.h"
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static bool is_on(const char *variable) {
     const char *value = getenv(variable);

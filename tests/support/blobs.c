@@ -1,8 +1,5 @@
 #include "blobs.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void place_on_host(sb_mem *mem, const void *values, size_t bytes) {
     sb_error err;
     void *out;

@@ -1,7 +1,5 @@
 #include "callbacks.h"
 
-#include <string.h>
-
 static sb_status fire(struct test_fault *fault, sb_error *err) {
     if (atomic_load(&fault->left) <= 0 || atomic_fetch_sub(&fault->left, 1) != 1)
         return SB_OK;

@@ -1,7 +1,5 @@
 #include "every_call.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>
 #include <syncblob/sim.h>
@@ -135,8 +133,6 @@ static void visit(struct world *w, enum world_visit where) {
 }
 
 static int32_t report(void *user, uint64_t done, uint64_t total) {
-    (void)done;
-    (void)total;
     visit(user, WORLD_LOADS);
     return 0;
 }
@@ -161,7 +157,6 @@ static const unsigned char message[] = {0x3a, 4, 0x0a, 2, 2, 3, 0x2a, 24, 0, 0, 
 
 static sb_status read_message(void *user, uint64_t offset, void *buffer, size_t bytes,
                               sb_error *err) {
-    (void)err;
     visit(user, WORLD_LOADS);
     memcpy(buffer, message + offset, bytes);
     return SB_OK;
@@ -183,9 +178,6 @@ static sb_source source_of(struct world *w) {
 }
 
 static sb_status take(void *user, const void *bytes, size_t size, sb_error *err) {
-    (void)bytes;
-    (void)size;
-    (void)err;
     visit(user, WORLD_WRITES);
     return SB_OK;
 }
@@ -206,8 +198,6 @@ static struct lent_piece *message_piece(struct world *w) {
 static sb_status lend_blob(void *user, int64_t layer, int64_t index, const sb_blob **out,
                            sb_error *err) {
     struct world *w = user;
-    (void)layer;
-    (void)err;
     *out = index % 2 ? w->blob : w->other;
     return SB_OK;
 }

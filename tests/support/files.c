@@ -2,9 +2,6 @@
 
 #include "support.h"
 
-#include <stdio.h>
-#include <string.h>
-
 struct wire wire_of_file(const char *path) {
     struct wire wire = {0};
     char buffer[4096];

@@ -3,9 +3,6 @@
 #include "files.h"
 #include "support.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Up to the character, which becomes a NUL; the text goes on behind it. */
 static char *cut(char **text, char at) {
     char *begin = *text, *end = strchr(begin, at);

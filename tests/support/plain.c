@@ -2,8 +2,6 @@
 
 #include "aligned.h"
 
-#include <string.h>
-
 static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     struct plain *plain = user;
     if (plain->open_status != SB_OK)
@@ -20,7 +18,6 @@ static void plain_close(void *device) {
 
 sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err) {
     void *ptr = test_aligned_alloc(64, bytes);
-    (void)stream;
     if (!ptr)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");
     memset(ptr, 0x77, bytes);
@@ -30,25 +27,18 @@ sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, 
 }
 
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    (void)bytes;
-    (void)stream;
     ((struct plain *)device)->live--;
     test_aligned_free(ptr);
 }
 
 static sb_status plain_zero(void *device, void *dst, size_t bytes, sb_stream stream,
                             sb_error *err) {
-    (void)device;
-    (void)stream;
-    (void)err;
     memset(dst, 0, bytes);
     return SB_OK;
 }
 
 static sb_status plain_copy(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
-    (void)stream;
-    (void)err;
     ((struct plain *)device)->self_copies += dst == src;
     memmove(dst, src, bytes);
     return SB_OK;

@@ -3,8 +3,6 @@
 #include "port/pages.h"
 #include "support.h"
 
-#include <stdio.h>
-
 struct process_memory process_memory_now(void) {
     size_t mapped = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "r");

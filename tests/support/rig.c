@@ -3,9 +3,6 @@
 #include "aligned.h"
 #include "blobs.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void rig_open_options(struct rig *rig, sb_context_options options) {

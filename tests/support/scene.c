@@ -1,7 +1,5 @@
 #include "scene.h"
 
-#include <string.h>
-
 const struct start scene_starts[SCENE_STARTS] = {
     {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
     {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},

@@ -1,8 +1,5 @@
 #include "support.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 void counting_allocator_assert_clean(struct counting_allocator *counting) {

@@ -1,5 +1,5 @@
-/* What the C tests share: cmocka with the headers it wants, assertions that know
-   sb_error, and the way to real files. */
+/* What the C tests share: cmocka with the headers it wants, the headers of the C library that
+   nearly every test uses, assertions that know sb_error, and the way to real files. */
 #ifndef SB_TESTS_SUPPORT_H
 #define SB_TESTS_SUPPORT_H
 
@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,7 +18,6 @@
 #include "ignore.h"
 #include "owned.h"
 
-#include <stdlib.h>
 #include <syncblob/syncblob.h>
 
 /* Whether a sanitizer watches this program, with memory and locks of its own. */
@@ -34,17 +36,15 @@
 #endif
 #define IS_SANITIZED (IS_ASAN || IS_TSAN)
 
-#define TEST_ADD_(name, function, set_up, end)                                                     \
+#define TEST_ADD_(name, function)                                                                  \
     __attribute__((constructor)) static void add_##name(void) {                                    \
-        test_add((struct CMUnitTest){#name, function, set_up, end, NULL}, __LINE__);               \
+        test_add(#name, function, __LINE__);                                                       \
     }
 /* A test of the program: `TEST(what_it_claims) { ... }`. Tests run in the order of their lines. */
-#define TEST(name) TEST_WITH(NULL, test_end_all, name)
-/* The same between a set-up and an end of cmocka's, which share `*state` with it. */
-#define TEST_WITH(set_up, end, name)                                                               \
+#define TEST(name)                                                                                 \
     static void name(void **state);                                                                \
-    TEST_ADD_(name, name, set_up, end)                                                             \
-    static void name(__attribute__((unused)) void **state)
+    TEST_ADD_(name, name)                                                                          \
+    static void name(void **state)
 
 /* The same on a fixture, `struct kind *f`, between kind_open(f) and kind_close(f), which asserts
    that nothing leaked. */
@@ -53,22 +53,22 @@
     static void close_of_##name(void *fixture) {                                                   \
         kind##_close(fixture);                                                                     \
     }                                                                                              \
-    static void on_##name(__attribute__((unused)) void **state) {                                  \
+    static void on_##name(void **state) {                                                          \
         struct kind fixture;                                                                       \
         kind##_open(&fixture);                                                                     \
         test_open_fixture(&fixture, close_of_##name);                                              \
         name(&fixture);                                                                            \
         test_close_fixture();                                                                      \
     }                                                                                              \
-    TEST_ADD_(name, on_##name, NULL, test_end_all)                                                 \
-    static void name(__attribute__((unused)) struct kind *f)
+    TEST_ADD_(name, on_##name)                                                                     \
+    static void name(struct kind *f)
 
 void test_open_fixture(void *fixture, void (*close)(void *fixture));
 void test_close_fixture(void);
 /* Closes the fixture of a TEST_ON, if there is one, and skips the test. */
 void test_skip(void) __attribute__((noreturn));
 
-void test_add(struct CMUnitTest test, int line);
+void test_add(const char *name, void (*function)(void **state), int line);
 /* Runs them all. A program has this as its `main`, but where it has one of its own. */
 int run_all_tests(void);
 

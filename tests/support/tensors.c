@@ -2,8 +2,6 @@
 
 #include "blobs.h"
 
-#include <string.h>
-
 static void count_versioned(sb_dl_managed_versioned *self) {
     struct tensor *tensor = self->manager_ctx;
     tensor->deleted += self == &tensor->versioned ? 1 : 1000;

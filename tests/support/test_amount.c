@@ -1,9 +1,6 @@
 /* A test does as much as variables ask for, and as the machine has memory for. */
 #include "support.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

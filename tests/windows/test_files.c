@@ -33,26 +33,21 @@ static int files_in(const char *path) {
     return count - 2; /* the folder itself and the one above */
 }
 
-static int setup(void **state) {
-    struct folder *folder = calloc(1, sizeof *folder);
+static void folder_open(struct folder *folder) {
     char temporary[MAX_PATH - 32];
+    *folder = (struct folder){.path = ""};
     assert_true(GetTempPathA(sizeof temporary, temporary) < sizeof temporary);
     (void)snprintf(folder->path, sizeof folder->path, "%ssyncblob-XXXXXX", temporary);
     assert_non_null(mkdtemp(folder->path));
     (void)snprintf(folder->file, sizeof folder->file, "%s\\blob", folder->path);
     assert_true(MultiByteToWideChar(CP_UTF8, 0, folder->file, -1, folder->wide, MAX_PATH + 8) > 0);
-    *state = folder;
-    return 0;
 }
 
-/* Whatever a test did, nothing of ours may be left beside its own file. */
-static int teardown(void **state) {
-    struct folder *folder = *state;
+/* Nothing is left beside the test's own file. */
+static void folder_close(struct folder *folder) {
     (void)SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_NORMAL);
     (void)DeleteFileW(folder->wide);
-    BOOL removed = RemoveDirectoryA(folder->path);
-    free(folder);
-    return removed ? 0 : -1;
+    assert_true(RemoveDirectoryA(folder->path));
 }
 
 static sb_blob *new_blob(int64_t count, float first) {
@@ -93,15 +88,14 @@ static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) 
 
 /* --- paths ------------------------------------------------------------------------------ */
 
-TEST_WITH(setup, teardown, test_paths_are_utf8) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_paths_are_utf8) {
     char path[MAX_PATH + 64];
     wchar_t wide[MAX_PATH + 64];
     (void)snprintf(path, sizeof path,
                    "%s\\Gr\xc3\xb6\xc3\x9f"
                    "e-\xe6\x95\xb0.blob",
-                   folder->path);
-    wcscpy(wide, folder->wide);
+                   f->path);
+    wcscpy(wide, f->wide);
     wcscpy(wide + wcslen(wide) - 4, L"Gr\u00f6\u00dfe-\u6570.blob");
     assert_ok(write_file(path, 7, &err));
     assert_true(GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES);
@@ -109,10 +103,9 @@ TEST_WITH(setup, teardown, test_paths_are_utf8) {
     assert_true(DeleteFileW(wide));
 }
 
-TEST_WITH(setup, teardown, test_what_is_not_utf8_is_refused) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_what_is_not_utf8_is_refused) {
     char path[MAX_PATH + 64];
-    (void)snprintf(path, sizeof path, "%s\\\xff\xfe", folder->path);
+    (void)snprintf(path, sizeof path, "%s\\\xff\xfe", f->path);
     assert_true(read_file(path, &err) == -1);
     assert_int_equal(err.code, SB_ERR_IO);
     assert_int_equal(err.device_code, ERROR_NO_UNICODE_TRANSLATION);
@@ -126,12 +119,11 @@ static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
     return wide;
 }
 
-TEST_WITH(setup, teardown, test_long_paths_work) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_long_paths_work) {
     char path[1024], prefixed[1032];
     wchar_t wide[1032];
     size_t starts[5];
-    (void)snprintf(path, sizeof path, "%s", folder->path);
+    (void)snprintf(path, sizeof path, "%s", f->path);
     for (int i = 0; i < 5; i++) {
         starts[i] = strlen(path);
         (void)snprintf(path + starts[i], sizeof path - starts[i], "\\%080d", i);
@@ -151,14 +143,13 @@ TEST_WITH(setup, teardown, test_long_paths_work) {
     }
 }
 
-TEST_WITH(setup, teardown, test_slashes_and_relative_paths_work) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_slashes_and_relative_paths_work) {
     char path[MAX_PATH + 8], here[MAX_PATH];
-    (void)snprintf(path, sizeof path, "%s/blob", folder->path);
+    (void)snprintf(path, sizeof path, "%s/blob", f->path);
     assert_ok(write_file(path, 5, &err));
     assert_true(read_file(path, &err) == 5);
     assert_true(GetCurrentDirectoryA(sizeof here, here) > 0);
-    assert_true(SetCurrentDirectoryA(folder->path));
+    assert_true(SetCurrentDirectoryA(f->path));
     sb_status st = write_file("blob", 6, &err);
     float first = read_file("blob", &err);
     assert_true(SetCurrentDirectoryA(here));
@@ -167,13 +158,12 @@ TEST_WITH(setup, teardown, test_slashes_and_relative_paths_work) {
 }
 
 /* In this form no character of a name means anything but itself. */
-TEST_WITH(setup, teardown, test_a_prefixed_path_is_taken_literally) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
     wchar_t wide[1032];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        (void)snprintf(path, sizeof path, "\\\\?\\%s\\%s", folder->path, names[i]);
+        (void)snprintf(path, sizeof path, "\\\\?\\%s\\%s", f->path, names[i]);
         assert_ok(write_file(path, 3, &err));
         assert_ok(write_file(path, 4, &err));
         assert_true(read_file(path, &err) == 4);
@@ -190,18 +180,17 @@ static void assert_begins_with_path(const sb_error *err, const char *path) {
     assert_memory_equal(err->message, quoted, strlen(quoted));
 }
 
-TEST_WITH(setup, teardown, test_errors_have_the_words_of_other_systems) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_errors_have_the_words_of_other_systems) {
     const struct {
         const char *path;
         int code;
         const char *text;
         bool writes;
     } rows[] = {
-        {folder->file, ERROR_FILE_NOT_FOUND, "No such file or directory", false},
+        {f->file, ERROR_FILE_NOT_FOUND, "No such file or directory", false},
         {"", ERROR_FILE_NOT_FOUND, "No such file or directory", true},
         {"Z:\\not\\there\\blob", ERROR_PATH_NOT_FOUND, "No such file or directory", true},
-        {folder->path, 336, "Is a directory", true},
+        {f->path, 336, "Is a directory", true},
         {"NUL", ERROR_BAD_FILE_TYPE, "Invalid argument", false},
         {"C:\\a|b", ERROR_INVALID_NAME, "No file can have this name", true},
     };
@@ -221,37 +210,34 @@ TEST_WITH(setup, teardown, test_errors_have_the_words_of_other_systems) {
 
 /* --- files that are open ----------------------------------------------------------------- */
 
-TEST_WITH(setup, teardown, test_a_file_that_is_not_shared) {
-    const struct folder *folder = *state;
-    assert_ok(write_file(folder->file, 1, &err));
-    HANDLE other = open_with(folder, GENERIC_READ, 0);
-    assert_true(read_file(folder->file, &err) == -1);
+TEST_ON(folder, test_a_file_that_is_not_shared) {
+    assert_ok(write_file(f->file, 1, &err));
+    HANDLE other = open_with(f, GENERIC_READ, 0);
+    assert_true(read_file(f->file, &err) == -1);
     assert_int_equal(err.device_code, ERROR_SHARING_VIOLATION);
     assert_non_null(strstr(err.message, "open in a program"));
-    assert_status(SB_ERR_IO, write_file(folder->file, 2, &err));
+    assert_status(SB_ERR_IO, write_file(f->file, 2, &err));
     assert_true(CloseHandle(other));
-    assert_true(read_file(folder->file, &err) == 1);
-    assert_int_equal(files_in(folder->path), 1);
+    assert_true(read_file(f->file, &err) == 1);
+    assert_int_equal(files_in(f->path), 1);
 }
 
 /* The library shares what it has open, so that it can be replaced; who has it keeps the old bytes.
  */
-TEST_WITH(setup, teardown, test_an_open_model_is_saved_over_itself) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_an_open_model_is_saved_over_itself) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         sb_model *model;
         sb_blob *blob = new_blob(300, 9);
-        assert_ok(write_file(folder->file, 8, &err));
-        assert_ok(
-            sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, flags, NULL, &model, &err));
+        assert_ok(write_file(f->file, 8, &err));
+        assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, f->file, flags, NULL, &model, &err));
         assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, blob, 0, &err));
-        sb_status st = sb_model_save_file(model, folder->file, &err);
+        sb_status st = sb_model_save_file(model, f->file, &err);
         if (!file_is_replaced_while_open()) {
             assert_int_equal(st, SB_ERR_IO);
             assert_int_equal(err.device_code, ERROR_SHARING_VIOLATION);
         }
-        assert_true(read_file(folder->file, &err) == (st == SB_OK ? 9 : 8));
-        assert_int_equal(files_in(folder->path), 1);
+        assert_true(read_file(f->file, &err) == (st == SB_OK ? 9 : 8));
+        assert_int_equal(files_in(f->path), 1);
         sb_model_destroy(model);
         sb_blob_destroy(blob);
     }
@@ -279,12 +265,11 @@ static DWORD WINAPI write_over(void *arg) {
 }
 
 /* Each has the file open for a moment only: the others wait. */
-TEST_WITH(setup, teardown, test_writers_of_one_file_wait_for_each_other) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_writers_of_one_file_wait_for_each_other) {
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];
     for (int i = 0; i < WRITERS; i++) {
-        writers[i].path = folder->file;
+        writers[i].path = f->file;
         threads[i] = CreateThread(NULL, 0, write_over, &writers[i], 0, NULL);
         assert_non_null(threads[i]);
     }
@@ -293,43 +278,40 @@ TEST_WITH(setup, teardown, test_writers_of_one_file_wait_for_each_other) {
         assert_true(CloseHandle(threads[i]));
         assert_int_equal(writers[i].refused, 0);
     }
-    assert_true(read_file(folder->file, &err) == 0);
-    assert_int_equal(files_in(folder->path), 1);
+    assert_true(read_file(f->file, &err) == 0);
+    assert_int_equal(files_in(f->path), 1);
 }
 
-TEST_WITH(setup, teardown, test_a_hidden_file_stays_hidden) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_a_hidden_file_stays_hidden) {
     const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
-    assert_ok(write_file(folder->file, 1, &err));
-    assert_true(SetFileAttributesW(folder->wide, kept));
-    if ((GetFileAttributesW(folder->wide) & kept) != kept) {
+    assert_ok(write_file(f->file, 1, &err));
+    assert_true(SetFileAttributesW(f->wide, kept));
+    if ((GetFileAttributesW(f->wide) & kept) != kept) {
         print_message("skipped: this file system keeps no attributes\n");
         return;
     }
-    assert_ok(write_file(folder->file, 2, &err));
-    assert_true(read_file(folder->file, &err) == 2);
-    assert_int_equal(GetFileAttributesW(folder->wide) & kept, kept);
+    assert_ok(write_file(f->file, 2, &err));
+    assert_true(read_file(f->file, &err) == 2);
+    assert_int_equal(GetFileAttributesW(f->wide) & kept, kept);
 }
 
-TEST_WITH(setup, teardown, test_a_file_that_may_not_be_written_stays) {
-    const struct folder *folder = *state;
-    assert_ok(write_file(folder->file, 1, &err));
-    assert_true(SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_READONLY));
-    assert_status(SB_ERR_IO, write_file(folder->file, 2, &err));
+TEST_ON(folder, test_a_file_that_may_not_be_written_stays) {
+    assert_ok(write_file(f->file, 1, &err));
+    assert_true(SetFileAttributesW(f->wide, FILE_ATTRIBUTE_READONLY));
+    assert_status(SB_ERR_IO, write_file(f->file, 2, &err));
     assert_int_equal(err.device_code, ERROR_ACCESS_DENIED);
     assert_non_null(strstr(err.message, "Permission denied"));
-    assert_true(read_file(folder->file, &err) == 1);
-    assert_int_equal(files_in(folder->path), 1);
+    assert_true(read_file(f->file, &err) == 1);
+    assert_int_equal(files_in(f->path), 1);
 }
 
-TEST_WITH(setup, teardown, test_a_file_that_changes_while_it_is_open) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_a_file_that_changes_while_it_is_open) {
     sb_model *model;
     sb_blob *blob = new_blob(3, 0);
     FILETIME time = {.dwLowDateTime = 12345, .dwHighDateTime = 30000000};
-    assert_ok(write_file(folder->file, 1, &err));
-    assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, 0, NULL, &model, &err));
-    HANDLE other = open_with(folder, GENERIC_READ | GENERIC_WRITE,
+    assert_ok(write_file(f->file, 1, &err));
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, f->file, 0, NULL, &model, &err));
+    HANDLE other = open_with(f, GENERIC_READ | GENERIC_WRITE,
                              FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE);
     assert_true(SetFileTime(other, NULL, NULL, &time));
     assert_true(CloseHandle(other));
@@ -341,14 +323,13 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_it_is_open) {
 
 /* --- bytes ------------------------------------------------------------------------------ */
 
-TEST_WITH(setup, teardown, test_bytes_are_not_translated) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_bytes_are_not_translated) {
     sb_blob *blob = new_blob(2000, 0);
     void *bytes;
     size_t size;
-    assert_ok(sb_blob_save_file(blob, folder->file, 0, &err));
+    assert_ok(sb_blob_save_file(blob, f->file, 0, &err));
     assert_ok(blob_message(blob, 0, &bytes, &size, &err));
-    struct wire found = wire_of_file(folder->file);
+    struct wire found = wire_of_file(f->file);
     assert_int_equal(found.size, size);
     assert_memory_equal(found.bytes, bytes, size);
     assert_non_null(memchr(bytes, '\n', size)); /* the tag of a shape's dimensions */
@@ -357,14 +338,13 @@ TEST_WITH(setup, teardown, test_bytes_are_not_translated) {
     sb_blob_destroy(blob);
 }
 
-TEST_WITH(setup, teardown, test_a_handle_is_a_descriptor) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_a_handle_is_a_descriptor) {
     sb_source source = SB_SOURCE_INIT;
     sb_model *model;
     sb_blob *blob = new_blob(1, 0);
     const void *p;
-    assert_ok(write_file(folder->file, 11, &err));
-    HANDLE handle = open_with(folder, GENERIC_READ, FILE_SHARE_READ);
+    assert_ok(write_file(f->file, 11, &err));
+    HANDLE handle = open_with(f, GENERIC_READ, FILE_SHARE_READ);
     assert_ok(sb_source_of_descriptor((int32_t)(intptr_t)handle, SB_SOURCE_CLOSES, &source, &err));
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, NULL, &model, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
@@ -375,8 +355,7 @@ TEST_WITH(setup, teardown, test_a_handle_is_a_descriptor) {
     assert_status(SB_ERR_IO, sb_source_of_descriptor(-1, 0, &source, &err));
 }
 
-TEST_WITH(setup, teardown, test_offsets_beyond_4_gib) {
-    const struct folder *folder = *state;
+TEST_ON(folder, test_offsets_beyond_4_gib) {
     const uint64_t offset = ((uint64_t)5 << 30) + 3;
     OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
     struct sb__file_info info;
@@ -384,12 +363,12 @@ TEST_WITH(setup, teardown, test_offsets_beyond_4_gib) {
     DWORD n;
     size_t got;
     sb__file file;
-    file_write(folder->file, "start", 5);
-    HANDLE handle = open_with(folder, GENERIC_WRITE, FILE_SHARE_READ);
+    file_write(f->file, "start", 5);
+    HANDLE handle = open_with(f, GENERIC_WRITE, FILE_SHARE_READ);
     (void)DeviceIoControl(handle, FSCTL_SET_SPARSE, NULL, 0, NULL, 0, &n, NULL);
     assert_true(WriteFile(handle, "far", 3, &n, &at));
     assert_true(CloseHandle(handle));
-    assert_int_equal(sb__file_open(folder->file, &file), 0);
+    assert_int_equal(sb__file_open(f->file, &file), 0);
     assert_int_equal(sb__file_examine(file, &info), 0);
     assert_true(info.size == offset + 3 && !info.misfit);
     assert_int_equal(sb__file_read_at(file, offset, found, 8, &got), 0);

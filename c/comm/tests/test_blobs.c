@@ -3,8 +3,6 @@
 #include "blobs.h"
 #include "ranks.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/comm_engine.h>
 
 #define COUNT 6
@@ -60,14 +58,12 @@ static sb_status single_run(void *comm, const sb_comm_buffer *buffer, sb_error *
 
 static sb_status single_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                    sb_error *e) {
-    (void)op;
     return single_run(comm, buffer, e);
 }
 
 static sb_status single_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
                                   sb_error *e) {
     struct single *single = comm;
-    (void)root;
     single->was_on_device = buffer->context != NULL;
     single->calls++;
     return single->calls == single->fail_nth
@@ -76,7 +72,6 @@ static sb_status single_broadcast(void *comm, int32_t root, const sb_comm_buffer
 }
 
 static int32_t single_takes(void *comm, sb_context *context) {
-    (void)context;
     return ((struct single *)comm)->takes_device;
 }
 
@@ -256,8 +251,6 @@ TEST_ON(rig, lists_that_cannot_be_reduced_are_refused_whole) {
 /* --- tables ---------------------------------------------------------------------------------- */
 
 static sb_status single_barrier(void *comm, sb_error *err) {
-    (void)comm;
-    (void)err;
     return SB_OK;
 }
 

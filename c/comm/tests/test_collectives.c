@@ -7,9 +7,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -44,7 +41,6 @@ static bool is_near(double found, double expected, int32_t size, bool is_f32) {
 static void reduce_all(sb_comm *comm, void *arg) {
     static const int64_t counts[] = {0, 1, 5, MOST};
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    (void)arg;
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             float f32[MOST];
@@ -87,7 +83,6 @@ TEST(answers_come_as_late_as_is_asked) {
 }
 
 static void reduce_halves(sb_comm *comm, void *arg) {
-    (void)arg;
     for (int i = 0; i < HALF_ROWS; i++) {
         const struct half_row *row = &half_rows[i];
         uint16_t value = sb_comm_rank(comm) ? row->other : row->one;
@@ -116,7 +111,6 @@ TEST(halves_are_rounded_to_the_nearest) {
 
 static void broadcast_all(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    (void)arg;
     for (int32_t root = 0; root < size; root++) {
         char bytes[MOST];
         memset(bytes, rank + 1, sizeof bytes);
@@ -313,7 +307,6 @@ TEST(a_rank_that_fails_or_stops_is_a_status_for_all) {
 
 static void leave_early(sb_comm *comm, void *arg) {
     sb_error err = {.code = 0};
-    (void)arg;
     if (sb_comm_rank(comm) == 2)
         return;
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));

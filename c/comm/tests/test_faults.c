@@ -1,209 +1,315 @@
-/* Every call of a communicator of one rank, with the n-th allocation or the n-th operation of the
-   device failing, for all n: heads and bytes stay, the same call succeeds afterwards, nothing
-   leaks. */
+/* Every call of a communicator and of a reducer, with the n-th allocation or the n-th operation of
+   the device failing, for all n: bytes and heads are those of before or of afterwards, the call may
+   be retried, the blobs are usable, and nothing leaks. The other rank does as this one. */
 #include "blobs.h"
+#include "fail_calloc.h"
 #include "faults.h"
+#include "mirror.h"
 
-#include <string.h>
-#include <syncblob/comm_engine.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 
-#define COUNT 12
-#define BLOBS 2
-#define ENDS  3 /* ranks that are made at once */
+#define BLOBS 4
+#define MOST  40
+#define RANKS 3 /* that are made at once */
 
-/* Handles; the rest of the memory is of the context's allocator. Beyond enum fault. */
+/* Handles come from calloc, all other memory from the context's allocator. */
 #define FAULT_HANDLE FAULTS
 
-static int64_t fail_nth_calloc; /* from now on; 0: none fails */
-static bool calloc_has_failed;
+static const int64_t counts[BLOBS] = {3, MOST, 7, 20};
 
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size) {
-    if (fail_nth_calloc && --fail_nth_calloc == 0) {
-        calloc_has_failed = true;
-        return NULL;
-    }
-    return __real_calloc(count, size);
-}
-
-enum op {
-    CREATE,
-    CREATE_ENDS,
-    CREATE_REDUCER,
+enum call {
     ALL_REDUCE,
-    BROADCAST,
-    BARRIER,
+    SEND,
+    RECEIVE,
     STEP,
-    STEP_IN_PLACE,
-    REDUCE_BLOBS,
-    SEND_BLOBS,
-    OPS
+    CREATE,
+    CREATE_RANKS,
+    CREATE_REDUCER,
+    REDUCE_VALUE,
+    SEND_VALUE,
+    BARRIER,
+    CALLS
+};
+
+/* Read-only storage of the caller's is replaced by the first that writes. */
+enum state { NEVER, AT_CPU, AT_GPU, SYNCED, LENT_CPU, LENT_GPU, STATES };
+
+struct setting {
+    enum call call;
+    enum state state;
+    bool takes_device, at_once;
+    sb_comm_op op;
+    size_t bucket_bytes;
 };
 
 struct world {
+    const struct setting *setting;
     struct rig rig;
-    sb_comm *comm, *made[ENDS];
+    struct mirror mirror, made_mirror;
+    struct lent lent[BLOBS];
+    sb_comm *comm, *made[RANKS];
     sb_blob *blobs[BLOBS];
-    sb_reducer *reducer, *in_place, *made_reducer;
+    sb_reducer *reducer;
     bool ready[BLOBS];
     double value;
 };
 
-static void world_open(struct world *w, int32_t head) {
-    float values[COUNT];
-    memset(w, 0, sizeof *w);
-    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
-    for (int i = 0; i < BLOBS; i++) {
-        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
-        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
-        mem_place(data_of(w->blobs[i]), head, values, sizeof values);
+/* --- a world --------------------------------------------------------------------------------- */
+
+static void values_of(int blob, float values[MOST]) {
+    fill_values(SB_DTYPE_F32, counts[blob], blob * 10 + 1, 1, values);
+}
+
+static void lend(struct world *w, int i, const float *values, bool to_device) {
+    const size_t bytes = (size_t)counts[i] * sizeof *values;
+    w->lent[i] = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
+    if (to_device) {
+        assert_ok(sb_sim_poke(w->rig.context, w->lent[i].ptr, values, bytes, &err));
+        assert_ok(sb_blob_set_gpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
+                                  NULL, &err));
+    } else {
+        memcpy(w->lent[i].ptr, values, bytes);
+        assert_ok(sb_blob_set_cpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
+                                  NULL, &err));
     }
+}
+
+static void world_open(struct world *w, const struct setting *setting) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    options.part = SB_DATA;
-    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
-    options.bucket_bytes = 0;
-    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->in_place, &err));
+    memset(w, 0, sizeof *w);
+    w->setting = setting;
     w->value = 5;
+    w->mirror.takes_device = setting->takes_device;
+    w->mirror.fill = 0x3F;
+    rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_comm_create(w->rig.context,
+                             setting->at_once ? &mirror_engine_at_once : &mirror_engine, &w->mirror,
+                             &w->comm, &err));
+    for (int i = 0; i < BLOBS; i++) {
+        float values[MOST];
+        values_of(i, values);
+        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, counts[i]);
+        if (setting->state >= LENT_CPU)
+            lend(w, i, values, setting->state == LENT_GPU);
+        else if (setting->state != NEVER) /* which has no memory yet */
+            mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
+                      (size_t)counts[i] * sizeof *values);
+    }
+    options.part = SB_DATA;
+    options.op = setting->op;
+    options.bucket_bytes = setting->bucket_bytes;
+    if (setting->call == STEP)
+        assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
+    mirror_forget(&w->mirror);
 }
 
 static void world_close(struct world *w) {
     sb_reducer_destroy(w->reducer);
-    sb_reducer_destroy(w->in_place);
-    sb_reducer_destroy(w->made_reducer);
-    for (int i = 0; i < ENDS; i++)
-        sb_comm_destroy(w->made[i]);
     sb_comm_destroy(w->comm);
-    for (int i = 0; i < BLOBS; i++)
+    for (int i = 0; i < RANKS; i++)
+        sb_comm_destroy(w->made[i]);
+    assert_int_equal(w->mirror.closed, 1);
+    assert_int_equal(w->mirror.flying, 0);
+    for (int i = 0; i < BLOBS; i++) {
         sb_blob_destroy(w->blobs[i]);
+        if (!w->lent[i].ptr)
+            continue;
+        float values[MOST], found[MOST];
+        const size_t bytes = (size_t)counts[i] * sizeof *values;
+        values_of(i, values);
+        if (w->lent[i].context)
+            ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
+        else
+            memcpy(found, w->lent[i].ptr, bytes);
+        assert_memory_equal(found, values, bytes); /* nobody wrote it */
+        if (w->lent[i].context)
+            ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
+        else
+            lent_free(&w->lent[i]);
+    }
     rig_close(&w->rig);
 }
 
-static sb_status slot_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
-    (void)err;
-    *out = user;
-    *rank = 0;
-    *size = 1;
-    return SB_OK;
-}
-
-static void slot_close(void *comm, int32_t failed) {
-    (void)comm;
-    (void)failed;
-}
-
-static sb_status slot_collective(void *comm, int32_t how, const sb_comm_buffer *buffer,
-                                 sb_error *err) {
-    (void)comm;
-    (void)how;
-    (void)buffer;
-    (void)err;
-    return SB_OK;
-}
-
-static sb_status create(struct world *w, sb_error *err) {
-    static const sb_comm_engine engine = {
-        .struct_size = sizeof engine,
-        .abi_version = SB_COMM_ENGINE_ABI_VERSION,
-        .name = "none",
-        .open = slot_open,
-        .close = slot_close,
-        .all_reduce = slot_collective,
-        .broadcast = slot_collective,
-    };
-    return sb_comm_create(w->rig.context, &engine, NULL, w->made, err);
-}
+/* --- calls ----------------------------------------------------------------------------------- */
 
 /* The second time it goes on where the first has failed. */
-static sb_status step(struct world *w, sb_reducer *reducer, sb_error *err) {
-    for (int i = 0; i < BLOBS; i++) {
-        sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(reducer, w->blobs[i], err);
+static sb_status step(struct world *w, sb_error *err) {
+    for (int i = BLOBS; i--;) {
+        sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);
         if (st != SB_OK)
             return st;
         w->ready[i] = true;
     }
-    return sb_reducer_wait(reducer, err);
+    return sb_reducer_wait(w->reducer, err);
 }
 
-static sb_status call(struct world *w, enum op op, sb_error *err) {
-    switch (op) {
-    case CREATE:
-        return create(w, err);
-    case CREATE_ENDS:
-        return sb_sim_comm_create(w->rig.context, ENDS, NULL, w->made, err);
-    case CREATE_REDUCER:
-        return sb_reducer_create(w->comm, w->blobs, BLOBS, NULL, &w->made_reducer, err);
-    case STEP:
-        return step(w, w->reducer, err);
-    case STEP_IN_PLACE:
-        return step(w, w->in_place, err);
+static sb_status make_call(struct world *w, sb_error *err) {
+    switch (w->setting->call) {
     case ALL_REDUCE:
+        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, SB_DATA, w->setting->op, err);
+    case STEP:
+        return step(w, err);
+    case CREATE:
+        return sb_comm_create(w->rig.context, &mirror_engine, &w->made_mirror, w->made, err);
+    case CREATE_RANKS:
+        return sb_sim_comm_create(w->rig.context, RANKS, NULL, w->made, err);
+    case CREATE_REDUCER:
+        return sb_reducer_create(w->comm, w->blobs, BLOBS, NULL, &w->reducer, err);
+    case REDUCE_VALUE:
         return sb_comm_all_reduce(w->comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &w->value, err);
-    case BROADCAST:
+    case SEND_VALUE:
         return sb_comm_broadcast(w->comm, 0, &w->value, sizeof w->value, err);
     case BARRIER:
         return sb_comm_barrier(w->comm, err);
-    case REDUCE_BLOBS:
-        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, SB_DATA, SB_COMM_MEAN, err);
     default:
-        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, SB_DATA, 0, err);
+        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, SB_DATA,
+                                       w->setting->call == RECEIVE, err);
     }
 }
 
-static bool is_as_before(struct world *w, int32_t head) {
-    for (int i = 0; i < BLOBS; i++) {
-        float values[COUNT];
-        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
-        if (head != SB_HEAD_UNINITIALIZED &&
-            !mem_holds(data_of(w->blobs[i]), values, sizeof values))
+static bool is_changed_by(const struct setting *setting) {
+    const bool reduces = setting->call == ALL_REDUCE || setting->call == STEP;
+    return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
+}
+
+/* As it was, or as it is after the call. */
+static bool holds(struct world *w, int blob, bool after) {
+    float values[MOST] = {0};
+    const size_t bytes = (size_t)counts[blob] * sizeof *values;
+    const bool changed = after && is_changed_by(w->setting);
+    if (changed && w->setting->call == RECEIVE)
+        memset(values, w->mirror.fill, bytes);
+    else if (w->setting->state != NEVER)
+        values_of(blob, values);
+    for (int64_t i = 0; i < counts[blob] && changed && w->setting->call != RECEIVE; i++)
+        values[i] *= 2;
+    return mem_holds(data_of(w->blobs[blob]), values, bytes);
+}
+
+/* Its bytes lie on a device that is lost, or nowhere. */
+static bool is_out_of_reach(struct world *w, int blob) {
+    const int32_t head = sb_mem_head(data_of(w->blobs[blob]));
+    return head == SB_HEAD_LOST ||
+           (head == SB_HEAD_AT_GPU && sb_context_device_status(w->rig.context) != SB_OK);
+}
+
+static bool all_hold(struct world *w, bool before, bool after) {
+    if (w->value != (after && w->setting->call == REDUCE_VALUE ? 10 : 5))
+        return false;
+    for (int i = 0; i < BLOBS; i++)
+        if (!is_out_of_reach(w, i) && !(before && holds(w, i, false)) &&
+            !(after && holds(w, i, true)))
             return false;
-    }
-    return w->value == 5;
+    return true;
 }
 
-/* False: the n-th step does not exist. */
-static bool fail_step(enum op op, int32_t head, enum fault fault, int64_t nth) {
+/* Whatever became of it, a blob may be reshaped, written and read. */
+static void check_use(struct world *w, sb_blob *blob) {
+    const int64_t longer = 500;
+    void *out;
+    const void *in;
+    assert_ok(sb_blob_reshape(blob, &longer, 1, NULL, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
+    memset(out, 0x5A, 500 * sizeof(float));
+    if (sb_context_device_status(w->rig.context) == SB_OK)
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_true(bytes_are(in, 500 * sizeof(float), 0x5A));
+}
+
+/* --- each failure in turn -------------------------------------------------------------------- */
+
+static void fail_setting(const struct setting *s, int fault, int64_t nth, const char *what) {
+    fail_with("call %d, state %d, device %d, at once %d, op %d, buckets %zu; %s %lld: %s", s->call,
+              s->state, s->takes_device, s->at_once, s->op, s->bucket_bytes,
+              fault == FAULT_HANDLE ? "handle" : fault_name((enum fault)fault), (long long)nth,
+              what);
+}
+
+/* False: the n-th operation does not exist. */
+static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
+    const bool is_handle = kind == FAULT_HANDLE;
+    const enum fault fault = is_handle ? FAULT_ALLOC : (enum fault)kind;
     struct world w;
-    world_open(&w, head);
-    const bool is_handle = fault == FAULT_HANDLE;
-    struct armed armed = fault_arm(&w.rig, is_handle ? FAULT_ALLOC : fault, is_handle ? 0 : nth);
-    calloc_has_failed = false;
-    fail_nth_calloc = is_handle ? nth : 0;
+    world_open(&w, setting);
+    const struct armed armed = fault_arm(&w.rig, fault, is_handle ? 0 : nth);
+    fail_calloc(is_handle ? nth : 0);
     support_poison_error(&err);
-    const sb_status st = call(&w, op, &err);
-    fail_nth_calloc = 0;
-    const bool fired = is_handle ? calloc_has_failed : fault_disarm(&armed);
-    if (st == SB_OK && fired && fault != FAULT_NOW && op != STEP && op != STEP_IN_PLACE)
-        fail_with("op %d, head %s, %lld: nobody was told", op, head_name(head), (long long)nth);
-    /* Page-locked memory that is not to be had is ordinary instead. After the first blob the ranks
-       do not agree any more on what is next. */
-    const bool is_broken = st == SB_ERR_COMM_FAILURE && op >= REDUCE_BLOBS;
-    if (st != SB_OK && (!fired || err.code != st ||
-                        !(is_broken || fault_explains(is_handle ? FAULT_ALLOC : fault, st, false))))
-        fail_with("op %d, head %s, %s %lld: %s", op, head_name(head), fault_name(fault),
-                  (long long)nth, sb_status_name(st));
-    if (!is_as_before(&w, head))
-        fail_with("op %d, head %s, %s %lld: bytes", op, head_name(head), fault_name(fault),
-                  (long long)nth);
-    if (st != SB_OK)
-        assert_status(is_broken ? st : SB_OK, call(&w, op, &err));
-    assert_true(is_as_before(&w, head));
+    const sb_status st = make_call(&w, &err);
+    const bool calloc_failed = calloc_has_failed();
+    const bool fired = fault_disarm(&armed) || calloc_failed;
+    ignore(sb_context_synchronize(w.rig.context, NULL)); /* a mean is scaled by queued work */
+    const bool is_mean = setting->op == SB_COMM_MEAN;
+    if (st != SB_OK && (!fired || err.code != st || !fault_explains(fault, st, is_mean)))
+        fail_setting(setting, kind, nth, sb_status_name(st));
+    if (st == SB_OK && fired && fault == FAULT_ALLOC && setting->call != STEP)
+        fail_setting(setting, kind, nth, "nobody was told");
+    const bool in_part = st != SB_OK && setting->call == STEP; /* buckets before have ended */
+    if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
+        fail_setting(setting, kind, nth, "bytes");
+    assert_int_equal(w.mirror.flying > 0 && st == SB_OK, 0);
+    if (sb_context_device_status(w.rig.context) == SB_OK && st != SB_OK) {
+        assert_ok(make_call(&w, &err));
+        if (!all_hold(&w, false, true))
+            fail_setting(setting, kind, nth, "bytes of the second time");
+    }
+    sb_reducer_destroy(w.reducer);
+    w.reducer = NULL;
+    for (int i = 0; i < BLOBS; i++)
+        check_use(&w, w.blobs[i]);
     world_close(&w);
     return fired;
 }
 
-TEST(each_step_of_each_call_may_fail) {
+static int64_t fail_each(const struct setting *setting) {
     int64_t steps = 0;
-    for (enum op op = CREATE; op < OPS; op++)
-        for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
-            for (int f = 0; f < 3; f++) {
-                static const enum fault faults[] = {FAULT_ALLOC, FAULT_NOW, FAULT_HANDLE};
-                for (int64_t nth = 1; fail_step(op, head, faults[f], nth); nth++)
-                    steps++;
-            }
-    assert_true(steps > 50);
+    for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++)
+        for (int64_t nth = 1; fail_at(setting, fault, nth); nth++)
+            steps++;
+    for (int64_t nth = 1; setting->call >= CREATE && fail_at(setting, FAULT_HANDLE, nth); nth++)
+        steps++;
+    return steps;
+}
+
+TEST(calls_on_lists_keep_their_promise) {
+    int64_t steps = 0;
+    for (enum call call = ALL_REDUCE; call < STEP; call++)
+        for (enum state at = NEVER; at < STATES; at++)
+            for (int takes = 0; takes < 2; takes++)
+                for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
+                    const struct setting setting = {
+                        .call = call, .state = at, .takes_device = takes, .op = op};
+                    if (op == SB_COMM_SUM || call == ALL_REDUCE)
+                        steps += fail_each(&setting);
+                }
+    assert_true(steps > 300);
+}
+
+TEST(handles_and_values_are_whole_or_refused) {
+    int64_t steps = 0;
+    for (enum call call = CREATE; call < CALLS; call++) {
+        const struct setting setting = {.call = call, .state = AT_CPU};
+        steps += fail_each(&setting);
+    }
+    assert_true(steps > 15);
+}
+
+TEST(steps_of_a_reducer_keep_their_promise) {
+    static const size_t sizes[] = {0, 48, SIZE_MAX};
+    int64_t steps = 0;
+    for (enum state at = NEVER; at < STATES; at++)
+        for (int how = 0; how < 4; how++)
+            for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
+                for (size_t b = 0; b < 3; b++) {
+                    const struct setting setting = {.call = STEP,
+                                                    .state = at,
+                                                    .takes_device = how & 1,
+                                                    .at_once = how & 2,
+                                                    .op = op,
+                                                    .bucket_bytes = sizes[b]};
+                    if (!test_is_quick() || how != 2)
+                        steps += fail_each(&setting);
+                }
+    assert_true(steps > 300);
 }

@@ -3,8 +3,6 @@
 #include "blobs.h"
 #include "mirror.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/reducer.h>
 
 #define MOST 6 /* blobs */

@@ -4,7 +4,6 @@
 #include "blobs.h"
 #include "ranks.h"
 
-#include <string.h>
 #include <syncblob/reducer.h>
 
 #define COUNT 100
@@ -34,8 +33,6 @@ static void *again_alloc(void *user, size_t bytes, size_t alignment, uint32_t fl
 
 static void again_free(void *user, void *block, size_t bytes, size_t alignment, uint32_t flags) {
     struct again *again = user;
-    (void)alignment;
-    (void)flags;
     if (again->block)
         test_aligned_free(again->block);
     again->block = block;

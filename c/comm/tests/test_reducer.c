@@ -7,7 +7,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <syncblob/reducer.h>
 
 #define BLOBS 12
@@ -171,7 +170,6 @@ TEST(bytes_on_devices_are_reduced_wherever_they_are) {
 
 static void check_heads(sb_comm *comm, void *arg) {
     struct net net;
-    (void)arg;
     net_open(&net, "sim:0");
     expect_ok(net_register(&net, comm, 200, &err)); /* blobs 1 and 4 are larger than a bucket */
     for (int i = 0; i < BLOBS; i++)
@@ -260,7 +258,6 @@ static void register_long(sb_comm *comm, void *arg) {
     sb_blob *blob = NULL;
     sb_reducer *reducer = NULL;
     sb_error err = {.code = 0};
-    (void)arg;
     for (int i = 0; i < SB_MAX_AXES; i++)
         shape[i] = i < SB_MAX_AXES / 2 ? 10 : 1;
     shape[0] += sb_comm_rank(comm);
@@ -523,7 +520,6 @@ TEST(a_difference_is_told_at_once) {
 
 static void end_in_step(sb_comm *comm, void *arg) {
     struct net net;
-    (void)arg;
     net_open(&net, "cpu");
     expect_ok(net_register(&net, comm, 100, &err));
     sb_status st = SB_OK;

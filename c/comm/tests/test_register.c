@@ -1,10 +1,9 @@
 /* What ranks compare before a reducer's first step, at rank 0 of two: the engine plays rank 1,
    which has registered something else, and may answer anything. */
 #include "blobs.h"
+#include "fail_calloc.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/reducer.h>
 
@@ -24,7 +23,6 @@ struct other {
 
 static sb_status other_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                             sb_error *err) {
-    (void)err;
     *out = user;
     *out_rank = 0;
     *out_size = 2;
@@ -199,21 +197,6 @@ TEST(a_failure_is_told_by_its_rank) {
 
 /* --- memory that runs out ------------------------------------------------------------------ */
 
-/* The n-th call from now on fails; 0: none does. */
-static int64_t fail_nth_calloc;
-static bool calloc_has_failed;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size) {
-    if (fail_nth_calloc && --fail_nth_calloc == 0) {
-        calloc_has_failed = true;
-        return NULL;
-    }
-    return __real_calloc(count, size);
-}
-
 /* Handles, or, where `of_allocator`, what the context's allocator gives: its rooms may fail, too.
  */
 static int64_t fail_each(bool of_allocator) {
@@ -225,11 +208,11 @@ static int64_t fail_each(bool of_allocator) {
     for (int64_t nth = 1;; nth++) {
         const int64_t live = w.rig.counting.live_blocks;
         w.rig.counting.failures = 0;
-        calloc_has_failed = false;
-        *(of_allocator ? &w.rig.counting.fail_nth : &fail_nth_calloc) = nth;
+        w.rig.counting.fail_nth = of_allocator ? nth : 0;
+        fail_calloc(of_allocator ? 0 : nth);
         const sb_status st = create(&w, &err);
-        w.rig.counting.fail_nth = fail_nth_calloc = 0;
-        if (!w.rig.counting.failures && !calloc_has_failed)
+        w.rig.counting.fail_nth = 0;
+        if (!calloc_has_failed() && !w.rig.counting.failures)
             break;
         assert_int_equal(st, SB_ERR_OUT_OF_MEMORY);
         assert_int_equal(err.code, SB_ERR_OUT_OF_MEMORY);

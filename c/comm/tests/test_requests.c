@@ -13,7 +13,6 @@
 
 static sb_status one_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                           sb_error *err) {
-    (void)err;
     *out = user;
     *out_rank = 0;
     *out_size = 1;
@@ -21,8 +20,6 @@ static sb_status one_open(void *user, void **out, int32_t *out_rank, int32_t *ou
 }
 
 static void one_close(void *comm, int32_t failed) {
-    (void)comm;
-    (void)failed;
 }
 
 static int reductions;
@@ -30,9 +27,6 @@ static int64_t reduced[8]; /* elements of each */
 
 static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                 sb_error *err) {
-    (void)comm;
-    (void)op;
-    (void)err;
     if (buffer->dtype == SB_DTYPE_F32) { /* not what ranks compare before the first step */
         reduced[reductions++] = buffer->count;
         for (int64_t i = 0; i < buffer->count; i++)
@@ -43,10 +37,6 @@ static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
 
 static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
                                sb_error *err) {
-    (void)comm;
-    (void)root;
-    (void)buffer;
-    (void)err;
     return SB_OK;
 }
 
@@ -56,31 +46,21 @@ static int abandoned;
 
 static sb_status stuck_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                              sb_error *err) {
-    (void)comm;
-    (void)op;
-    (void)err;
     stuck_with = buffer->ptr;
     *out = &stuck_with;
     return SB_OK;
 }
 
 static sb_status stuck_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
-    (void)comm;
-    (void)request;
-    (void)err;
     *out_done = 0;
     return SB_OK;
 }
 
 static sb_status stuck_wait(void *comm, void *request, sb_error *err) {
-    (void)comm;
-    (void)request;
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "the other ranks are gone");
 }
 
 static int32_t stuck_abandon(void *comm, void *request) {
-    (void)comm;
-    (void)request;
     abandoned++;
     return 0;
 }
@@ -277,9 +257,6 @@ static int num_sent;
 
 static sb_status late_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                             sb_error *err) {
-    (void)comm;
-    (void)op;
-    (void)err;
     sent[num_sent] = *buffer;
     *out = &sent[num_sent++];
     return SB_OK;
@@ -287,14 +264,11 @@ static sb_status late_start(void *comm, sb_comm_op op, const sb_comm_buffer *buf
 
 static sb_status late_wait(void *comm, void *request, sb_error *err) {
     const sb_comm_buffer *buffer = request;
-    (void)comm;
     fill_values(SB_DTYPE_F32, buffer->count, -777, 0, buffer->ptr);
     return buffer->count == scribble_at ? sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "cut") : SB_OK;
 }
 
 static int32_t late_abandon(void *comm, void *request) {
-    (void)comm;
-    (void)request;
     return 1;
 }
 

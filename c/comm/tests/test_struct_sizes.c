@@ -24,7 +24,6 @@ static sb_status reducer_options(void *given) {
 }
 
 static sb_status alone(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
-    (void)err;
     *out = user;
     *rank = 0;
     *size = 1;
@@ -32,18 +31,15 @@ static sb_status alone(void *user, void **out, int32_t *rank, int32_t *size, sb_
 }
 
 static void end_alone(void *comm, int32_t failed) {
-    (void)comm, (void)failed;
 }
 
 static sb_status reduce_alone(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                               sb_error *err) {
-    (void)comm, (void)buffer, (void)op, (void)err;
     return SB_OK;
 }
 
 static sb_status broadcast_alone(void *comm, int32_t root, const sb_comm_buffer *buffer,
                                  sb_error *err) {
-    (void)comm, (void)buffer, (void)root, (void)err;
     return SB_OK;
 }
 

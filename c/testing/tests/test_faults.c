@@ -3,7 +3,6 @@
 #include "sim_fixture.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #define BYTES ((size_t)64)
 
@@ -458,7 +457,6 @@ TEST(untold_failures_go_with_their_stream) {
 static int kernels_run;
 
 static void count_kernel(void *user) {
-    (void)user;
     kernels_run++;
 }
 

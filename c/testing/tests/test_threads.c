@@ -2,7 +2,6 @@
 #include "sim_fixture.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 enum { THREADS = 8, ROUNDS = 300, VALUES = 64 };
 

@@ -1,9 +1,6 @@
 /* Every call, whose deleters make every other call on the same objects. */
 #include "every_call.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const struct every_call *inner; /* made by the first deleter that runs */
 
 static void call_once(struct world *world) {

@@ -3,17 +3,13 @@
 #include "callbacks.h"
 #include "nets.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const int64_t two[] = {2};
 
 static bool is_fair(sb_status st) {
     return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
 }
 
-/* --- any bytes for any others ------------------------------------------------------------------
- */
+/* --- any bytes for any others ---------------------------------------------------------------- */
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
@@ -146,8 +142,7 @@ TEST(bytes_that_become_others_are_survived) {
     }
 }
 
-/* --- what a second look finds other than the first ----------------------------------------------
- */
+/* --- what a second look finds other than the first ------------------------------------------- */
 
 /* One V1 layer or several, then so much that the second walk over the file has to read it again. */
 static struct wire net_of_layers(const unsigned char layers[6]) {

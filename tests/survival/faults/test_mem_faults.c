@@ -6,8 +6,6 @@
 #include "faults.h"
 #include "scene.h"
 
-#include <string.h>
-
 #define BYTES ((size_t)192)
 #define USERS 0x77 /* what the caller writes to memory that it was given */
 
@@ -233,7 +231,6 @@ static void read_kernel(void *user) {
 
 static void reader_deleter(void *user, void *ptr) {
     struct reader *reader = user;
-    (void)ptr;
     reader->deleted_early = !reader->ran;
     reader->deleted = true;
 }
@@ -316,22 +313,4 @@ TEST(writes_in_steps_that_cannot_begin) {
                                 (uint32_t)(how >> 1) * SB_WRITE_OVERWRITE, faults[k], n);
                      n++)
                     ;
-}
-
-/* --- making a memory ------------------------------------------------------------------ */
-
-TEST_ON(rig, creation_under_failing_allocations) {
-    for (int64_t n = 1;; n++) {
-        sb_mem *mem = NULL;
-        struct armed armed = fault_arm(f, FAULT_ALLOC, n);
-        support_poison_error(&err);
-        sb_status status = sb_mem_create(f->context, BYTES, &mem, &err);
-        bool fired = fault_disarm(&armed);
-        assert_int_equal(status, fired ? SB_ERR_OUT_OF_MEMORY : SB_OK);
-        support_check_status(status, status, &err, "sb_mem_create", __FILE__, __LINE__);
-        assert_int_equal(mem == NULL, fired);
-        sb_mem_release(mem);
-        if (!fired)
-            break;
-    }
 }

@@ -11,7 +11,6 @@
 
 #include <syncblob/dlpack.h>
 
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,7 +86,6 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     struct rig own;
     struct lent other;
     const void *in;
-    (void)rig;
     rig_open(&own);
     sb_mem *mem = at_device(&own, &other);
     fail_run(&own, SB_SIM_ANY, 2, 16);

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """What `syncblob convert` promises: anonymous memory within 1.2 x the largest blob + 32 MiB, in
 every direction; of files that are made to cost memory, a refusal within 64 MiB + 16 x the file.
-And how fast it is beside cp.
 
-    convert.py --cli PROGRAM [--model FILE] [--mib 128]
+    convert.py --cli PROGRAM [--mib 128]
 
 The net is generated; each conversion's values are compared with those it began with, by the
-library's own diff. The speed is printed, not judged: it depends on the disk and on what else
-the machine does. Needs nothing but Python.
+library's own diff. Needs nothing but Python.
 """
 
 import argparse
@@ -25,7 +23,6 @@ import zipfile
 
 MIB = 1 << 20
 ALLOWED_BLOBS, ALLOWED_MORE = 1.2, 32 * MIB
-RUNS = 9
 
 
 def layers_of(mib):
@@ -189,35 +186,9 @@ def check_bombs(cli, folder):
     return failed
 
 
-# --- speed --------------------------------------------------------------------------
-
-
-def seconds(command):
-    """The least of several runs, each bringing its file to the disk."""
-    best = float("inf")
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        subprocess.run(command, check=True)
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def tell_speed(cli, folder, model):
-    target = folder / "speed.safetensors"
-    convert = seconds([cli, "convert", "--force", model, target])
-    # cp does not bring its file to the disk, convert does: so dd, which can, and cp for comparison.
-    copy = seconds(["cp", model, folder / "copy"])
-    synced = seconds(["dd", f"if={model}", f"of={folder / 'copy'}", "bs=1M", "conv=fsync", "status=none"])
-    size = model.stat().st_size / MIB
-    print(f"{model.name}, {size:.1f} MiB, to safetensors: {convert * 1e3:.1f} ms; cp {copy * 1e3:.1f} ms, "
-          f"and {synced * 1e3:.1f} ms when brought to the disk as convert does: "
-          f"{synced / convert:.2f} of its speed")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--cli", required=True, help="the program syncblob")
-    parser.add_argument("--model", type=pathlib.Path, help="a real model, for the speed")
     parser.add_argument("--mib", type=int, default=128, help="the generated net's size")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -229,10 +200,6 @@ def main():
         else:
             failed = check_memory(options.cli, folder, options.mib)
         failed += check_bombs(options.cli, folder)
-        if options.model:
-            tell_speed(options.cli, folder, options.model)
-        else:
-            print("speed: not measured, no --model was given")
     return 1 if failed else 0
 
 

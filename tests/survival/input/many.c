@@ -39,8 +39,6 @@ static void *array_of(int64_t count, size_t size) {
 static int64_t given_back;
 
 static void count_back(void *user, void *ptr) {
-    (void)user;
-    (void)ptr;
     given_back++;
 }
 

@@ -5,9 +5,6 @@
 #include "nets.h"
 #include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)

@@ -14,8 +14,6 @@
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
 
-#include <string.h>
-
 struct world {
     struct rig rig;
     sb_mem *mem;
@@ -68,12 +66,10 @@ static void world_close(struct world *w) {
 }
 
 static void keep(void *user, void *ptr) {
-    (void)user, (void)ptr;
 }
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
                       sb_error *error) {
-    (void)user, (void)layer, (void)index, (void)out;
     return sb_error_fill(error, SB_ERR_INTERNAL, 0, "nothing was announced");
 }
 

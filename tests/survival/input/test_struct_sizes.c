@@ -5,9 +5,6 @@
 #include <syncblob/backend.h>
 #include <syncblob/syncblob.h>
 
-#include <stdio.h>
-#include <string.h>
-
 /* --- one call for each struct ---------------------------------------------------------- */
 
 static const unsigned char scalar[] = {0x2a, 4, 0, 0, 0x80, 0x3f};
@@ -26,7 +23,6 @@ static sb_status limits(void *given) {
 }
 
 static sb_status refuse_to_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)user, (void)ordinal, (void)out;
     return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is none");
 }
 
@@ -55,18 +51,15 @@ static sb_status parse_filler(void *given) {
 }
 
 static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err) {
-    (void)user, (void)err;
     memcpy(buffer, scalar + offset, bytes);
     return SB_OK;
 }
 
 static sb_status take(void *user, const void *bytes, size_t size, sb_error *err) {
-    (void)user, (void)bytes, (void)size, (void)err;
     return SB_OK;
 }
 
 static int32_t go_on(void *user, uint64_t done, uint64_t total) {
-    (void)user, (void)done, (void)total;
     return 0;
 }
 

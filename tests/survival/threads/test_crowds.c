@@ -33,13 +33,11 @@ static void gather(int members, void (*task)(void *arg, int member), struct crow
     assert_int_equal(atomic_load(&crowd->wrong), 0);
 }
 
-/* --- first uses ---------------------------------------------------------------------------------
- */
+/* --- first uses ------------------------------------------------------------------------------ */
 
 static void touch_first(void *arg, int member) {
     struct crowd *crowd = arg;
     const void *ptr = NULL;
-    (void)member;
     expect(crowd, sb_mem_cpu(crowd->mem, &ptr, NULL) == SB_OK && bytes_are(ptr, BYTES, 0));
     expect(crowd, sb_mem_gpu(crowd->mem, &ptr, NULL) == SB_OK);
 }
@@ -62,7 +60,6 @@ static void ask_for_memories(void *arg, int member) {
     struct crowd *crowd = arg;
     sb_mem *data = NULL, *diff = NULL, *first = NULL;
     const void *ptr;
-    (void)member;
     expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DATA, &data, NULL) == SB_OK);
     expect(crowd, sb_blob_mutable_mem(crowd->blob, SB_DIFF, &diff, NULL) == SB_OK && data != diff);
     expect(crowd, sb_blob_cpu(crowd->blob, SB_DATA, &ptr, NULL) == SB_OK && bytes_are(ptr, 40, 0));
@@ -117,8 +114,7 @@ TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
         rig_end_stream(f, race.streams[i]);
 }
 
-/* --- two memories at once ----------------------------------------------------------------------
- */
+/* --- two memories at once -------------------------------------------------------------------- */
 
 /* Two memories; the data of one blob are the diff of the other, twice. All bytes are 0, so that
    every order of the work gives the same. */
@@ -183,7 +179,6 @@ TEST(a_request_that_fits_is_not_refused_for_another_s_sake) {
 /* Every thread wants a third. */
 static void compete(void *arg, int member) {
     struct crowd *crowd = arg;
-    (void)member;
     for (int i = 0; i < ROUNDS; i++) {
         sb_mem *mem = NULL;
         const void *ptr;
@@ -206,8 +201,7 @@ TEST_ON(rig, the_cap_holds_for_what_is_live_at_once) {
     assert_true(stats.host_peak >= CAP / 3);
 }
 
-/* --- the host cache -----------------------------------------------------------------------------
- */
+/* --- the host cache -------------------------------------------------------------------------- */
 
 static void churn(void *arg, int member) {
     static const size_t large[] = {64 << 10, 128 << 10, 256 << 10};

@@ -4,8 +4,6 @@
 #include "team.h"
 #include "tensors.h"
 
-#include <string.h>
-
 struct loan {
     struct rig rig;
     struct lent lent;

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
 #include <syncblob/sim.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,8 +37,6 @@ static char lent[2][BYTES];
 #define need_ok(call) need((call) == SB_OK)
 
 static void count_deleter(void *user, void *ptr) {
-    (void)user;
-    (void)ptr;
     atomic_fetch_add(&deleted, 1);
 }
 
@@ -149,7 +145,6 @@ static void return_with_threads_running(void) {
 }
 
 static void *leave(void *user) {
-    (void)user;
     exit(0);
 }
 

@@ -39,16 +39,12 @@ struct scale {
 static void *count_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     struct scale *s = user;
     void *ptr = NULL;
-    (void)flags;
     s->allocator_calls++;
     return posix_memalign(&ptr, alignment, bytes) == 0 ? memset(ptr, 0, bytes) : NULL;
 }
 
 static void count_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
     struct scale *s = user;
-    (void)bytes;
-    (void)alignment;
-    (void)flags;
     s->allocator_calls++;
     free(ptr);
 }

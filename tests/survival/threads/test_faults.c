@@ -10,8 +10,6 @@
 #include <syncblob/dlpack.h>
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -334,7 +332,6 @@ static void live_alone(struct worker *w, struct object *o) {
     sb_blob *blob = blob_of_count(w->round->rig.context, SB_DTYPE_F32,
                                   COUNT + 40000 * (int64_t)draw(&w->random, 3));
     const void *in;
-    (void)o;
     if (is_ok(w->round, sb_blob_cpu(blob, SB_DATA, &in, NULL)))
         expect(w->round, all_are(in, 0));
     if (w->round->has_device) {
@@ -418,7 +415,6 @@ static void import(struct worker *w, struct object *o, float value) {
 
 static void evict(struct worker *w, struct object *o, float value) {
     sb_mem *mem = own_memory_of(w->round, o);
-    (void)value;
     (void)is_done(w, o,
                   draw(&w->random, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL));
 }
@@ -446,7 +442,6 @@ static void start_afresh(struct worker *w, struct object *o, float value) {
 /* From another object, unless a writer has that one. */
 static void copy_other(struct worker *w, struct object *o, float value) {
     struct object *from = &w->round->shared[draw(&w->random, SHARED)];
-    (void)value;
     if (from == o || pthread_rwlock_tryrdlock(&from->lock) != 0)
         return;
     if (is_done(w, o, sb_blob_copy_from(o->blob, SB_DATA, from->blob, 0, NULL)))

@@ -14,8 +14,6 @@
 
 #include <syncblob/dlpack.h>
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -257,7 +255,6 @@ static void refuse_blob_calls(struct estate *e) {
 }
 
 static void nothing(void *user) {
-    (void)user;
 }
 
 static void refuse_context_calls(struct estate *e) {
@@ -549,12 +546,10 @@ TEST_ON(estate, a_child_is_told_that_the_memory_s_lock_stayed_behind) {
 /* The child's own threads wait for each other as ever, in a context of the parent's. */
 static void touch_first(void *arg, int member) {
     const void *in;
-    (void)member;
     child_wants(sb_mem_cpu(arg, &in, NULL) == SB_OK);
 }
 
 static void touch_with_threads(void *arg) {
-    (void)arg;
     for (int i = 0; i < 50; i++) {
         sb_mem *mem = NULL;
         child_wants(sb_mem_create(NULL, (size_t)4 << 20, &mem, NULL) == SB_OK);

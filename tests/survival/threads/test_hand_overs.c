@@ -7,7 +7,6 @@
 #include "team.h"
 #include "tiny.h"
 
-#include <string.h>
 #include <syncblob/comm_engine.h>
 
 #define BYTES ((size_t)256)
@@ -53,7 +52,6 @@ static bool holds(const void *ptr, unsigned char value) {
 
 static void count_deleter(void *user, void *ptr) {
     struct stage *s = user;
-    (void)ptr;
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
@@ -62,7 +60,6 @@ static void count_deleter(void *user, void *ptr) {
 static void use_builtin(void *arg) {
     sb_mem *mem;
     const void *ptr;
-    (void)arg;
     assert_ok(sb_mem_create(NULL, 100, &mem, &err));
     assert_ok(sb_mem_cpu(mem, &ptr, &err));
     sb_mem_release(mem);
@@ -332,7 +329,6 @@ static _Thread_local bool is_slow;
 
 static void *duel_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     struct duel *duel = user;
-    (void)flags;
     void *ptr = test_aligned_alloc(alignment, bytes);
     if (is_slow) {
         quiet_raise(&duel->slow_is_in);
@@ -344,9 +340,6 @@ static void *duel_alloc(void *user, size_t bytes, size_t alignment, uint32_t fla
 
 static void duel_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
     (void)atomic_fetch_sub_explicit(&((struct duel *)user)->live, 1, memory_order_relaxed);
-    (void)bytes;
-    (void)alignment;
-    (void)flags;
     test_aligned_free(ptr);
 }
 
@@ -454,7 +447,6 @@ struct failing {
 };
 
 static sb_status failing_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
-    (void)err;
     *out = user;
     *rank = 0;
     *size = 1;
@@ -464,8 +456,6 @@ static sb_status failing_open(void *user, void **out, int32_t *rank, int32_t *si
 static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                 sb_error *err) {
     struct failing *f = comm;
-    (void)op;
-    (void)buffer;
     quiet_raise(&f->reducing);
     quiet_await(&f->read);
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "asked to");
@@ -473,13 +463,10 @@ static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
 
 static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
                                    sb_error *err) {
-    (void)root;
     return failing_reduce(comm, SB_COMM_SUM, buffer, err);
 }
 
 static void failing_close(void *comm, int32_t failed) {
-    (void)comm;
-    (void)failed;
 }
 
 static void *read_beside(void *user) {

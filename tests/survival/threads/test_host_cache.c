@@ -3,9 +3,6 @@
 #include "process_memory.h"
 #include "team.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define MIB ((size_t)1 << 20)
 #define KIB ((size_t)1 << 10)
 
@@ -54,14 +51,12 @@ TEST(trimmed_memory_leaves_the_process) {
 /* An allocator that frees slowly. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = NULL;
-    (void)user;
     if (posix_memalign(&block, alignment, bytes))
         return NULL;
     return flags & SB_ALLOC_ZEROED ? memset(block, 0, bytes) : block;
 }
 
 static void slow_free(void *user, void *block, size_t bytes, size_t alignment, uint32_t flags) {
-    (void)user, (void)bytes, (void)alignment, (void)flags;
     sched_yield();
     free(block);
 }

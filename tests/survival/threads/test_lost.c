@@ -53,7 +53,6 @@ struct chained {
 
 static void end_chained(void *user, void *ptr) {
     struct chained *chained = user;
-    (void)ptr;
     atomic_fetch_add(&chained->deleted, 1);
     sb_context_release(chained->other);
 }
@@ -75,8 +74,6 @@ static void leave_waiting(sb_context *context, void *bytes, struct chained *chai
 }
 
 static void trim_often(void *arg, int member) {
-    (void)arg;
-    (void)member;
     for (int i = 0; i < 40; i++) /* until the faults are used up */
         sb_context_trim(NULL);
 }

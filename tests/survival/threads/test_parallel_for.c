@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LIMIT 110 /* seconds until a deadlock ends the program */
@@ -23,7 +22,6 @@ struct pool {
 
 static void take_tasks(void *user, int member) {
     struct pool *pool = user;
-    (void)member;
     for (int64_t i; (i = atomic_fetch_sub(&pool->next, 1) - 1) >= 0;)
         pool->task(pool->arg, i);
 }

@@ -23,7 +23,6 @@ static _Thread_local struct {
 } mine;
 
 static int32_t report(void *user, uint64_t done, uint64_t total) {
-    (void)user;
     assert_true(done >= mine.done && done <= total);
     mine.done = done;
     mine.total = total;

@@ -2,8 +2,6 @@
    call would return too early, or lose a failure. */
 #include "blobs.h"
 
-#include <string.h>
-
 #define BYTES ((size_t)512)
 #define COUNT ((int64_t)128) /* floats in BYTES */
 

@@ -30,8 +30,6 @@ static inline int64_t tiny_calls(struct tiny *tiny) {
 }
 
 static sb_status tiny_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)ordinal;
-    (void)err;
     *out = tiny_enter(user);
     return SB_OK;
 }
@@ -43,7 +41,6 @@ static void tiny_close(void *device) {
 static sb_status tiny_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                             sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
     *out = test_aligned_alloc(64, bytes);
     if (*out)
         return SB_OK;
@@ -52,15 +49,11 @@ static sb_status tiny_alloc(void *device, size_t bytes, sb_stream stream, void *
 
 static void tiny_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
     (void)tiny_enter(device);
-    (void)bytes;
-    (void)stream;
     test_aligned_free(ptr);
 }
 
 static sb_status tiny_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
-    (void)err;
     memset(dst, 0, bytes);
     return SB_OK;
 }
@@ -68,17 +61,12 @@ static sb_status tiny_zero(void *device, void *dst, size_t bytes, sb_stream stre
 static sb_status tiny_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                            sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
-    (void)err;
     memcpy(dst, src, bytes);
     return SB_OK;
 }
 
 static sb_status tiny_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err) {
     (void)tiny_enter(device);
-    (void)ptr;
-    (void)bytes;
-    (void)err;
     return SB_OK;
 }
 
@@ -88,48 +76,37 @@ static sb_stream tiny_own_stream(void *device) {
 
 static sb_status tiny_stream(void *device, sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
-    (void)err;
     return SB_OK;
 }
 
 static sb_status tiny_record(void *device, sb_stream stream, void **out, sb_error *err) {
-    (void)stream;
-    (void)err;
     *out = tiny_enter(device);
     return SB_OK;
 }
 
 static sb_status tiny_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
-    (void)event;
-    (void)err;
     return SB_OK;
 }
 
 static sb_status tiny_event_wait(void *device, void *event, sb_error *err) {
     struct tiny *tiny = tiny_enter(device);
-    (void)event;
     sb_status status = tiny->on_event_wait ? tiny->on_event_wait(tiny->user) : SB_OK;
     return status == SB_OK ? SB_OK : sb_error_fill(err, status, 0, "asked to");
 }
 
 static void tiny_event_destroy(void *device, void *event) {
     (void)tiny_enter(device);
-    (void)event;
 }
 
 static sb_status tiny_prepare(void *device, sb_error *err) {
     (void)tiny_enter(device);
-    (void)err;
     return SB_OK;
 }
 
 static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
                            void *y, sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
     if (dtype != SB_DTYPE_F32)
         return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
     const float *from = x;
@@ -142,7 +119,6 @@ static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double al
 static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
                             sb_stream stream, sb_error *err) {
     float *to = x;
-    (void)stream;
     if (tiny_enter(device)->fails_scale || dtype != SB_DTYPE_F32)
         return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "asked to, or not f32");
     for (int64_t i = 0; i < count; i++)
@@ -153,7 +129,6 @@ static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double a
 static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
                           sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
-    (void)stream;
     if (dtype != SB_DTYPE_F32)
         return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
     *out = 0;

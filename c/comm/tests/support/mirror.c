@@ -1,8 +1,5 @@
 #include "mirror.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const char *const mirror_story = "the mirror is broken";
 
 void mirror_forget(struct mirror *mirror) {
@@ -16,7 +13,6 @@ void mirror_forget(struct mirror *mirror) {
 
 static sb_status mirror_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                              sb_error *err) {
-    (void)err;
     *out = user;
     *out_rank = 0;
     *out_size = 2;
@@ -98,7 +94,6 @@ static sb_status mirror_broadcast(void *comm, int32_t root, const sb_comm_buffer
 }
 
 static int32_t mirror_takes(void *comm, sb_context *context) {
-    (void)context;
     return ((struct mirror *)comm)->takes_device;
 }
 

@@ -1,0 +1,36 @@
+/* calloc, which allocates handles, fails as a test wants. The program is linked with
+   --wrap=calloc. */
+#ifndef SB_TESTS_FAIL_CALLOC_H
+#define SB_TESTS_FAIL_CALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static int64_t calls_until_failure; /* 0: none fails */
+static bool calloc_failed_once;
+
+/* The nth call from now on fails; 0: none does. */
+static void fail_calloc(int64_t nth) {
+    calls_until_failure = nth;
+    calloc_failed_once = false;
+}
+
+/* Whether it has failed. From here on none fails. */
+static bool calloc_has_failed(void) {
+    calls_until_failure = 0;
+    return calloc_failed_once;
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size) {
+    if (calls_until_failure && --calls_until_failure == 0) {
+        calloc_failed_once = true;
+        return NULL;
+    }
+    return __real_calloc(count, size);
+}
+
+#endif
