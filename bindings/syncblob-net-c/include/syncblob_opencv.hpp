@@ -1,13 +1,14 @@
 /**
- * Caffe's models in OpenCV 5, whose own importer is gone, by OpenCV 4's names: a net becomes ONNX
- * in memory, and that a cv::dnn::Net. The program links libsyncblob-net (pkg-config syncblob-net,
- * or the component net of CMake's package syncblob) and OpenCV's dnn, 4 or 5.
+ * Reads Caffe's models in OpenCV 5, which has no importer for them any more, by OpenCV 4's names:
+ * the net is converted to ONNX in memory, and OpenCV reads the ONNX file. The program links
+ * libsyncblob-net (pkg-config syncblob-net, or the component net of CMake's package syncblob) and
+ * the dnn module of OpenCV 4 or 5.
  *
  *     cv::dnn::Net net = syncblob::readNetFromCaffe("deploy.prototxt", "face.caffemodel");
  *
- * An empty prototxt stands for the net that the model itself carries. Options (net.h) give shapes
- * of inputs to a net that does not say them. What cannot be read or converted throws cv::Exception,
- * with all the layers that are to blame.
+ * If the prototxt is empty, the net stored in the model is read. Options (net.h) set the shapes of
+ * inputs that the net does not contain. A net that cannot be read or converted throws
+ * cv::Exception; the message lists all layers that cannot be converted.
  */
 #ifndef SYNCBLOB_OPENCV_HPP
 #define SYNCBLOB_OPENCV_HPP
@@ -50,7 +51,7 @@ inline cv::dnn::Net read(sb_net *opened) {
 
 } // namespace detail
 
-/** The net of two files. */
+/** Reads a net from two files. */
 inline cv::dnn::Net readNetFromCaffe(const std::string &prototxt, const std::string &model = "",
                                      const sb_net_options *options = nullptr) {
     const auto path = [](const std::string &name) { return name.empty() ? nullptr : name.c_str(); };
@@ -60,7 +61,7 @@ inline cv::dnn::Net readNetFromCaffe(const std::string &prototxt, const std::str
     return detail::read(net);
 }
 
-/** The net of two files that are in memory. */
+/** Reads a net from the contents of two files. */
 inline cv::dnn::Net readNetFromCaffe(const std::vector<unsigned char> &prototxt,
                                      const std::vector<unsigned char> &model = {},
                                      const sb_net_options *options = nullptr) {

@@ -1,4 +1,4 @@
-//! Failures as a status and an error of the C library.
+//! Converts failures to a status and an error of the C library.
 
 use std::any::Any;
 use std::ffi::CString;
@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Characters of the first problem that leave room for the number of the others.
+/// The first problem is cut after so many characters: the number of the others follows it.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]
@@ -34,14 +34,14 @@ impl Failure {
         Self::argument(format!("{what} is NULL"))
     }
 
-    /// A file that cannot be read.
+    /// The failure to read a file.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         let device_code = error.raw_os_error().unwrap_or(0);
         let message = format!("{path:?}: {error}");
         Self { device_code, ..Self::new(sys::SB_ERR_IO, message) }
     }
 
-    /// The status of a callback.
+    /// The failure of a callback.
     pub fn of_callback(status: sys::sb_status, device_code: i32, message: &str) -> Self {
         Self { device_code, ..Self::new(status, message) }
     }
@@ -53,7 +53,7 @@ impl Failure {
         Self::new(sys::SB_ERR_INTERNAL, message)
     }
 
-    /// Fills the caller's error, and returns the status.
+    /// Fills the caller's error and returns the status.
     ///
     /// # Safety
     /// `err` is NULL or has room for an error.
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// As texts of files are in an error: printable ASCII on one line.
+/// Escapes a text to printable ASCII on one line, as errors show the texts of files.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -114,7 +114,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
     }
 }
 
-/// The first of several problems, and the number of others.
+/// Returns the message; of several problems the first, and the number of the others.
 fn message_of(error: &syncblob_net::Error) -> String {
     match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {
@@ -125,7 +125,7 @@ fn message_of(error: &syncblob_net::Error) -> String {
     }
 }
 
-/// Runs a function of the header: no panic leaves it.
+/// Runs the body of an exported function. A panic becomes INTERNAL.
 ///
 /// # Safety
 /// `err` is NULL or has room for an error.
@@ -145,15 +145,15 @@ mod tests {
 
     use super::*;
 
-    /// The status, and the whole error.
+    /// Runs `work` and returns the status and the error.
     fn guarded(work: impl FnOnce() -> Result<()>) -> (sys::sb_status, sys::sb_error) {
         let mut error = MaybeUninit::zeroed();
-        // SAFETY: there is room for an error, of which zeros are one.
+        // SAFETY: there is room for an error, and an error of zeros is valid.
         unsafe { (guard(error.as_mut_ptr(), work), error.assume_init()) }
     }
 
     fn message(error: &sys::sb_error) -> &str {
-        // SAFETY: the library has ended the message with NUL.
+        // SAFETY: the message ends in NUL.
         unsafe { CStr::from_ptr(error.message.as_ptr()) }.to_str().unwrap()
     }
 

@@ -1,14 +1,14 @@
-//! Texts as C borrows them.
+//! Texts that C code borrows.
 
 use std::collections::HashMap;
 
 use syncblob_net::{BlobShapes, Net, Shape};
 use syncblob_sys::sb_text;
 
-/// Texts in a row, each with a NUL behind it.
+/// Texts in one buffer, each followed by a NUL.
 pub struct Texts {
     texts: Box<[sb_text]>,
-    /// The buffer of the texts.
+    /// The buffer that `texts` points into.
     _bytes: Box<[u8]>,
 }
 
@@ -32,16 +32,16 @@ impl Texts {
     }
 }
 
-/// A list as a struct has it.
+/// Returns a list as the two members of a struct: pointer and count.
 pub fn list(texts: &[sb_text]) -> (*const sb_text, i64) {
     (texts.as_ptr(), texts.len() as i64)
 }
 
 /// The texts of a net.
 pub struct NetTexts {
-    /// The name, inputs, outputs and warnings.
+    /// The net's name, inputs, outputs and warnings, in this order.
     pub own: Texts,
-    /// The name, the type, bottoms and tops of each layer.
+    /// The name, type, bottoms and tops of each layer, in this order.
     pub layers: Vec<Texts>,
 }
 
@@ -63,7 +63,7 @@ impl NetTexts {
 /// The shapes of a net's blobs.
 pub struct Shapes {
     known: HashMap<String, Shape>,
-    /// Why the others are not known.
+    /// Why the shapes of other blobs are not known.
     reason: String,
 }
 
@@ -74,7 +74,7 @@ impl Shapes {
         Self { known: known.into_iter().collect(), reason }
     }
 
-    /// The shape, or why it is not known.
+    /// Returns the blob's shape, or the reason why the shape is not known.
     pub fn get(&self, name: &str) -> Result<&[i64], &str> {
         self.known.get(name).map(Vec::as_slice).ok_or(&self.reason)
     }

@@ -1,4 +1,4 @@
-//! Nets: opening, looking, ending.
+//! Opens, describes and destroys nets.
 
 use std::ffi::{c_char, c_void};
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::names::{list, NetTexts, Shapes};
 use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
 use crate::types::{sb_net_blob, sb_net_layer, sb_net_options, sb_net_summary};
 
-/// A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
-///  only training, data and losses need are left out.
+/// A net in phase TEST: layers joined by named blobs, in the order in which the layers run. Layers
+///  for training, data and losses are left out.
 pub struct sb_net {
     pub(crate) net: Net,
     texts: NetTexts,
@@ -24,7 +24,7 @@ pub struct sb_net {
 }
 
 impl sb_net {
-    /// Gives a new net to the caller.
+    /// Returns a new net through `out`; the caller owns the net.
     ///
     /// # Safety
     /// `out` has room for a pointer.
@@ -56,12 +56,12 @@ impl sb_net {
     }
 }
 
-/// Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
-///  model, or the layers that the model itself carries.
-///  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net in `model`, which
-///      rarely contains the shapes of inputs: set them by options
-///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; open one
-///      in memory by sb_model_open_bytes. NULL: a net without weights
+/// Opens the net of a prototxt of any of Caffe's generations, with the weights of a model; without
+///  a prototxt, opens the net that is stored in the model.
+///  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net stored in `model`.
+///      Such a net rarely contains the shapes of inputs: set the shapes by options
+///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; for a
+///      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
 ///  @param out [owned] sb_net_destroy
 ///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
@@ -101,9 +101,9 @@ pub unsafe extern "C" fn sb_net_open(
     unsafe { guard(err, open) }
 }
 
-/// The same of files. The model's file stays open until the net ends.
-///  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net that the model
-///      carries
+/// Opens a net as sb_net_open does, from files. The model's file stays open until the net is
+///  destroyed.
+///  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net stored in the model
 ///  @param model [borrowed, nullable] a path that ends in NUL; NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
 ///  @param out [owned] sb_net_destroy
@@ -182,7 +182,7 @@ fn limits(given: &sb_net_options) -> Result<Limits> {
     Ok(limits)
 }
 
-/// Names and shapes of blobs.
+/// Copies the names and shapes of blobs.
 ///
 /// # Safety
 /// The header's contract.
@@ -203,16 +203,16 @@ pub(crate) unsafe fn shapes(
     blobs.iter().map(shape).collect()
 }
 
-/// Ends the net. @param net [owned, nullable]
+/// Destroys the net. @param net [owned, nullable]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
     if !net.is_null() {
         let end = || {
-            // SAFETY: `sb_net::give` made it, and the caller has it no more.
+            // SAFETY: `sb_net::give` made the net, and the caller does not use it any more.
             drop(unsafe { Box::from_raw(net) });
             Ok(())
         };
-        // SAFETY: a NULL error is not filled.
+        // SAFETY: the error may be NULL.
         unsafe { guard(std::ptr::null_mut(), end) };
     }
 }
@@ -296,9 +296,9 @@ pub unsafe extern "C" fn sb_net_layer_info(
     unsafe { guard(err, look) }
 }
 
-/// The shape of a blob by Caffe's rules, after all layers have run.
+/// Returns the shape that a blob has by Caffe's rules after all layers have run.
 ///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
-///  @param out_shape [borrowed] as long as the net: `out_num_axes` dimensions
+///  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
 ///  @param out_num_axes 0 to SB_MAX_AXES
 ///  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or one before it, is unknown or
 ///  invalid), INTERNAL.

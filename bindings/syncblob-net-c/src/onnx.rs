@@ -1,4 +1,4 @@
-//! A net as ONNX.
+//! Saves a net as ONNX.
 
 use std::ffi::{c_char, c_void};
 use std::io::{self, BufWriter, Write};
@@ -14,12 +14,13 @@ use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
 
-/// The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights.
+/// Writes the net as an ONNX file of opset 17 into a buffer. A call with capacity 0 returns the
+///  size and writes nothing.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
 ///      failure other than BUFFER_TOO_SMALL
 ///  @param capacity bytes of `buffer`
-///  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+///  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the capacity needed
 ///  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
 ///  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
 ///  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// The same into a sink; see sb_sink for the sink's contents after a failure.
+/// Writes the file of sb_net_save_onnx into a sink; see sb_sink for its contents after a failure.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param sink [borrowed]
 ///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
         size_of_one_file(&onnx)?;
         let mut out = BufWriter::with_capacity(4096, &mut sink);
         let written = onnx.write(&mut out).and_then(|()| Ok(out.flush()?));
-        drop(out.into_parts()); // without writing again
+        drop(out.into_parts()); // `into_parts` drops the buffer without another write
         match written {
             Ok(()) => {
                 // SAFETY: the header's contract.
@@ -94,11 +95,11 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
     unsafe { guard(err, save) }
 }
 
-/// The same into a file, as a whole or not at all: whatever happens, it is the old file or the
-///  whole new one. Above 2 GiB the weights are in a second file beside it, of the same name with
-///  ".data" behind, which is there first. The file is written under a name that begins with
-///  ".syncblob-" and takes its place; a process that is killed may leave that. A symbolic link to a
-///  file is followed.
+/// Writes the file of sb_net_save_onnx to a path. An old file is replaced as a whole or not at all.
+///  Above 2 GiB the weights are in a second file beside the first, with ".data" appended to the
+///  name; the second file is put in place first. Both are written under temporary names that begin
+///  with ".syncblob-" and renamed; a process that is killed may leave a temporary file. If the path
+///  is a symbolic link, the file that it points to is replaced.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param path [borrowed] NUL-terminated
 ///  Errors: as sb_net_save_onnx, IO (errno in device_code).
@@ -161,7 +162,7 @@ unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
         r#type: *layer_type,
         reason: *reason,
     };
-    // SAFETY: as promised; all of it lives until the call returns.
+    // SAFETY: as promised; the problem and its texts live until the call returns.
     unsafe { report(options.user, &problem) };
 }
 
@@ -228,7 +229,7 @@ fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
         .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space has"))
 }
 
-/// The rest of the caller's buffer.
+/// The part of the caller's buffer that is not written yet.
 struct Buffer {
     at: *mut u8,
     left: usize,
@@ -237,7 +238,7 @@ struct Buffer {
 impl Write for Buffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let size = bytes.len().min(self.left);
-        // SAFETY: the caller's buffer has room for the rest, and is not aliased.
+        // SAFETY: the caller's buffer has `left` bytes at `at`, and nothing else uses it.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, size);
             self.at = self.at.add(size);

@@ -1,4 +1,4 @@
-//! Checks of C arguments: pointers that may be NULL, counts that may be wrong, structs of other
+//! Checks C arguments: pointers that may be NULL, counts that may be wrong, structs of other
 //! versions.
 
 use std::ffi::{c_char, CStr};
@@ -10,16 +10,16 @@ use syncblob_sys as sys;
 use crate::failure::{Failure, Result};
 use crate::types::{sb_net_layer, sb_net_options, sb_net_summary, sb_onnx_options};
 
-/// No struct will ever have as many bytes.
+/// An upper bound for the size of a struct of any version.
 const MAX_STRUCT_SIZE: usize = 4096;
 
 /// A struct whose first member is its size.
 ///
 /// # Safety
-/// It is `repr(C)`, without a destructor, and each member is valid if all its bits are 0.
+/// The struct is `repr(C)`, without a destructor, and each member is valid if all its bits are 0.
 pub unsafe trait Grows: Copy {
     const NAME: &'static str;
-    /// Its size in the version that brought it.
+    /// The struct's size in the first version that has it.
     const FIRST: usize;
 }
 
@@ -53,7 +53,7 @@ unsafe impl Grows for sys::sb_sink {
     const FIRST: usize = 24;
 }
 
-// Today's structs are the first ones.
+// In this version all structs still have their first size.
 const _: () = {
     assert!(size_of::<sb_net_options>() == sb_net_options::FIRST);
     assert!(size_of::<sb_net_summary>() == sb_net_summary::FIRST);
@@ -61,7 +61,7 @@ const _: () = {
     assert!(size_of::<sb_onnx_options>() == sb_onnx_options::FIRST);
 };
 
-/// A struct's struct_size.
+/// Reads and checks the member struct_size.
 ///
 /// # Safety
 /// `given` begins with a `usize`.
@@ -79,10 +79,10 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     Ok(size)
 }
 
-/// The caller's struct, of any version: missing members are those of `defaults`.
+/// Copies the caller's struct, of any version; missing members are copied from `defaults`.
 ///
 /// # Safety
-/// `given` is NULL or begins with a size, and has as many bytes.
+/// `given` is NULL or points to a struct that begins with its size in bytes.
 pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     let mut known = defaults;
     if given.is_null() {
@@ -91,7 +91,7 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     // SAFETY: as promised.
     let size = unsafe { size_of_given(given)? };
     let shared = size.min(size_of::<T>());
-    // SAFETY: both have `shared` bytes, and members take any.
+    // SAFETY: both structs have `shared` bytes; every value of their members is valid.
     unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut known).cast(), shared) };
     // SAFETY: as promised.
     let tail = unsafe { slice::from_raw_parts(given.cast::<u8>().add(shared), size - shared) };
@@ -108,10 +108,10 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     }
 }
 
-/// Writes a struct of the caller's, of this version or another.
+/// Fills the caller's struct, of any version; members that this version does not know become 0.
 ///
 /// # Safety
-/// `out` is NULL or begins with a size, and has as many bytes.
+/// `out` is NULL or points to a struct that begins with its size in bytes.
 pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
     if out.is_null() {
         return Err(Failure::null("out"));
@@ -128,10 +128,10 @@ pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Writes a result through a pointer.
+/// Writes a result through a pointer, unless the pointer is NULL.
 ///
 /// # Safety
-/// `out` is NULL or has room for it.
+/// `out` is NULL or has room for the result.
 pub unsafe fn put<T>(out: *mut T, value: T) {
     if !out.is_null() {
         // SAFETY: as promised.
@@ -167,7 +167,7 @@ pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&
     unsafe { list(pointer, size, what) }
 }
 
-/// A name or another text. Bytes that are not UTF-8 are escaped, as in the crates.
+/// Copies a text. A text that is not UTF-8 is escaped, as in the crates.
 ///
 /// # Safety
 /// The text's pointer is NULL or points to its bytes.
@@ -181,7 +181,7 @@ pub unsafe fn text(text: sys::sb_text, what: &str) -> Result<String> {
 }
 
 /// # Safety
-/// As of [`text`] for each.
+/// `pointer` is NULL or points to `count` texts, each as [`text`] requires.
 pub unsafe fn texts(pointer: *const sys::sb_text, count: i64, what: &str) -> Result<Vec<String>> {
     // SAFETY: as promised.
     let texts = unsafe { list(pointer, count, what)? };

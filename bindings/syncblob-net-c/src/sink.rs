@@ -1,4 +1,4 @@
-//! A caller's sink as a writer.
+//! Writes to a caller's sink.
 
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ pub struct Sink {
 
 impl Sink {
     /// # Safety
-    /// `sink` is NULL or the caller's, whose slot may be called as long as this lives.
+    /// `sink` is NULL or a valid sink whose slot may be called as long as the result lives.
     pub unsafe fn new(sink: *const sys::sb_sink) -> Result<Self> {
         let none = sys::sb_sink {
             struct_size: size_of::<sys::sb_sink>(),
@@ -33,7 +33,7 @@ impl Sink {
         }
     }
 
-    /// The sink's failure.
+    /// Returns the failure of the last write, if it failed.
     pub fn failure(self) -> Option<Failure> {
         self.failure
     }
@@ -43,7 +43,7 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (Some(write), false) = (self.sink.write, bytes.is_empty()) else { return Ok(0) };
         let mut error = MaybeUninit::<sys::sb_error>::zeroed();
-        // SAFETY: the caller's slot, as `new` was promised; an error of zeros is one.
+        // SAFETY: `new` requires that the slot may be called; an error of zeros is valid.
         let (status, error) = unsafe {
             let (data, size) = (bytes.as_ptr().cast(), bytes.len());
             let status = write(self.sink.user, data, size, error.as_mut_ptr());

@@ -1,11 +1,11 @@
-//! The structs of the header, in its order.
+//! The structs of the header, in the header's order.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use syncblob_sys::sb_text;
 
-/// A blob of a net, and the shape that it shall have.
+/// The name of a blob, and a shape for the blob.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_blob {
@@ -19,82 +19,83 @@ pub struct sb_net_blob {
     pub reserved: i32,
 }
 
-/// How a net is read. Limits of 0 are the defaults.
+/// Options for reading a net. A limit of 0 is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_options {
     /// sizeof(sb_net_options) of the caller
     pub struct_size: usize,
-    /// [borrowed, nullable when num_inputs is 0] shapes that replace those of the net, and are
-    ///  needed where only the data would give the shape
+    /// [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
+    ///  net; needed for an input whose shape the net does not contain
     pub inputs: *const sb_net_blob,
-    /// inputs with a shape here
+    /// elements of `inputs`
     pub num_inputs: i64,
-    /// [borrowed, nullable when num_stages is 0] stages that layers' rules are compared with,
-    ///  beside those that the net lists
+    /// [borrowed, nullable when num_stages is 0] stages for the rules of layers, in addition to the
+    ///  stages that the net lists
     pub stages: *const sb_text,
-    /// stages here
+    /// elements of `stages`
     pub num_stages: i64,
-    /// the size of the batch, which is the first axis of the first input and of each input whose
-    ///  first axis is as long; 0: as the net has it
+    /// the size of the batch: of the first axis of the first input, and of each input whose first
+    ///  axis has the same size; 0: the size in the net
     pub batch: i64,
-    /// the level that layers' rules are compared with
+    /// the level for the rules of layers
     pub level: i32,
-    /// messages inside each other; 0: 32
+    /// nested messages; 0: 32
     pub max_depth: i32,
     /// bytes of a prototxt, and of a model's messages without their blobs; 0: 16 MiB
     pub max_bytes: usize,
     /// layers; 0: 100,000
     pub max_layers: i64,
-    /// values of all fields, each of which takes some hundred bytes; 0: 2,000,000
+    /// values of all fields; a value takes some hundred bytes; 0: 2,000,000
     pub max_fields: i64,
 }
 
-/// A net. Its texts and lists live as long as the net.
+/// The description of a net. Its texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_summary {
     /// sizeof(sb_net_summary) of the caller
     pub struct_size: usize,
-    /// [borrowed] empty when there is none
+    /// [borrowed] the net's name; may be empty
     pub name: sb_text,
-    /// [borrowed] names of the blobs that the caller gives
+    /// [borrowed] names of the input blobs
     pub inputs: *const sb_text,
-    /// how many
+    /// elements of `inputs`
     pub num_inputs: i64,
     /// [borrowed] names of the blobs that no layer reads, in the order of their bytes
     pub outputs: *const sb_text,
-    /// how many
+    /// elements of `outputs`
     pub num_outputs: i64,
-    /// [borrowed] sentences about omitted or changed parts
+    /// [borrowed] sentences about omitted or changed parts of the net
     pub warnings: *const sb_text,
-    /// how many
+    /// elements of `warnings`
     pub num_warnings: i64,
-    /// layers, without those that only training and data need
+    /// layers of the net, without layers for training, data and losses
     pub num_layers: i64,
 }
 
-/// A layer of a net. Its texts and lists live as long as the net.
+/// The description of a layer. Its texts and lists are valid until the net is destroyed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_layer {
     /// sizeof(sb_net_layer) of the caller
     pub struct_size: usize,
-    /// [borrowed] may be empty
+    /// [borrowed] the layer's name; may be empty
     pub name: sb_text,
-    /// [borrowed] such as "Convolution"
+    /// [borrowed] the layer's type, such as "Convolution"
     pub r#type: sb_text,
-    /// [borrowed] names of the blobs that it reads
+    /// [borrowed] names of the blobs that the layer reads
     pub bottoms: *const sb_text,
-    /// how many
+    /// elements of `bottoms`
     pub num_bottoms: i64,
-    /// [borrowed] names of the blobs that it writes; one of its bottoms, if it works in place
+    /// [borrowed] names of the blobs that the layer writes; a layer that works in place names a
+    ///  bottom here
     pub tops: *const sb_text,
-    /// how many
+    /// elements of `tops`
     pub num_tops: i64,
 }
 
-/// A layer that cannot be converted, as a reporter is passed it. All is borrowed for the call.
+/// A layer that cannot be converted. Its texts are valid until the reporter returns.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_problem {
@@ -102,19 +103,19 @@ pub struct sb_net_problem {
     pub struct_size: usize,
     /// [borrowed] the layer's name
     pub layer: sb_text,
-    /// [borrowed] its type
+    /// [borrowed] the layer's type
     pub r#type: sb_text,
-    /// [borrowed] the error, in UTF-8
+    /// [borrowed] the reason, in UTF-8
     pub reason: sb_text,
 }
 
-/// Is passed each layer that cannot be converted, on the thread of the call. It must not throw or
-///  longjmp.
+/// A callback for each layer that cannot be converted, called on the thread that converts. The
+///  callback must not throw or longjmp.
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
-/// Is passed a sentence, on the thread of the call, [borrowed] for its time. It must not throw or
-///  longjmp.
+/// A callback for a warning, called on the thread that converts. `text` is [borrowed] until the
+///  callback returns. The callback must not throw or longjmp.
 pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
 
 /// An entry of a file's metadata.
@@ -127,55 +128,56 @@ pub struct sb_onnx_entry {
     pub value: sb_text,
 }
 
-/// How a net is converted into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
-///  pixels; they become the first nodes after every input of four axes.
+/// Options for converting a net into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
+///  pixels; the preprocessing becomes the first nodes after every input of four axes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_onnx_options {
     /// sizeof(sb_onnx_options) of the caller
     pub struct_size: usize,
-    /// [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that they
-    ///  do not need are left out
+    /// [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that these
+    ///  blobs do not need are left out
     pub outputs: *const sb_text,
-    /// names there; 0: the outputs of the net
+    /// elements of `outputs`; 0: the outputs of the net
     pub num_outputs: i64,
-    /// [borrowed] the name of the batch's axis, which then has no fixed size; empty: it has
+    /// [borrowed] a name for the axis of the batch, which makes its size variable; empty: the size
+    ///  is fixed
     pub batch: sb_text,
     /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-    ///  for each channel or, with mean_height and mean_width, for each pixel
+    ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
     pub mean: *const f32,
-    /// numbers there: channels * mean_height * mean_width; 0: no mean
+    /// elements of `mean`: channels, or channels * mean_height * mean_width; 0: no mean
     pub num_mean: i64,
-    /// rows of a mean image; 0: one number a channel
+    /// rows of a mean image; 0: `mean` has one number for each channel
     pub mean_height: i64,
-    /// columns of a mean image; 0 with mean_height
+    /// columns of a mean image; 0 if mean_height is 0
     pub mean_width: i64,
-    /// the factor of the difference; 0: none
+    /// the factor for pixels after the mean is subtracted; 0: none
     pub scale: f32,
-    /// 1: images have the channel order RGB, and the net needs BGR
+    /// 1: images have the channel order RGB, but the net needs BGR
     pub swap_rb: i32,
-    /// 1: weights are halves, and the net computes with them; inputs and outputs stay floats
+    /// 1: the net has weights of halves and computes in halves; inputs and outputs stay floats
     pub half: i32,
-    /// 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe",
-    ///  with its bottoms, then its weights as inputs and its parameters as attributes
+    /// 1: a layer that cannot be converted becomes a node of the layer's type and of the domain
+    ///  "caffe"; its inputs are the layer's bottoms, then the weights; its attributes are the
+    ///  layer's parameters
     pub custom: i32,
-    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one
-    ///  a blob's shape stays open: then it is not an output, and no layer that must know it may
-    ///  read it
+    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
+    ///  without a known shape cannot be an output, and a layer that needs the shape cannot read it
     pub shapes: *const sb_net_blob,
-    /// shapes there
+    /// elements of `shapes`
     pub num_shapes: i64,
     /// [borrowed, nullable when num_metadata is 0] entries for the file's metadata
     pub metadata: *const sb_onnx_entry,
-    /// entries there
+    /// elements of `metadata`
     pub num_metadata: i64,
-    /// [nullable] is passed all layers that cannot be converted, before the call returns
+    /// [nullable] called for each layer that cannot be converted, before the call returns
     ///  UNSUPPORTED; the error's message has only the first
     pub report: sb_net_reporter,
     /// passed to `report` and to `warn`
     pub user: *mut c_void,
-    /// [nullable] is passed what differs in a file that was written from the net, before the call
-    ///  returns OK: outputs with other names, weights that became infinite as halves
+    /// [nullable] called for each difference between the written file and the net, before the
+    ///  call returns OK: outputs with other names, weights that became infinite as halves
     pub warn: sb_net_warner,
 }
 

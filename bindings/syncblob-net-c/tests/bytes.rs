@@ -1,4 +1,4 @@
-//! The C functions give what the crate gives.
+//! The C functions write the same bytes as the crate.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -25,13 +25,13 @@ fn real(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// By the C functions, in a buffer of the size that they ask for.
+/// Converts with the C functions, into a buffer of the size that they report.
 fn by_c(prototxt: &PathBuf, model: &PathBuf) -> Vec<u8> {
     let path = |path: &PathBuf| CString::new(path.to_str().unwrap()).unwrap();
     let (prototxt, model) = (path(prototxt), path(model));
     let (mut net, mut size) = (ptr::null_mut(), 0);
     let none = ptr::null_mut();
-    // SAFETY: paths that end in NUL, results that have room, a buffer of the size that is said.
+    // SAFETY: paths end in NUL, results have room, the buffer has `size` bytes.
     unsafe {
         let (prototxt, model) = (prototxt.as_ptr(), model.as_ptr());
         assert_eq!(c::sb_net_open_file(prototxt, model, ptr::null(), &mut net, none), sys::SB_OK);

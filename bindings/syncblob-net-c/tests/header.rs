@@ -1,4 +1,4 @@
-//! The checked-in header is what cbindgen makes of the crate, and the library exports its functions.
+//! The checked-in header equals the header that cbindgen generates from the crate.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ fn made() -> String {
     in_our_style(&String::from_utf8(header).expect("a header of UTF-8"))
 }
 
-/// Comments that begin with their first word, but for that at the top; marks on one line; types by
-/// their names alone.
+/// Brings a header into our style. Below the top comment, a comment's text begins and ends on the
+/// lines of its marks; SB_API and SB_MUST_CHECK share a line; names of types have no `struct`.
 fn in_our_style(header: &str) -> String {
     let (top, rest) = header.split_at(header.find("#ifndef").expect("a guard"));
     let mut styled = top.to_owned();
@@ -40,7 +40,7 @@ fn in_our_style(header: &str) -> String {
     styled
 }
 
-/// `SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-net-c` writes it anew.
+/// `SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-net-c` updates the header.
 #[test]
 fn the_header_is_what_cbindgen_makes() {
     let path = root().join("include/syncblob/net.h");

@@ -1,4 +1,4 @@
-/* Nets as ONNX: into buffers, sinks and files. */
+/* Saves nets as ONNX into buffers, sinks and files. */
 #include "callbacks.h"
 #include "files.h"
 #include "support.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One of MTCNN's nets, or NULL. */
+/* Opens one of MTCNN's nets; NULL without the test data. */
 static sb_net *real_net(int number) {
     char name[64], prototxt[512], model[512];
     snprintf(name, sizeof name, "nets/mtcnn_kpzhang93_det%d.prototxt", number);
@@ -32,7 +32,7 @@ static sb_net *det1(void) {
     return net;
 }
 
-/* The net in a buffer of exactly the size that is asked for first; wire_free. */
+/* Saves the net into a buffer of exactly the reported size. Release it by wire_free. */
 static struct wire onnx_of(const sb_net *net, const sb_onnx_options *options) {
     struct wire file = {NULL, 0, 0};
     assert_status(SB_ERR_BUFFER_TOO_SMALL,
@@ -182,7 +182,7 @@ TEST(nulls_are_named) {
     sb_net_destroy(net);
 }
 
-/* --- what cannot be converted ---------------------------------------------------------------- */
+/* --- layers that cannot be converted --------------------------------------------------------- */
 
 struct heard {
     int problems;
@@ -393,7 +393,7 @@ TEST(a_sources_failure_is_the_calls) {
     source.fault.left = 0;
     assert_ok(sb_net_save_onnx(net, NULL, file.bytes, file.size, NULL, &err));
     sb_net_destroy(net);
-    assert_int_equal(source.closes, 0); /* the model is the caller's */
+    assert_int_equal(source.closes, 0); /* the caller owns the model */
     sb_model_destroy(model);
     wire_free(&file);
     wire_free(&bytes);

@@ -1,4 +1,4 @@
-/* Nets opened from texts, models and files: what is in them, and what is refused. */
+/* Opens nets from texts, models and files; checks their contents, and refused input. */
 #include "files.h"
 #include "nets.h"
 #include "support.h"
@@ -20,7 +20,7 @@ static sb_text text(const char *bytes) {
 }
 
 static void assert_text(sb_text found, const char *expected) {
-    assert_string_equal(found.bytes, expected); /* a NUL is behind it */
+    assert_string_equal(found.bytes, expected); /* ends in NUL */
     assert_int_equal(found.size, strlen(expected));
 }
 
@@ -43,7 +43,7 @@ static void assert_shape(const sb_net *net, const char *blob, const int64_t *dim
     assert_memory_equal(shape, dims, (size_t)axes * sizeof *dims);
 }
 
-/* --- what a net has -------------------------------------------------------------------------- */
+/* --- contents of a net ----------------------------------------------------------------------- */
 
 TEST(a_net_has_a_name_inputs_outputs_and_layers) {
     sb_net *net = small_net();
@@ -125,7 +125,7 @@ TEST(a_model_carries_a_net_and_is_borrowed) {
     wire_free(&bytes);
 }
 
-/* --- what is refused ------------------------------------------------------------------------- */
+/* --- refused input --------------------------------------------------------------------------- */
 
 static void assert_refused(sb_status expected, const char *prototxt, const char *words) {
     sb_net *net = NULL;
