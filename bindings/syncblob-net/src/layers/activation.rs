@@ -1,4 +1,4 @@
-//! Functions of each value that ONNX has a word for.
+//! Functions of each value, made of one or a few ONNX operators.
 
 use super::{Rule, IN_PLACE, PLAIN};
 use crate::onnx::Emit;
@@ -11,7 +11,7 @@ pub(super) static ABS_VAL: Rule = Rule { layer_type: "AbsVal", emit: |e| plain(e
 pub(super) static BNLL: Rule =
     Rule { layer_type: "BNLL", emit: |e| plain(e, "Softplus"), ..IN_PLACE };
 
-/// x, and below 0 alpha * (exp(x) - 1)
+/// x, but alpha * (exp(x) - 1) below 0
 pub(super) static ELU: Rule =
     Rule { layer_type: "ELU", parameters: Some("elu_param"), emit: elu, ..IN_PLACE };
 
@@ -37,7 +37,7 @@ pub(super) static THRESHOLD: Rule = Rule {
     ..IN_PLACE
 };
 
-#[allow(clippy::unnecessary_wraps)] // a rule's
+#[allow(clippy::unnecessary_wraps)] // a rule's `emit` returns a result
 fn plain(e: &mut Emit<'_>, op: &'static str) -> Result<()> {
     e.node(op).input(e.bottom(0)).top(e, 0);
     Ok(())

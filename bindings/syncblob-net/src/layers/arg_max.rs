@@ -1,4 +1,4 @@
-//! The indices of the largest values, or the values.
+//! Finds the indices of the largest values, or the values.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit, Value};
@@ -13,7 +13,7 @@ pub(super) static ARG_MAX: Rule = Rule {
     ..PLAIN
 };
 
-/// The axis, if one is given, and how many values of it there are.
+/// Returns the parameter `axis`, if set, and the number of values to choose from.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let bottom = &setup.bottoms[0];
     let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;
@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Of equal values Caffe prefers the last, `TopK` the first: so the axis is reversed before.
+/// Reverses the axis before `TopK`: of equal values Caffe prefers the last, `TopK` the first.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");
@@ -64,7 +64,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The largest values along an axis, and their indices as floats.
+/// Returns the largest values along an axis, and their indices as floats.
 fn largest(e: &mut Emit<'_>, x: Value, axis: i64, whole: i64) -> (Value, Value) {
     let turn = [-1, i64::MIN, axis, -1].map(|number| e.ints(&[number]));
     let turned = e.node("Slice").input(x).inputs(turn).value(e);

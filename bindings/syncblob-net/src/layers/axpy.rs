@@ -1,4 +1,4 @@
-//! A factor for each channel times a blob, plus another. Of SENet.
+//! Multiplies a blob by a factor for each channel and adds another blob. From SENet.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

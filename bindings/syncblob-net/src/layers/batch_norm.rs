@@ -1,5 +1,5 @@
 //! Subtracts each channel's mean and divides by its deviation. NVIDIA's fork also scales and shifts
-//! in the same layer; it raises an eps below 1e-5, by cuDNN's rule.
+//! in the same layer; the fork raises an eps below 1e-5 to 1e-5, as cuDNN requires.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
@@ -14,14 +14,14 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// How many deviations a mean may be from 0 so that `BatchNormalization`, which multiplies first
-/// and then adds, is as exact as Caffe, which subtracts first.
+/// The largest mean, in deviations, for which `BatchNormalization` is used. The operator multiplies
+/// first and then adds; Caffe subtracts first, which is more exact for a mean far from 0.
 const FAR: f32 = 16.0;
 
 /// The least eps in NVIDIA's fork.
 const LEAST_EPS: f32 = 1e-5;
 
-/// Whether it multiplies and adds, too.
+/// Whether the layer also scales and shifts.
 fn scales(p: &Message) -> bool {
     p.bool("scale_bias") || p.has("scale_filler") || p.has("bias_filler")
 }
@@ -62,8 +62,8 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The stored mean and variance are sums, with the factor that makes them means. Forks that scale
-/// have it too, and do not agree whether they look at it.
+/// Returns the mean and the variance. The model stores sums, and in blob 2 their divisor. Forks
+/// that scale also store a divisor, but some of them ignore it.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,
@@ -81,7 +81,7 @@ fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-/// Stored statistics, and the scale and shift afterwards.
+/// Stored statistics, and the scale and the shift after normalisation.
 pub(super) struct Normal {
     pub mean: Vec<f32>,
     pub variance: Vec<f32>,
@@ -91,7 +91,7 @@ pub(super) struct Normal {
 }
 
 impl Normal {
-    /// The first bottom, normalised, as the first top.
+    /// Normalises the first bottom into the first top.
     pub fn emit(self, e: &mut Emit<'_>) {
         let mut pairs = self.mean.iter().zip(&self.variance);
         match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {
@@ -132,14 +132,14 @@ impl Normal {
     }
 }
 
-/// A number for each channel of the first bottom, which broadcasts over it.
+/// Makes a constant of a number for each channel, which broadcasts over the first bottom.
 pub(super) fn by_channel(e: &mut Emit<'_>, values: &[f32]) -> Value {
     let mut dims = vec![1; e.bottom_shapes[0].len() - 1];
     dims[0] = values.len() as i64;
     e.floats(&dims, values)
 }
 
-/// With the statistics of the batch itself.
+/// Normalises the first bottom by the mean and the variance of the batch.
 pub(super) fn of_batch(e: &mut Emit<'_>, eps: f32) -> Value {
     let axes = e.bottom_shapes[0].len() as i64;
     let others = std::iter::once(0).chain(2..axes);

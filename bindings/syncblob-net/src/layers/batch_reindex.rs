@@ -1,4 +1,4 @@
-//! Parts of a batch, by index.
+//! Selects parts of a batch by index.
 
 use super::{with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};

@@ -1,11 +1,12 @@
-//! BN, of which forks have three kinds, as their sources have them.
+//! The layer BN, which forks have in three kinds; by their sources.
 //!
-//! - DeconvNet's, SegNet's and ENet's: a scale and a shift, of the blob itself (`bn_mode:
-//!   INFERENCE`) or of it normalised with the statistics of the batch, in phase TEST too.
-//! - PSPNet's and TSN's: a slope, a bias, a mean and a variance, as `BatchNorm` and `Scale` in one.
-//! - PSPNet's first: the same four, the statistics of the batch unless `moving_average` is set.
+//! - DeconvNet, SegNet and ENet: a scale and a shift. With `bn_mode: INFERENCE` they apply to the
+//!   bottom, otherwise to the bottom normalised by the statistics of the batch, in phase TEST too.
+//! - PSPNet and TSN: a slope, a bias, a mean and a variance: `BatchNorm` and `Scale` in one layer.
+//! - PSPNet's first version: the same blobs, but the statistics of the batch unless
+//!   `moving_average` is set.
 //!
-//! Their fields' names distinguish them. The first has two blobs, the others four.
+//! The fields' names distinguish the kinds. The first kind has two blobs, the others have four.
 
 use super::batch_norm::{by_channel, of_batch, Normal};
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 pub(super) static BN: Rule =
     Rule { layer_type: "BN", parameters: Some("bn_param"), shapes, emit, ..IN_PLACE };
 
-/// The first kind's.
+/// The eps of the first kind.
 const EPS: f32 = 1e-9;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that identify a kind. In bytes their numbers do, but those that all kinds have.
+/// Fields that identify a kind; in bytes, only those whose numbers are not used by all kinds.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

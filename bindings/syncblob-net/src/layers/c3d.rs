@@ -1,5 +1,5 @@
-//! C3D's convolution and pooling, along time, height and width, by its source. Version 1.0 has
-//! their parameters in the fields of Caffe's layers, 1.1 in fields of other names.
+//! Convolution and pooling of C3D, along time, height and width; by C3D's source. C3D 1.0 has the
+//! parameters in the fields of Caffe's layers, C3D 1.1 in fields with other names.
 
 use super::convolution::Window;
 use super::pooling::{Pool, Windows};
@@ -25,7 +25,7 @@ pub(super) static POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// A value for time, and one for height and width.
+/// Reads a size along time, and a size along both height and width.
 fn sizes(setup: &Setup<'_>, time: &str, plane: &str) -> Result<[i64; 3]> {
     let [time, plane] = [time, plane].map(|name| size(setup.parameters.int(name).into()));
     let plane = plane?;
@@ -67,7 +67,7 @@ fn convolved(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top).with_blobs(blobs))
 }
 
-/// The filters are multiplied in parts, all with every channel, and `group` is never looked at.
+/// C3D multiplies the filters in parts, each part with every channel, and ignores `group`.
 fn convolve(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["weight_filler", "bias_filler", "group"]);
     fixed(e, 1..5)?;
@@ -82,7 +82,7 @@ fn convolve(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Unlike Caffe's own windows, the last of a padded axis may begin behind the image.
+/// In C3D, unlike Caffe, the last window of a padded axis may begin behind the image: refused.
 fn windows(setup: &Setup<'_>) -> Result<Pool> {
     let (p, volume) = (setup.parameters, volume(setup)?);
     let method = p.enumeration("pool");
@@ -148,7 +148,7 @@ mod tests {
         );
     }
 
-    /// Four values under a kernel of 2^64 elements.
+    /// The kernel has 2^64 elements, the bottom has four.
     #[test]
     fn a_kernel_may_be_much_larger_than_its_bottom() {
         let text = "input: 'x' input_shape { dim: 1 dim: 1 dim: 4 dim: 1 dim: 1 }

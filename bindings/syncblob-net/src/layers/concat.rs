@@ -1,4 +1,4 @@
-//! Blobs one after the other along an axis.
+//! Concatenates blobs along an axis.
 
 use super::{size, Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::onnx::Emit;
@@ -13,7 +13,7 @@ pub(super) static CONCAT: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Given as `axis`, or by the old field, which counts from the start alone.
+/// Returns the axis of `axis`, or of the old field, which has no negative values.
 pub(super) fn axis(setup: &Setup<'_>, old: &str) -> Result<usize> {
     let p = setup.parameters;
     match (p.given_int("axis"), p.given_int(old)) {

@@ -16,7 +16,7 @@ pub(super) static CONVOLUTION: Rule = Rule {
     ..IN_PLACE
 };
 
-/// The window over the spatial axes: those behind the axis of channels.
+/// A window over the spatial axes: the axes behind the channels.
 pub(super) struct Window {
     pub axis: usize,
     pub kernel: Vec<i64>,
@@ -42,18 +42,18 @@ impl Window {
         Ok(Self { axis, kernel, stride, pad, dilation })
     }
 
-    /// Whether each value is of the one at its place.
+    /// Whether a position of the top depends only on the same position of the bottom.
     fn is_point(&self) -> bool {
         self.kernel.iter().chain(&self.stride).all(|&n| n == 1) && self.pad.iter().all(|&n| n == 0)
     }
 
-    /// How far the kernel reaches along a spatial axis.
+    /// Returns the length of the dilated kernel along a spatial axis.
     pub fn extent(&self, axis: usize) -> i128 {
         i128::from(self.dilation[axis]) * i128::from(self.kernel[axis] - 1) + 1
     }
 
-    /// How many positions the kernel has along a spatial axis. As C divides, rounding to 0, a
-    /// kernel that is a little larger than the padded input has one.
+    /// Returns the number of the kernel's positions along a spatial axis. The division rounds to 0,
+    /// as in C: a kernel that is a little larger than the padded input has one position.
     pub fn positions(&self, axis: usize, length: i64) -> Result<i64> {
         let padded = i128::from(length) + 2 * i128::from(self.pad[axis]);
         match (padded - self.extent(axis)) / i128::from(self.stride[axis]) + 1 {
@@ -64,14 +64,14 @@ impl Window {
         }
     }
 
-    /// The positions along all spatial axes of a bottom.
+    /// Returns the number of positions along each spatial axis of a bottom.
     pub fn all_positions(&self, bottom: &[i64]) -> Result<Shape> {
         let lengths = bottom[self.axis + 1..].iter().enumerate();
         lengths.map(|(axis, &length)| self.positions(axis, length)).collect()
     }
 
-    /// A convolution of a bottom: the axes before the channels are one batch, and there is at least
-    /// one spatial axis.
+    /// Makes the node for a bottom. Reshapes the bottom where needed: into one axis before the
+    /// channels and at least one spatial axis.
     pub fn node(&self, e: &mut Emit<'_>, op: &'static str, bottom: usize, after: &[i64]) -> Node {
         let x = self.batched(e, bottom);
         let unit =
@@ -98,12 +98,12 @@ impl Window {
         e.reshape(e.bottom(bottom), &dims)
     }
 
-    /// Whether ONNX has the axes in the same way: one batch, channels, spatial axes.
+    /// Whether the axes are as in ONNX: the batch, channels, one or more spatial axes.
     fn is_plain(&self) -> bool {
         self.axis == 1 && !self.kernel.is_empty()
     }
 
-    /// The node's output as a top.
+    /// Makes the node's output a top, in the top's shape.
     pub fn finish(&self, e: &mut Emit<'_>, node: Node, top: usize) {
         if self.is_plain() {
             node.top(e, top);
@@ -113,7 +113,7 @@ impl Window {
         }
     }
 
-    /// The padding behind each spatial axis so that all positions of the kernel fit.
+    /// Returns the padding at the end of each spatial axis that all positions of the kernel need.
     pub fn pad_after(&self, bottom: &[i64], top: &[i64]) -> Result<Vec<i64>> {
         let pads = (0..self.kernel.len()).map(|axis| {
             let [length, positions] =
@@ -125,8 +125,8 @@ impl Window {
     }
 }
 
-/// A separate node for the pads, which then are 0: OpenCV 5 forgets those of a convolution whose
-/// kernel is a point.
+/// Moves the pads into a separate node: OpenCV 5 ignores the pads of a convolution whose kernel has
+/// one element.
 fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     if pads.iter().all(|&pad| pad == 0) {
         return x;
@@ -137,8 +137,8 @@ fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     e.node("Pad").inputs([x, all]).value(e)
 }
 
-/// One value an axis: the repeated field, given once for all or once an axis, or the pair of
-/// fields for height and width.
+/// Returns a value for each axis: of the repeated field, which has one value for all axes or one
+/// for each, or of the two fields for height and width.
 fn spatial(
     p: &Message,
     axes: usize,
@@ -170,7 +170,7 @@ fn spatial(
     values.into_iter().map(|value| size(value.into())).collect()
 }
 
-/// Channels before and after, and groups of them.
+/// Returns the numbers of input channels, output channels and groups.
 pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)> {
     let p = setup.parameters;
     let (inputs, outputs) = (setup.bottoms[0][axis], size(p.int("num_output").into())?);
@@ -182,7 +182,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Several bottoms of one shape, each with its top, and weights for all.
+/// Returns the shapes of a layer whose bottoms have one shape, a top each, and shared weights.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -197,13 +197,13 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
     Ok(Shapes { tops: vec![top; tops], blobs })
 }
 
-/// The weights as values of the graph. Marks the parameters that change nothing.
+/// Returns the weights as values of the graph. Marks parameters without effect as read.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // others go through a buffer
+        e.layer.refuse_in_place()?; // Caffe buffers the bottom of others
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();
@@ -245,7 +245,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     convolve(e, e.parameters.int("group"))
 }
 
-/// The nodes of a convolution whose channels are in groups.
+/// Adds the nodes of a convolution with groups of channels.
 pub(super) fn convolve(e: &mut Emit<'_>, group: i64) -> Result<()> {
     let window = Window::new(&e.setup())?;
     let weights = weights(e, &window)?;

@@ -1,4 +1,4 @@
-//! A part of a blob, as large as another.
+//! Cuts a blob to the size of another blob.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -13,7 +13,7 @@ pub(super) static CROP: Rule = Rule {
     ..PLAIN
 };
 
-/// The offset of the part along each axis.
+/// Returns the offset of the part along each axis.
 fn offsets(setup: &Setup<'_>) -> Result<Vec<i64>> {
     let axes = setup.bottoms[0].len();
     let axis = setup.own_axis()?;
@@ -47,7 +47,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Axes that are whole are left out: one of them may grow with the batch.
+/// Slices only the axes that become shorter: another axis may grow with the batch.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (bottom, top) = (&e.bottom_shapes[0], &e.top_shapes[0]);
     let offsets = offsets(&e.setup())?;

@@ -1,6 +1,6 @@
-//! A separate convolution of each channel: the group is the number of channels. In MobileNet's
-//! forks, by their sources and OpenCV's importer. `DepthwiseConvolution` also has the group in its
-//! prototxt, `ConvolutionDepthwise` need not.
+//! Convolves each channel separately: each channel is a group. From forks for MobileNet, by their
+//! sources and OpenCV's importer. Prototxts set `group` for `DepthwiseConvolution`, but not always
+//! for `ConvolutionDepthwise`.
 
 use super::convolution::{convolve, shapes_of, Window};
 use super::{Rule, Setup, Shapes, PLAIN};

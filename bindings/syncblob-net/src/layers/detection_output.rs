@@ -1,6 +1,6 @@
-//! SSD's last layer: boxes decoded, those that overlap a better one of their class left out, the
-//! best of each image kept. Rows are image, label, score, left, top, right, bottom, as Caffe has
-//! them: by image, by label, the best first.
+//! SSD's last layer: decodes boxes, removes a box that overlaps a better box of its class, and
+//! keeps the best boxes of each image. A row is image, label, score, left, top, right, bottom. Rows
+//! are sorted as in Caffe: by image, then by label, then by falling score.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::Message;
@@ -17,7 +17,7 @@ pub(super) static DETECTION_OUTPUT: Rule = Rule {
     ..PLAIN
 };
 
-/// Caffe calls it one row before it has counted them.
+/// Before Caffe counts the boxes, the top's shape has one row.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let d = Detection::new(setup)?;
     let (locations, scores) = (setup.bottoms[0].as_slice(), setup.bottoms[1].as_slice());
@@ -30,7 +30,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
             return Err(Error::invalid(text));
         }
     }
-    constants(&[legacy_dim(locations, 0)?])?; // the images' numbers
+    constants(&[legacy_dim(locations, 0)?])?; // bounds the constant of `images`
     Ok(Shapes::top(vec![1, 1, 1, 7]))
 }
 
@@ -38,14 +38,14 @@ struct Detection {
     priors: i64,
     classes: i64,
     shared: bool,
-    /// The class that is not detected, if it is one.
+    /// The class of the background, which is not detected, if there is one.
     background: Option<i64>,
-    /// No overlap is too much where nothing is suppressed.
+    /// The largest overlap that is not suppressed; 1: no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// Scores of a class that are looked at.
+    /// The best scores of a class to compare, if not all.
     most_scores: Option<i64>,
-    /// Rows of an image.
+    /// The rows of an image to keep, if not all.
     most_rows: Option<i64>,
 }
 
@@ -65,7 +65,7 @@ impl Detection {
             shared: p.bool("share_location"),
             background: background.filter(|label| (0..classes).contains(label)),
             overlap: suppression.as_ref().map_or(1.0, |nms| nms.overlap),
-            // Without `nms_param` Caffe keeps all.
+            // Without parameters of suppression Caffe keeps boxes of every score.
             threshold: suppression.as_ref().and(threshold).unwrap_or(-f32::MAX),
             most_scores: suppression.and_then(|nms| nms.most_scores),
             most_rows: most(p, "keep_top_k")?,
@@ -80,7 +80,7 @@ impl Detection {
         }
     }
 
-    /// The classes without that of the background.
+    /// Returns the classes without the background.
     fn labels(&self) -> Vec<i64> {
         (0..self.classes).filter(|&label| Some(label) != self.background).collect()
     }
@@ -90,7 +90,7 @@ impl Detection {
     }
 }
 
-/// The parameters of non-maximum suppression; early nets give them without `nms_param`.
+/// The parameters of non-maximum suppression; early nets have them outside `nms_param`.
 struct Suppression {
     overlap: f32,
     most_scores: Option<i64>,
@@ -114,7 +114,7 @@ impl Suppression {
     }
 }
 
-/// A number of boxes; none if all are meant.
+/// Reads a number of boxes; `None` for all.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
         0 => Err(Error::unsupported(format_args!("{name} of 0"))),
@@ -142,21 +142,21 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An integer operation with a number.
+/// Applies an operation to integers and a constant.
 fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     let b = e.ints(&[b]);
     e.apply(op, [a, b])
 }
 
-/// The first or the second pair of a last axis of four: left and top, or right and bottom.
+/// Returns half of a last axis of four: left and top, or right and bottom.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
     e.apply("Slice", [value, starts, ends, axes])
 }
 
-/// Boxes of all images, `[image, prior, 4]`, or where classes have their own,
-/// `[image, label, prior, 4]`.
+/// Returns the boxes of all images: `[image, prior, 4]`, or `[image, label, prior, 4]` if each
+/// class has separate boxes.
 fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
     let middle = if d.shared { 1 } else { d.classes };
     let given = e.reshape(e.bottom(0), &[-1, d.priors, middle, 4]);
@@ -206,7 +206,7 @@ fn from_center(e: &mut Emit<'_>, prior: Value, scaled: Value) -> Value {
     e.node("Concat").inputs([low, high]).int("axis", -1).value(e)
 }
 
-/// Axis 1 without the background.
+/// Removes the background from axis 1.
 fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
     if d.num_labels() == d.classes {
         return value;
@@ -215,14 +215,14 @@ fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
     e.node("Gather").inputs([value, labels]).int("axis", 1).value(e)
 }
 
-/// `[image, label, prior]`
+/// Returns the scores, `[image, label, prior]`.
 fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     let scores = e.reshape(e.bottom(1), &[-1, d.priors, d.classes]);
     let scores = e.node("Transpose").input(scores).ints("perm", [0, 2, 1]).value(e);
     of_labels(e, d, scores)
 }
 
-/// The indices, into all scores, of the boxes that remain of each class.
+/// Returns the remaining boxes of each class, as indices into all scores.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
@@ -245,11 +245,11 @@ fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Val
     e.node("ReduceSum").inputs([parts, axes]).int("keepdims", 0).value(e)
 }
 
-/// To Caffe a box whose right is left of its left overlaps nothing; to ONNX it is one with its
-/// corners swapped.
+/// Replaces inverted boxes (right < left or bottom < top) by empty boxes: an inverted box overlaps
+/// no box in Caffe, but ONNX swaps its corners.
 fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     if e.parameters.enumeration("code_type") == "CENTER_SIZE" {
-        return boxes; // of a size that is not negative
+        return boxes; // never inverted
     }
     let (low, high) = (half(e, boxes, false), half(e, boxes, true));
     let size = e.apply("Sub", [high, low]);
@@ -259,7 +259,7 @@ fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     e.apply("Where", [inverted, zero, boxes])
 }
 
-/// All scores but the best of each class become -inf.
+/// Replaces all scores except the best of each class by -inf.
 fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     let Some(most) = d.most_scores.filter(|&most| most < d.priors) else { return scores };
     let most = e.ints(&[most]);
@@ -269,14 +269,14 @@ fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     scattered.int("axis", 2).value(e)
 }
 
-/// -inf in the shape of a value.
+/// Makes a value of -inf in the shape of `like`.
 fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
     let shape = e.apply("Shape", [like]);
     let lowest = e.float(f32::NEG_INFINITY);
     e.apply("Expand", [lowest, shape])
 }
 
-/// The best rows of each image, again by label, the best first.
+/// Returns the best boxes of each image, sorted by label, then by falling score.
 fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, most: i64) -> Value {
     let each = d.num_labels() * d.priors;
     let values = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
@@ -305,7 +305,7 @@ fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, mo
     e.node("Gather").inputs([indices, places]).int("axis", 0).value(e)
 }
 
-/// 0, 1, … for the images of the batch.
+/// Returns the numbers of the batch's images: 0, 1, …
 fn images(e: &mut Emit<'_>) -> Value {
     let locations = &e.bottom_shapes[0];
     if e.bottom_batch[0].is_none() {
@@ -318,7 +318,7 @@ fn images(e: &mut Emit<'_>) -> Value {
     e.apply("Range", [zero, number, one])
 }
 
-/// The size of the batch, of one axis.
+/// Returns the size of the batch, as a value of one axis.
 fn batch(e: &mut Emit<'_>) -> Value {
     e.node("Shape").input(e.bottom(0)).int("start", 0).int("end", 1).value(e)
 }
@@ -350,7 +350,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
-/// If nothing is found, Caffe gives one row for each image: the image's number, then -1.
+/// Returns Caffe's rows for a batch without boxes: for each image its number, then -1; else none.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
     let number = e.cast(number, DataType::Float);

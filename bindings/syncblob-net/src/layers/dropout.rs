@@ -1,4 +1,4 @@
-//! In phase TEST nothing is dropped, nor are whole channels, which ENet's layer does.
+//! Dropout, and ENet's dropout of whole channels: in phase TEST neither drops values.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
@@ -14,15 +14,15 @@ pub(super) static SPATIAL_DROPOUT: Rule = Rule {
     ..IN_PLACE
 };
 
-#[allow(clippy::unnecessary_wraps)] // a rule's
+#[allow(clippy::unnecessary_wraps)] // a rule's `emit` returns a result
 fn pass(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["dropout_ratio"]);
     e.pass(0, 0);
     Ok(())
 }
 
-/// With `scale_train: false`, a field of forks, training does not scale kept values, so phase TEST
-/// scales.
+/// With `scale_train: false`, a field of forks, training does not scale the values that remain;
+/// phase TEST scales all values instead.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let ratio = e.parameters.float("dropout_ratio");
     if e.parameters.bool("scale_train") {

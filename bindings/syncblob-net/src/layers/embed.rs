@@ -1,4 +1,4 @@
-//! Rows of a matrix of weights, by index.
+//! Selects rows of a matrix of weights by index.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};

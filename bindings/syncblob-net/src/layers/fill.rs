@@ -1,4 +1,4 @@
-//! The blobs of a layer that the model lacks: the values of its fillers.
+//! Computes blobs that the model lacks, by the fillers of their layer.
 
 use syncblob::{Blob, Filler};
 
@@ -7,11 +7,11 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// Where a layer's blob has its first values from.
+/// The source of a blob's first values.
 enum First {
-    /// A filler of these parameters by this name; without it one value.
+    /// The filler of this name in the parameters; without a filler, this value.
     Of(&'static str, f64),
-    /// One value, if there is no filler.
+    /// This value: the parameters have no filler for the blob.
     Value(f64),
 }
 
@@ -35,7 +35,7 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// The filler of one of a layer's `count` blobs, or an error.
+/// Returns the filler of blob `index` of a layer with `blobs` blobs, or an error.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
     let unknown = "it is not known what Caffe begins with";
     let first = first(layer, index, blobs).ok_or(unknown)?;
@@ -57,7 +57,7 @@ fn of_message(filler: &Message) -> Option<Filler> {
     }
 }
 
-/// The values that a filler gives a blob of this shape.
+/// Computes the values of a filler for a blob of this shape.
 pub(crate) fn values(filler: &Filler, shape: &Shape) -> Result<Vec<f32>> {
     constants(shape)?;
     if let (Filler::Bilinear, Some(width)) = (filler, shape.last()) {
@@ -69,7 +69,7 @@ pub(crate) fn values(filler: &Filler, shape: &Shape) -> Result<Vec<f32>> {
     Ok(blob.data().map_err(refused)?.to_vec())
 }
 
-/// Caffe's older versions have another centre of kernels whose width is neither a multiple of 4 nor one more.
+/// Refuses widths for which older versions of Caffe use another centre of the kernel.
 fn check_bilinear(width: i64) -> Result<()> {
     match width % 4 {
         0 | 1 => Ok(()),

@@ -1,4 +1,4 @@
-//! The values under each position of a window, as channels.
+//! Makes channels of the values under each position of a window.
 
 use super::convolution::Window;
 use super::{constants, count, fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -20,7 +20,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&bottom[..window.axis], &[channels], &*positions].concat()))
 }
 
-/// A convolution whose kernels each have a single 1, at the position of the value.
+/// Adds a convolution. Each kernel has a single 1, at the position of the value to copy.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine", "force_nd_im2col", "num_output", "bias_term", "group"]);
     e.ignore(["weight_filler", "bias_filler"]);

@@ -1,4 +1,4 @@
-//! A matrix of weights, over all axes from one on as a vector.
+//! Multiplies a matrix of weights by vectors: all axes from `axis` on are one vector.
 
 use super::{count, fixed, size, with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

@@ -1,4 +1,4 @@
-//! A plane of another size, its corners where they were, after a border is cut off. Of DeepLab and
+//! Cuts off the border of a plane and resizes the plane with aligned corners. From DeepLab and
 //! PSPNet.
 
 use super::pooling::plane;
@@ -15,7 +15,7 @@ pub(super) static INTERP: Rule = Rule {
     ..PLAIN
 };
 
-/// The margins that are cut off at both ends of a side.
+/// Returns the margins to cut off at the beginning and at the end of each side.
 fn borders(setup: &Setup<'_>) -> Result<[i128; 2]> {
     let borders = ["pad_beg", "pad_end"].map(|name| -i128::from(setup.parameters.int(name)));
     match borders.iter().all(|&border| border >= 0) {
@@ -24,7 +24,7 @@ fn borders(setup: &Setup<'_>) -> Result<[i128; 2]> {
     }
 }
 
-/// The sides of the plane that is left.
+/// Returns the height and the width without the margins.
 fn cut(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let [before, behind] = borders(setup)?;
     let left = |side: i64| match i128::from(side) - before - behind {
@@ -43,7 +43,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&setup.bottoms[0][..2], &[height, width]].concat()))
 }
 
-/// The sides of the top: those of a second bottom, or by factors, or given.
+/// Returns the height and the width of the top: of a second bottom, by factors, or as set.
 fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let (p, cut) = (setup.parameters, cut(setup)?);
     let [shrink, zoom, height, width] =
@@ -61,7 +61,7 @@ fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     }
 }
 
-/// The steps between the corners become fewer, then more.
+/// Divides the steps between the corners by `shrink`, then multiplies them by `zoom`.
 fn scaled(sides: [i64; 2], shrink: i64, zoom: i64) -> Result<[i64; 2]> {
     if shrink < 1 || zoom < 1 {
         return Err(Error::invalid(format_args!("factors {shrink} and {zoom}")));
@@ -97,7 +97,7 @@ fn without_borders(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.node("Slice").input(e.bottom(0)).inputs(bounds).value(e))
 }
 
-/// The top's sizes; where the batch has no number, its size is the bottom's.
+/// Returns the top's sizes; if the size of the batch is not fixed, reads it from the bottom.
 fn sizes(e: &mut Emit<'_>) -> Value {
     let top = &e.top_shapes[0];
     if e.top_batch[0].is_none() {

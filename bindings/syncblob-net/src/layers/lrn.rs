@@ -1,4 +1,4 @@
-//! Values over a power of the sum of squares around them, across channels or within one.
+//! Divides a value by a power of the sum of squares around it, across channels or within one.
 
 use super::pooling::{plane, Pool, Windows};
 use super::{as_bottoms, fixed, size, Rule, Setup, Shapes, IN_PLACE};
@@ -45,7 +45,7 @@ fn across(e: &mut Emit<'_>, k: f32) -> Result<()> {
     Ok(())
 }
 
-/// x * (1 + alpha * mean)^-beta of the squares around it, zeros outside; k has no part in it.
+/// x * (1 + alpha * m)^-beta; m is the mean of the squares around x, 0 outside. Ignores k.
 fn within(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     fixed(e, 2..4)?;

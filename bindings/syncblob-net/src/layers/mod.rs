@@ -1,4 +1,4 @@
-//! The rules of layer types: one file for each type (or family), and one row of the table.
+//! The rules of layer types. A type or a family has a file; each type has a row of the table.
 
 mod activation;
 mod arg_max;
@@ -61,29 +61,29 @@ use crate::{Error, ErrorKind, Result};
 
 /// The rule of a layer type.
 pub(crate) struct Rule {
-    /// The type, as prototxts have it.
+    /// The type's name in prototxts.
     pub layer_type: &'static str,
-    /// The field of the layer that holds its parameters, if there is one.
+    /// The layer's field for the parameters, if there is one.
     pub parameters: Option<&'static str>,
-    /// Another such field, of some fork.
+    /// The layer's field for the parameters in some fork.
     pub fork_parameters: Option<&'static str>,
-    /// The numbers of bottoms that it takes, and of tops: the least and the most.
+    /// The least and the largest number of bottoms, and below of tops.
     pub bottoms: (usize, usize),
     pub tops: (usize, usize),
-    /// Whether it computes with full precision in a file of halves: boxes, indices and sums of many
-    /// squares, which need it, and operators that have no halves.
+    /// Whether the layer computes with floats in a file of halves: boxes, indices and sums of many
+    /// squares need floats, and some operators do not have halves.
     pub full_precision: bool,
-    /// Whether a top may be the bottom of the same place, if it has its shape: what Caffe writes
-    /// there, it does not read again.
+    /// Whether a top may be the bottom of the same index, if both have one shape: Caffe does not
+    /// read a value again that the layer has overwritten.
     pub in_place: bool,
-    /// The shapes of its tops and of its blobs, by Caffe's rules.
+    /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
-    /// Adds its nodes to the graph. Every parameter that is set must be read here or in `shapes`: a
-    /// parameter that is not read is reported as not converted.
+    /// Adds the layer's nodes to the graph. Every parameter that is set must be read here or in
+    /// `shapes`: a parameter that is not read is reported as not converted.
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 
-/// The default rule: one bottom, one top of its shape, no blobs, no nodes.
+/// The default rule: one bottom, one top of the same shape, no blobs, no nodes.
 const PLAIN: Rule = Rule {
     layer_type: "",
     parameters: None,
@@ -96,13 +96,13 @@ const PLAIN: Rule = Rule {
     emit: |_| Ok(()),
 };
 
-/// The same of a layer that works in place.
+/// The default rule of a layer that may work in place.
 const IN_PLACE: Rule = Rule { in_place: true, ..PLAIN };
 
 /// No upper limit on bottoms or tops.
 pub(crate) const ANY: usize = usize::MAX;
 
-/// Every type of layer that is known, by name.
+/// The rules of all known layer types, sorted by name.
 static RULES: &[&Rule] = &[
     &activation::ABS_VAL,
     &arg_max::ARG_MAX,
@@ -174,13 +174,13 @@ static RULES: &[&Rule] = &[
     &upsample::UPSAMPLE,
 ];
 
-/// The rule of a type, if it is known.
+/// Returns the rule of a type, if the type is known.
 pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.layer_type == layer_type).copied()
 }
 
 impl Layer {
-    /// The field that holds the parameters of its type.
+    /// Returns the field that holds the parameters of the layer's type.
     pub(crate) fn parameters_field(&self, rule: &Rule) -> Option<&'static str> {
         let has = |name: &str| self.message.all(name).next().is_some();
         match (rule.parameters, rule.fork_parameters) {
@@ -189,10 +189,10 @@ impl Layer {
         }
     }
 
-    /// The parameters of its type; without any the empty message.
+    /// Returns the parameters of the layer's type, or an empty message.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
         let field = self.parameters_field(rule);
-        let field = field.unwrap_or("dropout_param"); // of a type that has none: never read
+        let field = field.unwrap_or("dropout_param"); // never read: the type has no parameters
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
             None => {
@@ -205,9 +205,9 @@ impl Layer {
 /// The inputs of the shape computation.
 pub(crate) struct Setup<'a> {
     pub layer: &'a Layer,
-    /// Its parameters; without any the empty message.
+    /// The layer's parameters, or an empty message.
     pub parameters: &'a Message,
-    /// The shapes of its bottoms.
+    /// The shapes of the layer's bottoms.
     pub bottoms: &'a [Shape],
 }
 
@@ -215,7 +215,7 @@ pub(crate) struct Setup<'a> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shapes {
     pub tops: Vec<Shape>,
-    /// Shapes of its blobs, the weights.
+    /// Shapes of the layer's blobs, the weights.
     pub blobs: Vec<Shape>,
 }
 
@@ -231,12 +231,12 @@ impl Shapes {
 }
 
 impl Setup<'_> {
-    /// The axis that the parameter `axis` gives.
+    /// Returns the axis of the parameter `axis`.
     pub fn own_axis(&self) -> Result<usize> {
         self.axis(self.parameters.int("axis"))
     }
 
-    /// An axis of the first bottom as Caffe's parameters give it, from the end if it is negative.
+    /// Checks an axis of the first bottom; as in Caffe, a negative axis counts from the end.
     pub fn axis(&self, axis: i64) -> Result<usize> {
         let axes = self.bottoms[0].len();
         let from_start = if axis < 0 { axis.saturating_add_unsigned(axes as u64) } else { axis };
@@ -253,7 +253,7 @@ pub(crate) fn count(shape: &[i64]) -> Result<i64> {
     size(product.unwrap_or(i128::MAX))
 }
 
-/// A computed size; refused if it does not fit Caffe's type `int`.
+/// Checks a computed size: a size that does not fit Caffe's type `int` is refused.
 pub(crate) fn size(computed: i128) -> Result<i64> {
     match i32::try_from(computed) {
         Ok(size) if size >= 0 => Ok(size.into()),
@@ -261,8 +261,8 @@ pub(crate) fn size(computed: i128) -> Result<i64> {
     }
 }
 
-/// The number of elements of a constant that a rule computes. Refuses large numbers: a few bytes of
-/// a prototxt can request any number.
+/// Returns the number of elements of a constant that a rule computes. Refuses large numbers: a few
+/// bytes of a prototxt can request any number.
 fn constants(shape: &[i64]) -> Result<i64> {
     const MOST: i64 = 1 << 24;
     match count(shape)? {
@@ -274,8 +274,8 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if the axis of its first bottom that grows with the batch is one of those for
-/// which the graph has weights or numbers.
+/// Refuses a layer if one of `axes` of the first bottom grows with the batch: the graph contains
+/// weights or numbers for one size of these axes.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(
@@ -290,7 +290,7 @@ fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
 
-/// A dimension of a blob that Caffe's older code treats as four axes: missing axes are 1.
+/// Returns a dimension of a blob that Caffe's older code extends to four axes: missing axes are 1.
 pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     match shape.len() {
         0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),
@@ -316,7 +316,7 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, next| one.layer_type < next.layer_type));
     }
 
-    /// Convolution3D has parameters of the same name.
+    /// The field `convolution_param` has another type for Convolution3D.
     #[test]
     fn parameters_are_those_of_the_type() {
         let layer = Message::new("LayerParameter", Place::Made);
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Makes numbers of bytes, and zeros when the bytes end.
+    /// Turns bytes into numbers, and returns 0 after the last byte.
     struct Source<'a>(std::slice::Iter<'a, u8>);
 
     impl Source<'_> {
@@ -389,7 +389,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever the parameters and the bottoms are, a rule makes sizes of them or an error.
+        /// For any parameters and bottoms, a rule returns valid sizes or an error.
         #[test]
         fn shapes_are_sizes_or_errors(index in 0..RULES.len(), bytes in prop::collection::vec(any::<u8>(), 8..64)) {
             let (rule, mut source) = (RULES[index], Source(bytes.iter()));

@@ -1,4 +1,4 @@
-//! A blob without its mean, over its deviation.
+//! Subtracts a blob's mean and divides by its deviation.
 
 use super::{Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
@@ -14,7 +14,7 @@ pub(super) static MVN: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Always four axes.
+/// The top always has four axes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let mut top: Shape = setup.bottoms[0].clone();
     if top.len() > 4 {

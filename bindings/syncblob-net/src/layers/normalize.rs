@@ -1,5 +1,5 @@
-//! A blob over the root of its sum of squares, times weights: SSD's layer, which some of its
-//! descendants call another name.
+//! Divides a blob by the root of its sum of squares and multiplies it by weights. SSD's layer; some
+//! forks call it `NormalizeBBox`.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

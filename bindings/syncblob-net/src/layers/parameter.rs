@@ -1,4 +1,4 @@
-//! Weights as a blob.
+//! Outputs weights as a blob.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;

@@ -1,4 +1,4 @@
-//! Axes in another order.
+//! Reorders axes.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -7,7 +7,7 @@ use crate::{Error, Result};
 pub(super) static PERMUTE: Rule =
     Rule { layer_type: "Permute", parameters: Some("permute_param"), shapes, emit, ..PLAIN };
 
-/// The axes that are listed, then the others in their order.
+/// Returns the listed axes, then the others in their order.
 fn order(setup: &Setup<'_>) -> Result<Vec<usize>> {
     let axes = setup.bottoms[0].len();
     let mut order = Vec::with_capacity(axes);

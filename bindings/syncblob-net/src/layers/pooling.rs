@@ -1,5 +1,5 @@
-//! The maximum or the mean of windows. Caffe lays windows in its own way: their number is rounded
-//! up, and the last begins inside the image or the padding before it.
+//! Computes the maximum or the mean of windows. Caffe rounds the number of windows up, but with
+//! padding removes a last window that begins behind the image.
 
 use super::{constants, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -22,26 +22,26 @@ pub(super) struct Windows {
     pub kernel: i64,
     pub stride: i64,
     pub pad: i64,
-    /// How many there are.
+    /// The number of windows.
     pub number: i64,
     /// The padding behind the image.
     pad_after: i64,
 }
 
 impl Windows {
-    /// Lays windows, which may be fewer than fit into the padded size.
+    /// Lays the windows as Caffe does; `up`: whether their number is rounded up.
     pub fn new(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<Self> {
         if kernel < 1 || stride < 1 || pad >= kernel || size < 1 {
             let text = format_args!("kernel {kernel}, stride {stride} and pad {pad} over {size}");
             return Err(Error::invalid(text));
         }
         let number = number(size, kernel, stride, pad, up)?;
-        let pad_after = ((number - 1) * stride + kernel - size - pad).max(0); // for the last
+        let pad_after = ((number - 1) * stride + kernel - size - pad).max(0); // of the last window
         Ok(Self { size, kernel, stride, pad, number, pad_after })
     }
 
-    /// The same windows by padding that rounds their number up for any size, where padding alone
-    /// does: runtimes such as OpenCV take pictures of other sizes.
+    /// Sets a padding that rounds the number of windows up for any size of the image, if there is
+    /// such a padding: runtimes such as OpenCV accept images of other sizes.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -54,13 +54,13 @@ impl Windows {
         (self.number - 1) * self.stride
     }
 
-    /// The length of each window that Caffe divides by: the part inside the image and its padding.
+    /// Returns the lengths that Caffe divides by: of each window the part inside the padded image.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
     }
 
-    /// Whether there would be another window without the rule that the last begins inside.
+    /// Whether the last window was removed although the padded image extends behind the others.
     pub fn is_cut(&self) -> bool {
         self.last() + self.kernel < self.size + 2 * self.pad
     }
@@ -71,7 +71,7 @@ impl Windows {
     }
 }
 
-/// Computed as Caffe does, with `float`.
+/// Computes the number of windows with `float`, as Caffe does.
 #[allow(clippy::cast_precision_loss)]
 fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64> {
     let steps = (size + 2 * pad - kernel) as f32 / stride as f32;
@@ -129,7 +129,7 @@ impl Pool {
         Self { method, windows, global: false }
     }
 
-    /// The shape of the top.
+    /// Returns the shape of the top.
     pub fn shape(&self, bottom: &[i64]) -> Vec<i64> {
         [&bottom[..2], &self.numbers()].concat()
     }
@@ -148,7 +148,7 @@ impl Pool {
             .ints("pads", pads)
     }
 
-    /// The maxima of windows.
+    /// Makes the node for the maxima of windows.
     pub fn maximum(&self, x: Value) -> Node {
         match self.global {
             true => Node::new("GlobalMaxPool").input(x),
@@ -156,8 +156,9 @@ impl Pool {
         }
     }
 
-    /// The means of windows. If the last window is clipped, ONNX divides by another length, which a
-    /// factor for each window corrects; without pads both leave out values outside.
+    /// Makes the node for the means of windows. If the last window is clipped, ONNX divides by
+    /// another length than Caffe: a factor for each window corrects the mean. Without pads both
+    /// divide by the number of values inside the image.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));
@@ -178,7 +179,7 @@ impl Pool {
     }
 }
 
-/// For each window its whole area over the area inside the image and its padding.
+/// Returns for each window its area, divided by the part of the area inside the padded image.
 #[allow(clippy::cast_precision_loss)]
 fn factors(w: &[Windows]) -> Vec<f32> {
     let whole: i128 = w.iter().map(|axis| i128::from(axis.kernel)).product();
@@ -189,7 +190,7 @@ fn factors(w: &[Windows]) -> Vec<f32> {
     areas.into_iter().map(|area| whole as f32 / area as f32).collect()
 }
 
-/// Height and width of a bottom with four axes.
+/// Returns the height and the width of a bottom with four axes.
 pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
     match *bottom {
         [_, _, height, width] => Ok([height, width]),
@@ -197,7 +198,7 @@ pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
     }
 }
 
-/// A field for both axes, or one for each.
+/// Reads two sizes from a field for both axes, or from a field for each axis.
 pub(super) fn pair(
     p: &Message,
     both: &str,
@@ -219,8 +220,8 @@ pub(super) fn pair(
 enum Rounding {
     Up,
     Down,
-    /// In bytes one number is `ceil_mode` of some forks and `round_mode` of others, which are
-    /// opposites.
+    /// The field was read from bytes: its number is `ceil_mode` in some forks and `round_mode`,
+    /// with opposite values, in others.
     Unclear,
 }
 
@@ -238,7 +239,7 @@ fn rounding(p: &Message) -> Rounding {
     }
 }
 
-/// The windows, if both ways to round give the same.
+/// Returns the windows if rounding up and rounding down make the same windows.
 fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
@@ -273,7 +274,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The second top has the index of each maximum in its plane; ONNX gives its index in the blob.
+/// Converts ONNX's index of a maximum in the blob into the second top: its index in the plane.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// ONNX's rounding down equals Caffe's rounding up.
+    /// With the padding, ONNX's rounding down equals Caffe's rounding up.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

@@ -1,4 +1,4 @@
-//! Power, Exp and Log: each value scaled, shifted, and then a function of it.
+//! Power, Exp and Log: scale and shift each value, then apply a function.
 
 use super::{Rule, IN_PLACE};
 use crate::message::Message;
@@ -31,7 +31,7 @@ fn power(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The same number everywhere, whatever the bottom has.
+/// Fills the top with one number.
 fn constant(e: &mut Emit<'_>, number: f32) {
     let number = e.float(number);
     let shape = e.apply("Shape", [e.bottom(0)]);
@@ -61,8 +61,8 @@ fn log(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The base, without one for e, and its natural logarithm.
-#[allow(clippy::float_cmp)] // Caffe's way to write e
+/// Returns the base, `None` for e, and the natural logarithm of the base.
+#[allow(clippy::float_cmp)] // in Caffe -1 is e
 fn base(p: &Message) -> Result<(Option<f32>, f32)> {
     match p.float("base") {
         -1.0 => Ok((None, 1.0)),
@@ -71,7 +71,7 @@ fn base(p: &Message) -> Result<(Option<f32>, f32)> {
     }
 }
 
-/// `x op number`, or `x` if that is the same.
+/// Returns `x op number`, or `x` if `number` is neutral.
 #[allow(clippy::float_cmp)]
 fn combine(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32, neutral: f32) -> Value {
     if number == neutral {
@@ -81,7 +81,7 @@ fn combine(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32, neutral: f
     e.apply(op, [x, number])
 }
 
-/// `x op number` as the top; 1 changes nothing.
+/// Makes `x op number` the top, or `x` if `number` is 1.
 #[allow(clippy::float_cmp)]
 fn finish(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32) {
     if number == 1.0 {

@@ -1,5 +1,6 @@
-//! The boxes that SSD's detections are relative to. They depend on shapes alone: a constant.
-//! TextBoxes' have several centres in each place, in OpenCV's words `offset_h` and `offset_w`.
+//! Computes the boxes that SSD's detections are relative to. The boxes depend only on shapes and
+//! parameters, so they are a constant. Boxes of TextBoxes may have several centres at a position,
+//! in fields that OpenCV calls `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -23,13 +24,13 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(vec![1, 2, count / 2]))
 }
 
-/// Height and width of a blob.
+/// Returns the height and the width of a blob.
 fn extent(shape: &[i64]) -> Result<(i64, i64)> {
     Ok((legacy_dim(shape, 2)?, legacy_dim(shape, 3)?))
 }
 
-/// Width and height of the boxes of each place, in pixels of the image. Caffe's sizes are integers:
-/// a fraction is cut off.
+/// Returns the width and the height of each box at a position, in pixels of the image. Caffe
+/// truncates sizes to integers.
 fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (least, most) = (p.floats("min_size"), p.floats("max_size"));
     if least.is_empty() || !least.iter().all(|size| *size > 0.0) {
@@ -55,10 +56,10 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// Each ratio is compared with those before it: the time is quadratic.
+/// The most ratios: each is compared with all ratios before it, in quadratic time.
 const MOST_RATIOS: usize = 1024;
 
-/// Ratios of width to height besides 1, each once.
+/// Returns the different ratios of width to height, without 1.
 fn ratios(p: &Message) -> Result<Vec<f32>> {
     let flip = p.bool("flip");
     let mut ratios = vec![1_f32];
@@ -83,7 +84,7 @@ fn ratios(p: &Message) -> Result<Vec<f32>> {
     Ok(ratios)
 }
 
-/// Where in a place the centres are, down and across.
+/// Returns the offsets, down and across, of the centres at a position.
 fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (down, across) = (p.floats("offset_h"), p.floats("offset_w"));
     let mut fields = p.all("offset_h").chain(p.all("offset_w"));
@@ -103,7 +104,7 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     }
 }
 
-/// Two sizes, given apart, as one for both, or not at all: then 0.
+/// Reads two sizes from a field for both or from a field for each; 0 if no field is set.
 fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
     let number = |name| match p.get(name) {
         Some(crate::Value::Int(number)) => Some(*number as f32),

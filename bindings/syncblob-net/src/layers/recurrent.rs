@@ -1,8 +1,8 @@
-//! LSTM and RNN: a state that passes from step to step of sequences, each step with separate nodes.
-//! Steps are the first axis, sequences the second. Before each step the state is multiplied by the
-//! second bottom's value for the step and the sequence: 0 at the beginning of a sequence, 1
-//! elsewhere. ONNX has no operator for that. Without bottoms for it the state begins as 0, as in
-//! Caffe's first run; in later runs Caffe continues with the state of the previous run.
+//! LSTM and RNN: a state passes from step to step of sequences. Steps are the first axis, sequences
+//! the second. Before each step the state is multiplied by the second bottom's value for the step
+//! and the sequence: 0 at the beginning of a sequence, 1 elsewhere. ONNX has no operator with such
+//! a factor, so each step has separate nodes. Without bottoms for the state, the state begins as 0,
+//! as in Caffe's first run; in later runs Caffe continues with the state of the previous run.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -34,9 +34,9 @@ const MOST_STEPS: i64 = 4096;
 
 /// The differences between the two types.
 struct Kind {
-    /// Blobs that go from step to step.
+    /// The number of blobs that pass from step to step.
     states: usize,
-    /// Vectors that a step makes of its input and the state.
+    /// The number of vectors that a step computes from its input and the state.
     gates: i64,
     /// Whether outputs are computed from the state by separate weights.
     weighted_output: bool,
@@ -50,9 +50,9 @@ struct Recurrence {
     steps: i64,
     sequences: i64,
     outputs: i64,
-    /// Values of an input at a step.
+    /// The number of values of a sequence's input at a step.
     inputs: i64,
-    /// Values of an input that is the same at each step, if there is one: the third bottom.
+    /// The number of values of the third bottom, an input that is the same at each step, if any.
     constant: Option<i64>,
 }
 
@@ -108,13 +108,13 @@ impl Recurrence {
         Ok(Shapes { tops, blobs })
     }
 
-    /// The first bottom that has a state, and the blob that the state is multiplied with.
+    /// Returns the index of the first bottom with a state, and of the blob of the state's weights.
     fn first_state(&self) -> usize {
         2 + usize::from(self.constant.is_some())
     }
 }
 
-/// The length of axes as one vector; Caffe needs at least one of them.
+/// Returns the number of values along axes; Caffe needs at least one axis.
 fn vector(axes: &[i64]) -> Result<i64> {
     match axes {
         [] => Err(Error::invalid("a bottom without an axis of values")),
@@ -129,14 +129,14 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
     }
 }
 
-/// The weights of the steps.
+/// The values that steps read.
 struct Steps {
-    /// For each step the weighted inputs, and the factor of the state.
+    /// For each step the weighted inputs, and in `conts` the factors of the state.
     inputs: Vec<Value>,
     conts: Vec<Value>,
     /// The matrix for the state.
     weights: Value,
-    /// The states before the first step, if they are not 0.
+    /// The states before the first step; empty: 0.
     states: Vec<Value>,
 }
 
@@ -161,7 +161,7 @@ impl Steps {
         })
     }
 
-    /// The result of a step, from its inputs and the previous state.
+    /// Returns the sum of a step's weighted inputs and the weighted previous state.
     fn sum(&self, e: &mut Emit<'_>, step: usize, state: Option<Value>) -> Value {
         let Some(state) = state else { return self.inputs[step] };
         let state = e.apply("Mul", [state, self.conts[step]]);
@@ -170,7 +170,7 @@ impl Steps {
     }
 }
 
-/// The contribution of the inputs to all steps.
+/// Returns the weighted inputs of all steps.
 fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     let x = as_rows(e, 0, &[r.steps, -1, r.inputs]);
     let sum = weighted(e, x, 0)?;
@@ -180,7 +180,7 @@ fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     Ok(e.apply("Add", [sum, product]))
 }
 
-/// A bottom with the axes of its values as one.
+/// Returns a bottom whose axes of values are merged into one.
 fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     if e.bottom_shapes[bottom].len() == dims.len() {
         return e.bottom(bottom);
@@ -188,7 +188,7 @@ fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     e.reshape(e.bottom(bottom), dims)
 }
 
-/// One blob is the matrix, the next the bias.
+/// Multiplies by the matrix in a blob and adds the bias in the next blob.
 fn weighted(e: &mut Emit<'_>, x: Value, blob: usize) -> Result<Value> {
     let (weights, bias) = (transposed(e, blob)?, e.blob(blob + 1)?);
     let product = e.apply("MatMul", [x, weights]);
@@ -200,7 +200,7 @@ fn transposed(e: &mut Emit<'_>, blob: usize) -> Result<Value> {
     Ok(e.node("Transpose").ints("perm", [1, 0]).input(weights).value(e))
 }
 
-/// Equal parts of a value.
+/// Splits a value into equal parts.
 fn split(e: &mut Emit<'_>, value: Value, axis: i64, parts: i64, length: i64) -> Vec<Value> {
     let number = usize::try_from(parts).unwrap_or_default();
     if number == 1 {
@@ -210,7 +210,7 @@ fn split(e: &mut Emit<'_>, value: Value, axis: i64, parts: i64, length: i64) -> 
     e.node("Split").int("axis", axis).input(value).input(lengths).values(e, number)
 }
 
-/// The outputs, and the states behind the last step.
+/// Makes the outputs and the states after the last step the tops.
 fn finish(e: &mut Emit<'_>, outputs: Value, states: &[Value]) {
     e.node("Identity").input(outputs).top(e, 0);
     for (top, state) in (1..e.top_shapes.len()).zip(states) {
@@ -234,7 +234,7 @@ fn lstm(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A step's output and its cell. Its gates are input, forget and output, and the cell's new input.
+/// Returns a step's output and cell. The gates: input, forget, output, the cell's new input.
 fn long_step(
     e: &mut Emit<'_>,
     r: &Recurrence,

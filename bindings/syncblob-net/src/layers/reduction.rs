@@ -1,4 +1,4 @@
-//! Sums over all axes from one on.
+//! Sums or averages values over all axes from `axis` on.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{Emit, Node};

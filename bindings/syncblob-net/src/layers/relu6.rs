@@ -1,5 +1,5 @@
-//! ReLU that ends at a limit, which is 6 if none is given, of MobileNet's and YOLO's forks; and what
-//! ends at two, which Caffe has since 2018.
+//! ReLU6, a ReLU with an upper limit, by default 6, from MobileNet's and YOLO's forks; and Clip,
+//! with a lower and an upper limit, which Caffe has since 2018.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
@@ -11,7 +11,7 @@ pub(super) static RELU6: Rule =
 pub(super) static CLIP: Rule =
     Rule { layer_type: "Clip", parameters: Some("clip_param"), emit: clip, ..IN_PLACE };
 
-/// Caffe needs both limits. ONNX, as Caffe, takes the upper limit last.
+/// Caffe needs both limits. ONNX and Caffe apply the upper limit last.
 fn clip(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     if !p.has("min") || !p.has("max") {
@@ -22,7 +22,7 @@ fn clip(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Forks name the limit in two ways.
+/// The limit is `n` in some forks and `threshold` in others.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     p.ignore("engine");

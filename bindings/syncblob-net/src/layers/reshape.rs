@@ -1,4 +1,4 @@
-//! Reshape and Flatten: the same values along other axes.
+//! Reshape and Flatten: change the axes of a blob, not its values.
 
 use super::{count, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -21,7 +21,7 @@ pub(super) static FLATTEN: Rule = Rule {
     ..PLAIN
 };
 
-/// The axes that are replaced: the first, and that behind the last.
+/// Returns the replaced axes: the first, and the axis behind the last.
 fn replaced(setup: &Setup<'_>) -> Result<(usize, usize)> {
     let (p, axes) = (setup.parameters, setup.bottoms[0].len() as i64);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -56,7 +56,7 @@ fn reshape(setup: &Setup<'_>) -> Result<Shapes> {
     same_count(bottom, top)
 }
 
-/// The wished sizes, 0 replaced by the bottom's and -1 by 1, and where that is.
+/// Returns the new sizes, with 0 replaced by the bottom's size and -1 by 1, and the index of -1.
 fn new_dims(bottom: &[i64], start: usize, wished: &[i64]) -> Result<(Shape, Option<usize>)> {
     let (mut dims, mut inferred) = (Vec::with_capacity(wished.len()), None);
     for (index, &dim) in wished.iter().enumerate() {

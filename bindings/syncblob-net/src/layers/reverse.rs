@@ -1,6 +1,6 @@
-//! An axis from its end. Of forks that read text with recurrent layers, as the other two here are:
-//! an order of all axes, and the second bottom of a recurrent layer whose sequences are as long as
-//! its steps are many.
+//! Layers of forks that read text with recurrent layers. Reverse reverses an axis, and Transpose
+//! reorders all axes. ContinuationIndicator makes the second bottom of a recurrent layer, for
+//! sequences that last from the first step to the last.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -73,7 +73,7 @@ fn indicators(setup: &Setup<'_>) -> Result<Shapes> {
     }
 }
 
-/// 0 at the first step, 1 at the others.
+/// Outputs 0 for the first step and 1 for the others.
 fn indicate(e: &mut Emit<'_>) -> Result<()> {
     let (steps, sequences) = (e.top_shapes[0][0], e.top_shapes[0][1]);
     let mut fill = |value: f32, steps: i64| {

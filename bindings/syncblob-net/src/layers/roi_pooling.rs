@@ -1,6 +1,7 @@
-//! The maxima of bins of regions: Fast R-CNN's layer, as its source has it. A region is an image's
-//! number and two corners, both inside, whose coordinates are scaled, then rounded; a bin that is
-//! empty is 0. ONNX leaves the rounding open; onnxruntime's is the same, halves included.
+//! Computes the maxima of bins of regions: Fast R-CNN's layer, by its source. A region is an
+//! image's number and two corners, which are inside the region; their coordinates are scaled, then
+//! rounded. An empty bin is 0. ONNX does not define the rounding; onnxruntime rounds as Caffe does,
+//! halves too.
 
 use super::pooling::plane;
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -17,7 +18,7 @@ pub(super) static ROI_POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// The number of regions: each is 5 numbers.
+/// Returns the number of regions, of 5 numbers each.
 pub(super) fn regions(setup: &Setup<'_>) -> Result<i64> {
     match &*setup.bottoms[1] {
         [number, rest @ ..] if rest.len() < 4 && matches!(count(rest), Ok(5)) => Ok(*number),
@@ -25,7 +26,7 @@ pub(super) fn regions(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// The regions, each a row.
+/// Returns the regions as rows.
 pub(super) fn rows(e: &mut Emit<'_>) -> Value {
     if e.bottom_shapes[1].len() == 2 {
         return e.bottom(1);

@@ -1,4 +1,4 @@
-//! Groups of channels, mixed: the first of each group, then the second of each. Of ShuffleNet.
+//! Mixes groups of channels: the first of each group, then the second of each. From ShuffleNet.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

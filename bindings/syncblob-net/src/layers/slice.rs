@@ -1,4 +1,4 @@
-//! Parts of a blob along an axis.
+//! Cuts a blob into parts along an axis.
 
 use super::concat::axis;
 use super::{fixed, size, Rule, Setup, Shapes, ANY, IN_PLACE};
@@ -25,7 +25,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: lengths.into_iter().map(part).collect(), blobs: Vec::new() })
 }
 
-/// The length of each top along the axis: cut at the given points, or equal parts.
+/// Returns the length of each top along the axis: between slice points, or equal parts.
 fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
     let points = setup.parameters.ints("slice_point");
     let number = setup.layer.tops.len();

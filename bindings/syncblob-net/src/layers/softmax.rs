@@ -1,4 +1,4 @@
-//! exp(x) over its sum along an axis.
+//! Divides exp(x) by the sum of exp(x) along an axis.
 
 use super::{as_bottoms, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

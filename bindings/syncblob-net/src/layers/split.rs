@@ -1,4 +1,4 @@
-//! Layers that only wire: Split has copies of a blob, Silence keeps blobs from being outputs.
+//! Split copies a blob. Silence reads blobs, which are then not outputs of the net.
 
 use super::{Rule, Setup, Shapes, ANY, PLAIN};
 use crate::onnx::Emit;
@@ -15,7 +15,7 @@ pub(super) static SILENCE: Rule = Rule {
     ..PLAIN
 };
 
-#[allow(clippy::unnecessary_wraps)] // a rule's
+#[allow(clippy::unnecessary_wraps)] // a rule's `shapes` returns a result
 fn copies(setup: &Setup<'_>) -> Result<Shapes> {
     let tops = vec![setup.bottoms[0].clone(); setup.layer.tops.len()];
     Ok(Shapes { tops, blobs: Vec::new() })

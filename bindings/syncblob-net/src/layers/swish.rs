@@ -1,5 +1,5 @@
-//! Swish and similar layers: a value times a gate computed from it. Swish is BVLC's, the others are
-//! forks'.
+//! Swish and similar layers: multiply a value by a gate that is computed from the value. Swish is a
+//! layer of BVLC's Caffe, the others are layers of forks.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
@@ -35,7 +35,7 @@ fn swish(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-#[allow(clippy::unnecessary_wraps)] // a rule's
+#[allow(clippy::unnecessary_wraps)] // a rule's `emit` returns a result
 fn mish(e: &mut Emit<'_>) -> Result<()> {
     let gate = e.apply("Softplus", [e.bottom(0)]);
     let gate = e.apply("Tanh", [gate]);
@@ -50,7 +50,7 @@ fn hard_sigmoid(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-#[allow(clippy::unnecessary_wraps)] // a rule's
+#[allow(clippy::unnecessary_wraps)] // a rule's `emit` returns a result
 fn hard_swish(e: &mut Emit<'_>) -> Result<()> {
     e.node("HardSwish").input(e.bottom(0)).top(e, 0);
     Ok(())

@@ -1,14 +1,14 @@
-//! A layer of a text of parameters, for tests of shapes.
+//! Makes a layer from a text of parameters, for tests of shapes.
 
 use super::{rule, Setup, Shapes};
 use crate::net::{Layer, Shape};
 use crate::text::read_text;
 use crate::{ErrorKind, Limits, Result};
 
-/// The shapes that a layer computes from bottoms.
+/// A layer and the shapes of its bottoms.
 pub(super) struct Case<'a> {
     pub layer_type: &'a str,
-    /// Its message of parameters.
+    /// The layer's parameters, as prototxt.
     pub text: &'a str,
     pub bottoms: &'a [&'a [i64]],
     pub tops: usize,

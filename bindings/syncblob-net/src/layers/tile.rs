@@ -1,4 +1,4 @@
-//! A blob several times along an axis.
+//! Repeats a blob along an axis.
 
 use super::{size, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
@@ -7,7 +7,7 @@ use crate::{Error, Result};
 pub(super) static TILE: Rule =
     Rule { layer_type: "Tile", parameters: Some("tile_param"), shapes, emit, ..IN_PLACE };
 
-/// The axis, and how many times.
+/// Returns the axis, and how often the blob is repeated.
 fn tiles(setup: &Setup<'_>) -> Result<(usize, i64)> {
     let tiles = setup.parameters.int("tiles");
     if tiles < 1 {

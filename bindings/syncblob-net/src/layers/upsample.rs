@@ -1,8 +1,8 @@
-//! A larger plane, by the forks' sources. With a second bottom, SegNet's: each value returns to its
-//! position before pooling, which the second top of the pooling contains; other values are 0. With
-//! one bottom, MobileNet-YOLO's: each value becomes a square. If pooling windows overlap, ONNX does
-//! not define which of two values for one position counts; in onnxruntime, as in SegNet, the last
-//! one does.
+//! Enlarges a plane, by the forks' sources. With two bottoms, SegNet's layer: moves each value to
+//! its position before pooling; the second bottom, a top of the pooling, contains the positions;
+//! all other values are 0. With one bottom, MobileNet-YOLO's layer: each value becomes a square. If
+//! pooling windows overlap, two values may have one position. ONNX does not define which value the
+//! position gets; in onnxruntime, as in SegNet, it gets the last value.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -34,7 +34,7 @@ fn scaled(side: i64, scale: i64) -> Result<i64> {
     size(i128::from(side) * i128::from(scale))
 }
 
-/// The side of the squares.
+/// Returns the side of the squares.
 fn squares(setup: &Setup<'_>) -> Result<i64> {
     match setup.parameters.int("scale") {
         scale @ 1.. => Ok(scale),
@@ -42,8 +42,8 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// The sides of the plane that was pooled: given, or the scale of both or of each, less one where
-/// half a window was over.
+/// Returns the sides of the plane before pooling: as set, or scaled by a factor for both sides or
+/// for each, minus one with `pad_out_h` or `pad_out_w`.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;
     let pads = ["pad_out_h", "pad_out_w"].map(|name| i64::from(p.bool(name)));
@@ -67,7 +67,7 @@ fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     Ok([side(0)?, side(1)?])
 }
 
-/// The shape of a top with these sides, of values and places of one shape.
+/// Returns the shape of a top with these sides. Values and positions must have one shape.
 pub(super) fn scattered(setup: &Setup<'_>, sides: [i64; 2]) -> Result<Shapes> {
     let (values, places) = (&setup.bottoms[0], &setup.bottoms[1]);
     plane(values)?;
@@ -94,7 +94,7 @@ fn enlarge(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Moves each value of the first bottom to its index in the plane, which the second bottom holds.
+/// Moves each value of the first bottom to the index in the plane that the second bottom contains.
 pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     fixed(e, 1..4)?;
     let values = flat(e, e.bottom(0));
@@ -108,12 +108,12 @@ pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A value of the first bottom's shape with each plane as a row.
+/// Reshapes a value that has the first bottom's shape: each plane becomes a row.
 fn flat(e: &mut Emit<'_>, value: Value) -> Value {
     e.reshape(value, &[0, 0, -1])
 }
 
-/// The sizes of the top with each plane as a row; those before are the bottom's.
+/// Returns the top's sizes with each plane as a row. The first two are read from the bottom.
 fn flat_top(e: &mut Emit<'_>) -> Value {
     let area = e.ints(&[e.top_shapes[0][2] * e.top_shapes[0][3]]);
     let first = e.node("Shape").int("end", 2).input(e.bottom(0)).value(e);
