@@ -1,7 +1,8 @@
-//! Nets changed at random, as files for other readers of ONNX: `mutated_nets NETS OUT FIRST COUNT`.
+//! Changes nets at random and writes files to test other readers of ONNX:
+//! `mutated_nets NETS OUT FIRST COUNT`.
 //!
-//! NETS is a folder of prototxts. For each number from FIRST on OUT gets NUMBER.prototxt, with
-//! NUMBER.onnx if it could be converted with made-up weights, else with NUMBER.txt: the error.
+//! NETS is a folder of prototxts. For each of COUNT numbers from FIRST on, the folder OUT receives
+//! NUMBER.prototxt, and NUMBER.onnx, converted with made-up weights, or NUMBER.txt, the error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use syncblob_net::{Net, NetOptions, OnnxOptions, Result};
 #[allow(dead_code, unused_imports)]
 mod targets;
 
-/// Elements of all weights of a net, at most.
+/// The most elements of all made-up weights of a net.
 const MOST_WEIGHTS: i64 = 1 << 22;
 
 fn convert(text: &[u8]) -> Result<Vec<u8>> {

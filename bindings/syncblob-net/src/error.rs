@@ -8,13 +8,13 @@ use crate::net::Layer;
 pub enum ErrorKind {
     /// The text or the bytes are not a net's message.
     Malformed,
-    /// More than a [limit](crate::Limits) allows.
+    /// The net exceeds a [limit](crate::Limits).
     Limit,
     /// The net contradicts itself, its rules or its weights.
     Invalid,
     /// An option does not fit the net, such as an unknown name.
     Argument,
-    /// Right for Caffe, or for a fork of it, but not converted here.
+    /// The net is valid in Caffe or in a fork of Caffe, but this crate does not convert it.
     Unsupported,
     /// The weights cannot be read; [`Error::source`](std::error::Error::source) has the reason.
     Weights,
@@ -28,13 +28,13 @@ pub enum ErrorKind {
 pub struct Problem {
     /// The layer's name.
     pub layer: String,
-    /// Its type.
+    /// The layer's type.
     pub layer_type: String,
     /// The kind of the error.
     pub kind: ErrorKind,
     /// What is wrong.
     pub reason: String,
-    /// Its number among the layers; `None` for an input.
+    /// The layer's index; `None` for an input.
     pub(crate) at: Option<usize>,
 }
 
@@ -79,24 +79,24 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// The error of several layers: a line for each, in their order.
+    /// Makes one error of several problems: a line for each, in the order of the layers.
     pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         Self { problems, ..Self::unsupported(lines.join("\n")) }
     }
 
-    /// The layers that cannot be converted, all of them, where that is the error.
+    /// Returns all layers that cannot be converted; empty for other errors.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// The kind, to decide by.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The error with its context before it: `layer 'conv1' (Convolution): …`.
+    /// Puts a context before the message: `layer 'conv1' (Convolution): …`.
     pub(crate) fn within(self, place: impl fmt::Display) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
     }

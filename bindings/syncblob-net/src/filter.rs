@@ -1,4 +1,4 @@
-//! Which layers belong to the net: rules about phase, level and stages.
+//! Selects the layers of the net by their rules about phase, level and stages.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// The state of the options, with the stages that the net lists, as in Caffe.
+    /// Makes the state of the options; as in Caffe, the stages that the net lists are added.
     pub fn new(net: &'a Message, options: &'a NetOptions) -> Self {
         let mut stages: HashSet<&[u8]> = options.stages.iter().map(String::as_bytes).collect();
         if let Some(state) = net.message("state") {

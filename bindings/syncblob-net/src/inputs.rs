@@ -12,14 +12,14 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers: inputs only as long as a layer reads them.
+    /// The tops of data layers, which are inputs only if a layer reads them.
     of_data: HashSet<String>,
-    /// Tops of data layers without shapes, and those layers.
+    /// Tops of data layers whose shapes are not known, with the layers' descriptions.
     unknown: HashMap<String, String>,
 }
 
 impl Inputs {
-    /// Removes the layers that only bring data; options may give or replace their shapes.
+    /// Removes the data layers and returns their tops as inputs. Options may set or replace shapes.
     pub fn take(
         layers: &mut Vec<Layer>,
         options: &NetOptions,
@@ -63,7 +63,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Sets the shapes of inputs that the caller requests.
+    /// Sets the shapes of inputs that the caller passes.
     fn replace(&mut self, layers: &[Layer], shapes: &[(String, Shape)]) -> Result<()> {
         let made: HashSet<&String> = layers.iter().flat_map(|layer| &layer.tops).collect();
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
@@ -91,7 +91,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// The names of the first inputs, for an error about an unknown name.
+    /// Lists the first inputs, for an error about an unknown name.
     fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
         let known = self.known.iter().map(|input| &input.0);
         let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
@@ -108,14 +108,14 @@ impl Inputs {
         }
     }
 
-    /// Forgets the data, such as labels, that no layer reads any more.
+    /// Removes tops of data layers, such as labels, that no layer reads any more.
     pub fn forget_unread(&mut self, layers: &[Layer]) {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         let of_data = &self.of_data;
         self.known.retain(|(name, _)| read.contains(name) || !of_data.contains(name));
     }
 
-    /// The blobs that layers read before a layer makes them, each once.
+    /// Returns the blobs that a layer reads although no input or earlier layer makes them.
     pub fn open(&self, layers: &[Layer]) -> Vec<String> {
         let mut made: HashSet<&String> = self.known.iter().map(|input| &input.0).collect();
         let mut open = Vec::new();
@@ -126,7 +126,7 @@ impl Inputs {
         open
     }
 
-    /// The error about a blob that a layer reads and no layer makes.
+    /// Makes the error about a blob that a layer reads and no layer makes.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();
         match self.unknown.get(name) {
@@ -142,7 +142,7 @@ impl Inputs {
     }
 }
 
-/// Whether an option may give it as a dimension.
+/// Whether an option may contain this dimension.
 fn is_given(dim: i64) -> bool {
     (1..=i64::from(i32::MAX)).contains(&dim)
 }
@@ -151,7 +151,7 @@ pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
 }
 
-/// Caffe copies a blob for each of its readers, so that none of them works in place.
+/// Caffe copies a blob that has several readers: no reader of a copy works in place.
 pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
 }
@@ -168,13 +168,13 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Whether the layer only brings data: it reads no blob and has no rule.
+/// Whether the layer is a data layer: of a type for data, or unknown and without bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
 }
 
-/// The shapes of its tops, where it gives them.
+/// Returns the shapes of the layer's tops, if the layer contains them.
 fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     let message = |name| layer.message.message(name);
     match layer.layer_type.as_str() {
@@ -192,13 +192,13 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     }
 }
 
-/// The shapes that parameters list. Each may be that of many tops: it is bounded here.
+/// Returns the shapes that parameters list. Checks each once, before it is copied to many tops.
 fn shapes_in(parameters: &Message) -> Result<Vec<Shape>> {
     let dims = parameters.messages("shape").map(|shape| shape.ints("dim"));
     dims.map(|dims| check_shape(&dims).map(|()| dims)).collect()
 }
 
-/// One shape for all, or one a top.
+/// Returns a value for each top; a single value applies to all tops.
 fn each_top<T: Clone>(layer: &Layer, values: Vec<T>) -> Result<Vec<T>> {
     match values.len() {
         1 => Ok(vec![values[0].clone(); layer.tops.len()]),
@@ -223,7 +223,7 @@ fn legacy_shapes(layer: &Layer, p: &Message) -> Result<Vec<Shape>> {
     Ok(shapes)
 }
 
-/// An image, and its label.
+/// Returns the shapes of the images and of their labels.
 fn memory_shapes(p: &Message) -> Vec<Shape> {
     let sizes = ["batch_size", "channels", "height", "width"].map(|name| p.int(name));
     vec![sizes.to_vec(), sizes[..1].to_vec()]

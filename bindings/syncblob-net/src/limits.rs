@@ -6,27 +6,28 @@ use crate::message::Place;
 use crate::schema::MessageInfo;
 use crate::{Error, ErrorKind, Result};
 
-/// Limits of reads from an untrusted prototxt or model.
+/// Limits for reading an untrusted prototxt or model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of a prototxt, and of a model's messages without their blobs.
     pub size: usize,
-    /// Messages inside each other.
+    /// Nested messages.
     pub depth: usize,
     /// Layers of a net.
     pub layers: usize,
-    /// Values of all fields. Each takes some hundred bytes of memory, and two of a text. With the
-    /// default limits the worst text takes some 15 times the 16 MiB, the worst message some 20 times.
+    /// Values of all fields. A value takes some hundred bytes of memory, but may take only two
+    /// bytes of a text. With the default limits, the worst text of 16 MiB takes some 15 times its
+    /// size in memory, the worst message some 20 times.
     pub fields: usize,
 }
 
 impl Limits {
-    /// The bytes of a prototxt's file: no more are read than [`size`](Limits::size) and one, so that
-    /// a larger file is refused when it is parsed.
+    /// Reads a prototxt's file, but at most one byte more than [`size`](Limits::size): the parser
+    /// then refuses a larger file.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The errors of opening and reading the file.
     pub fn read_prototxt(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let most = (self.size as u64).saturating_add(1);
         let mut text = Vec::new();
@@ -35,14 +36,14 @@ impl Limits {
     }
 }
 
-/// 16 MiB, 32 messages inside each other, 100,000 layers, 2,000,000 fields.
+/// 16 MiB, 32 nested messages, 100,000 layers, 2,000,000 fields.
 impl Default for Limits {
     fn default() -> Self {
         Self { size: 16 << 20, depth: 32, layers: 100_000, fields: 2_000_000 }
     }
 }
 
-/// The part of [`Limits`] that reading one text, or the messages of one model, has used.
+/// The part of [`Limits`] that has been used by reading one text or the messages of one model.
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,
@@ -56,7 +57,7 @@ impl<'a> Used<'a> {
         Self { limits, size: 0, layers: 0, fields: 0 }
     }
 
-    /// Counts bytes that are about to be read. Refuses them above the limit.
+    /// Counts bytes before they are read. Refuses bytes above the limit.
     pub fn bytes(&mut self, size: usize) -> Result<()> {
         self.size += size;
         if self.size > self.limits.size {
@@ -71,13 +72,13 @@ impl<'a> Used<'a> {
         self.limits.depth
     }
 
-    /// One more value of a field.
+    /// Counts a value of a field.
     pub fn field(&mut self, place: Place) -> Result<()> {
         self.fields += 1;
         within(self.fields, self.limits.fields, "fields", place)
     }
 
-    /// A message begins, `depth` messages inside the outermost.
+    /// Counts a message that is nested in `depth` messages.
     pub fn message(&mut self, info: &MessageInfo, depth: usize, place: Place) -> Result<()> {
         if matches!(info.name, "LayerParameter" | "V1LayerParameter") {
             self.layers += 1;
@@ -86,7 +87,7 @@ impl<'a> Used<'a> {
         self.depth(depth, place)
     }
 
-    /// A bracket opens, `depth` brackets inside the text.
+    /// Checks the depth of an opening bracket.
     pub fn depth(&self, depth: usize, place: Place) -> Result<()> {
         within(depth, self.limits.depth, "messages inside each other", place)
     }

@@ -1,4 +1,5 @@
-//! Memory that blobs share in Caffe: results that depend on who writes it when.
+//! Finds layers whose results depend on memory that blobs share in Caffe: one layer overwrites the
+//! memory in place, and another reads it as a blob of another name.
 
 use std::collections::HashMap;
 use std::iter::repeat;
@@ -6,13 +7,14 @@ use std::iter::repeat;
 use crate::net::Layer;
 use crate::{Error, Problem, Result};
 
-/// Types whose tops are their first bottom under another name.
+/// Types whose tops have the memory of the first bottom.
 const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 
 /// Types that write no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
-/// The layers that read, or that make as an output, what another layer overwrites.
+/// Returns the layers that read a blob after another layer has overwritten its memory, and the
+/// layers that make an output whose memory is overwritten.
 pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     let (mut memory, mut problems) = (Memory::default(), Vec::new());
     for (at, layer) in layers.iter().enumerate() {
@@ -21,7 +23,7 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
         }
     }
     let tops = layers.iter().enumerate().flat_map(|(at, layer)| layer.tops.iter().zip(repeat(at)));
-    let makers: HashMap<_, _> = tops.collect(); // the last of each
+    let makers: HashMap<_, _> = tops.collect(); // the last maker of each blob
     for output in outputs {
         if let (Err(error), Some(&at)) = (memory.check(output), makers.get(output)) {
             problems.push(Problem::new(at, &layers[at], &error));
@@ -30,22 +32,22 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// The effect of earlier layers on the memory of blobs. Each layer costs constant time, however
-/// many names its memory has.
+/// The effect of earlier layers on the memory of blobs. A layer takes constant time, however many
+/// names its memory has.
 #[derive(Default)]
 struct Memory<'n> {
-    /// Inputs that were not written have none.
+    /// By name. An input has an entry only after a layer has shared or overwritten its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// By place: the last layer in place, and the last one through another name than that.
+    /// By place: the last overwrite, and the last overwrite through another name.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// Counts places and overwrites: a number is a place, and a time.
+    /// The last number. A number identifies a place or the time of an overwrite.
     next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// When its layer wrote it.
+    /// The time at which the layer wrote the blob.
     since: usize,
 }
 
@@ -57,7 +59,7 @@ struct Overwrite<'n> {
 }
 
 impl<'n> Memory<'n> {
-    /// Runs a layer. Fails if it reads what another layer overwrote under another name.
+    /// Runs a layer. Fails if it reads a blob that a layer has overwritten through another name.
     fn run(&mut self, layer: &'n Layer) -> Result<()> {
         let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
         for (index, top) in layer.tops.iter().enumerate() {
@@ -81,7 +83,7 @@ impl<'n> Memory<'n> {
         }
     }
 
-    /// The last layer that overwrote a blob through another name.
+    /// Returns the last layer that overwrote a blob through another name.
     fn overwritten(&self, name: &str) -> Option<&'n Layer> {
         let blob = self.blobs.get(name)?;
         let overwrites = self.overwrites.get(&blob.place)?.iter().flatten();
@@ -122,8 +124,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Whether the layer's tops are its first bottom under other names. Concat of one and Slice into
-/// one are.
+/// Whether the layer's tops have the memory of its first bottom, as those of a Concat of one bottom
+/// and of a Slice into one top have.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,
@@ -138,16 +140,16 @@ mod tests {
     use crate::{Net, NetOptions};
 
     const CASES: &[(&str, &[&str])] = &[
-        // A blob of another name is overwritten, and read afterwards.
+        // A layer overwrites a blob's memory through another name; then a layer reads the blob.
         ("Flatten a f|ReLU f f|Power a z", &["Power"]),
         ("Reshape a f|ReLU f f|Power a z", &["Power"]),
         ("Concat a f|ReLU f f|Power a z", &["Power"]),
         ("Slice a f|ReLU f f|Power a z", &["Power"]),
         ("Split a f g|ReLU f f|Power g z", &["Power"]),
         ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
-        // It is an output.
+        // The overwritten blob is an output.
         ("Split a f g|ReLU f f", &["Split"]),
-        // It is read before, not read at all, or does not share memory.
+        // The blob is read before, is not read at all, or does not share memory.
         ("Flatten a f|Power a z|ReLU f f", &[]),
         ("Flatten a f|ReLU f f", &[]),
         ("Power a f|ReLU f f|Power a z", &[]),

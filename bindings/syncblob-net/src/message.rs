@@ -1,25 +1,25 @@
-//! A message: a tree of fields, the same from text and from bytes. It records which fields have
-//! been read, so that the conversion cannot overlook one.
+//! A message: a tree of fields, the same from text and from bytes. A field records whether it has
+//! been read, so that the conversion cannot overlook a field.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::schema::{FieldInfo, Kind, MessageInfo, Schema};
 
-/// Where in the text or in the bytes a field stands.
+/// The position of a field in a text or in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Nowhere: made by this crate.
+    /// No position: this crate made the field.
     #[default]
     Made,
-    /// In a text, both from 1; a column counts bytes.
+    /// In a text. Line and column begin at 1; a column counts bytes.
     Text {
         /// The line.
         line: u32,
         /// The column.
         column: u32,
     },
-    /// In a message of bytes, from its beginning.
+    /// The offset in a message of bytes.
     Byte(u32),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Place {
 pub enum Value {
     /// `bool`
     Bool(bool),
-    /// Every integer, and the number of an enum's value.
+    /// An integer of any type, or the number of an enum's value.
     Int(i64),
     /// `float` and `double`
     Float(f64),
@@ -47,18 +47,18 @@ pub enum Value {
     Text(Box<[u8]>),
     /// A message.
     Message(Box<Message>),
-    /// The value of a field that the schema does not know: its text, or its bytes.
+    /// The value of a field that the schema does not have: its text, or its bytes.
     Unknown(Box<[u8]>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Label {
     Known(&'static FieldInfo),
-    /// Its name, or of bytes its number.
+    /// The field's name, or its number if it was read from bytes.
     Unknown(Box<str>),
 }
 
-/// A field of a [`Message`], with one value: a repeated field is several.
+/// A field of a [`Message`], with one value. Each value of a repeated field is a separate field.
 #[derive(Debug)]
 pub struct Field {
     pub(crate) label: Label,
@@ -73,7 +73,7 @@ impl Clone for Field {
     }
 }
 
-/// The same fields with the same values, wherever they stand.
+/// Compares name and value, not the place.
 impl PartialEq for Field {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name() && self.value == other.value
@@ -85,7 +85,7 @@ impl Field {
         Self { label, place, value, read: AtomicBool::new(false) }
     }
 
-    /// Its name; of bytes that the schema does not know, its number.
+    /// Returns the field's name; if it was read from bytes and is not in the schema, its number.
     pub fn name(&self) -> &str {
         match &self.label {
             Label::Known(info) => info.name,
@@ -93,17 +93,17 @@ impl Field {
         }
     }
 
-    /// Where it stands.
+    /// Returns the field's position.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Its value.
+    /// Returns the field's value.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The name of an enum's value.
+    /// Returns the name of the value, if it is an enum's and known.
     pub fn enum_name(&self) -> Option<&'static str> {
         let Label::Known(FieldInfo { kind: Kind::Enum(name), .. }) = self.label else {
             return None;
@@ -112,7 +112,7 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
-    /// Whether a message may have several of it; one that the schema does not know may.
+    /// Whether a message may have several such fields; true for a field that is not in the schema.
     pub fn is_repeated(&self) -> bool {
         match &self.label {
             Label::Known(info) => info.repeated,
@@ -149,17 +149,17 @@ impl Message {
         Self { info: Schema::get().message(name), place, fields: Vec::new() }
     }
 
-    /// The name of its type, such as `ConvolutionParameter`.
+    /// Returns the name of the message's type, such as `ConvolutionParameter`.
     pub fn type_name(&self) -> &'static str {
         self.info.name
     }
 
-    /// Its fields in their order.
+    /// Returns the fields in their order.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The fields with a name. Panics for a name that is not in the schema.
+    /// Returns the fields with a name. Panics for a name that is not in the schema.
     pub(crate) fn all<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a Field> {
         let info = self.declared(name);
         self.fields.iter().filter(move |field| match field.label {
@@ -168,14 +168,14 @@ impl Message {
         })
     }
 
-    /// The field of a name; where its type depends on the layer's, that of most layers.
+    /// Returns the schema's field of a name; of several, the field of most layer types.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
         found.unwrap_or_else(|| panic!("the schema lacks {}.{name}", self.info.name))
     }
 
-    /// The type of the messages in a field, in a layer of a type.
+    /// Returns the type of the messages in a field, for a layer of type `layer_type`.
     pub(crate) fn type_of(&self, name: &str, layer_type: &str) -> &'static str {
         let of_type = self.info.by_name(name, layer_type);
         match of_type.unwrap_or_else(|| self.declared(name)).kind {
@@ -184,7 +184,7 @@ impl Message {
         }
     }
 
-    /// The last value of a field, if it has one.
+    /// Returns the last value of a field, if any, and marks the field as read.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let mut last = None;
         for field in self.all(name) {
@@ -197,7 +197,7 @@ impl Message {
         self.get(name).is_some()
     }
 
-    /// An integer, or its default: the schema's, else 0.
+    /// Returns an integer; without a value, the schema's default, else 0.
     pub(crate) fn int(&self, name: &str) -> i64 {
         self.given_int(name).unwrap_or_else(|| number(self.declared(name).default, 0))
     }
@@ -206,7 +206,7 @@ impl Message {
         self.get(name).map(as_int)
     }
 
-    /// A number, or its default: the schema's, else 0. Caffe computes with `float`.
+    /// Returns a number as `float`, as Caffe; without a value, the schema's default, else 0.
     pub(crate) fn float(&self, name: &str) -> f32 {
         match self.get(name) {
             Some(value) => as_float(value),
@@ -214,7 +214,7 @@ impl Message {
         }
     }
 
-    /// A `bool`, or its default: the schema's, else `false`.
+    /// Returns a `bool`; without a value, the schema's default, else `false`.
     pub(crate) fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Some(value) => matches!(value, Value::Bool(true)),
@@ -222,7 +222,7 @@ impl Message {
         }
     }
 
-    /// A text, or its default: the schema's, else the empty one.
+    /// Returns a text; without a value, the schema's default, else the empty text.
     pub(crate) fn text(&self, name: &str) -> &[u8] {
         match self.get(name) {
             Some(Value::Text(text)) => text,
@@ -230,7 +230,7 @@ impl Message {
         }
     }
 
-    /// The name of an enum's value, or of its default: the schema's, else the first.
+    /// Returns the name of an enum's value; without a value, the schema's default, else the first.
     pub(crate) fn enumeration(&self, name: &str) -> &'static str {
         let declared = self.declared(name);
         let Kind::Enum(kind) = declared.kind else { panic!("{name} is not an enum") };
@@ -240,17 +240,17 @@ impl Message {
         given.or(declared.default).unwrap_or(values.values[0].1)
     }
 
-    /// The values of a repeated field of integers.
+    /// Returns the values of a repeated field of integers.
     pub(crate) fn ints(&self, name: &str) -> Vec<i64> {
         self.all(name).map(|field| as_int(field.mark())).collect()
     }
 
-    /// The values of a repeated field of numbers.
+    /// Returns the values of a repeated field of numbers.
     pub(crate) fn floats(&self, name: &str) -> Vec<f32> {
         self.all(name).map(|field| as_float(field.mark())).collect()
     }
 
-    /// The values of a repeated field of texts.
+    /// Returns the values of a repeated field of texts.
     pub(crate) fn texts(&self, name: &str) -> Vec<&[u8]> {
         let texts = self.all(name).map(|field| match field.mark() {
             Value::Text(text) => &**text,
@@ -259,7 +259,7 @@ impl Message {
         texts.collect()
     }
 
-    /// A message, if there is one.
+    /// Returns the last message of a field, if any.
     pub(crate) fn message(&self, name: &str) -> Option<&Message> {
         match self.get(name) {
             Some(Value::Message(message)) => Some(message),
@@ -267,7 +267,7 @@ impl Message {
         }
     }
 
-    /// The values of a repeated field of messages.
+    /// Returns the values of a repeated field of messages.
     pub(crate) fn messages<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Message> {
         self.all(name).filter_map(|field| match field.mark() {
             Value::Message(message) => Some(&**message),
@@ -275,7 +275,7 @@ impl Message {
         })
     }
 
-    /// The first field, in this message and in those below it, that has not been read.
+    /// Returns the first field, in this message or a message inside it, that has not been read.
     pub(crate) fn unread(&self) -> Option<&Field> {
         self.fields.iter().find_map(|field| match &field.value {
             _ if !field.read.load(Ordering::Relaxed) => Some(field),
@@ -284,14 +284,14 @@ impl Message {
         })
     }
 
-    /// Marks a field, and all below it, as one that changes nothing.
+    /// Marks a field and all fields inside it as read: they have no effect.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();
         }
     }
 
-    /// Adds a field that the schema has.
+    /// Adds a field of the schema.
     pub(crate) fn push(&mut self, name: &str, value: Value) {
         let label = Label::Known(self.declared(name));
         self.fields.push(Field::new(label, Place::Made, value));
@@ -315,7 +315,7 @@ fn as_int(value: &Value) -> i64 {
 
 fn as_float(value: &Value) -> f32 {
     match value {
-        #[allow(clippy::cast_possible_truncation)] // a float was read from it
+        #[allow(clippy::cast_possible_truncation)] // Caffe computes with `float`
         Value::Float(number) => *number as f32,
         _ => 0.0,
     }

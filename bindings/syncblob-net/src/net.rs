@@ -29,27 +29,27 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Its name.
+    /// Returns the layer's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its type, such as `"Convolution"`.
+    /// Returns the layer's type, such as `"Convolution"`.
     pub fn layer_type(&self) -> &str {
         &self.layer_type
     }
 
-    /// The blobs that it reads.
+    /// Returns the blobs that the layer reads.
     pub fn bottoms(&self) -> &[String] {
         &self.bottoms
     }
 
-    /// The blobs that it writes; one of its bottoms, if it works in place.
+    /// Returns the blobs that the layer writes; a layer that works in place writes a bottom.
     pub fn tops(&self) -> &[String] {
         &self.tops
     }
 
-    /// Its parameters: Caffe's `LayerParameter`.
+    /// Returns the layer's parameters: Caffe's `LayerParameter`.
     pub fn message(&self) -> &Message {
         &self.message
     }
@@ -65,12 +65,12 @@ impl Layer {
         }
     }
 
-    /// Whether a top is the bottom of the same place, which it overwrites.
+    /// Whether a top is the bottom of the same index, which the layer overwrites.
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
 
-    /// Refuses the layer if it works in place where Caffe reads what it has overwritten.
+    /// Refuses the layer if it works in place: Caffe would read values that it has overwritten.
     pub(crate) fn refuse_in_place(&self) -> Result<()> {
         match (0..self.tops.len()).any(|top| self.is_in_place(top)) {
             true => Err(Error::unsupported(
@@ -87,7 +87,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// A name as text: bytes that are not UTF-8 are escaped.
+/// Returns a name as text. A name that is not UTF-8 is escaped.
 fn readable(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(name) => name.to_owned(),
@@ -95,28 +95,28 @@ fn readable(name: &[u8]) -> String {
     }
 }
 
-/// How a [`Net`] is read. The phase is TEST.
+/// Options for reading a [`Net`]. The phase is TEST.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct NetOptions {
-    /// How much is read.
+    /// The limits of reading.
     pub limits: Limits,
-    /// The level that layers' rules are compared with.
+    /// The level for the rules of layers.
     pub level: i32,
-    /// The stages that layers' rules are compared with, beside those that the net lists.
+    /// The stages for the rules of layers, in addition to the stages that the net lists.
     pub stages: Vec<String>,
-    /// Shapes of inputs, by name. They replace those of the net, and are needed where the net gives
-    /// none.
+    /// Shapes of inputs, by name. They replace shapes in the net; an input whose shape the net does
+    /// not contain needs one.
     pub inputs: Vec<(String, Shape)>,
-    /// The size of the batch: the first axis of the first input, and of each input whose first axis
-    /// is as long; `None`: as the net has it.
+    /// The size of the batch: of the first axis of the first input, and of each input whose first
+    /// axis has the same size; `None`: the size in the net.
     pub batch: Option<i64>,
-    /// Whether an input may have no shape: see [`Net::open_inputs`]. Else it is an error.
+    /// Whether an input may lack a shape, see [`Net::open_inputs`]; otherwise reading fails.
     pub open_inputs: bool,
 }
 
-/// A net in phase TEST: its layers in the order in which they run, without those that only bring
-/// data, train or compute a loss.
+/// A net in phase TEST: layers in the order in which they run. Layers that only bring data, train
+/// or compute a loss are left out.
 #[derive(Clone, Debug)]
 pub struct Net {
     pub(crate) name: String,
@@ -129,13 +129,13 @@ pub struct Net {
     pub(crate) stored: Vec<Stored>,
     transforms: Vec<(String, Message)>,
     warnings: Vec<String>,
-    /// The files that it is of, by what they are.
+    /// The files that the net was read from, each with its role.
     sources: Vec<(&'static str, PathBuf)>,
 }
 
 impl Net {
-    /// Opens a net: the layers of a prototxt's text, of any of Caffe's generations, with the weights
-    /// of a model, or the layers that the model itself carries.
+    /// Opens the net of a prototxt's text, of any of Caffe's generations, with the weights of a
+    /// model; without a prototxt, opens the net that is stored in the model.
     ///
     /// # Errors
     /// As [`from_prototxt`](Net::from_prototxt) and [`from_model`](Net::from_model);
@@ -153,20 +153,20 @@ impl Net {
         }
     }
 
-    /// The net of a prototxt, of any of Caffe's generations.
+    /// Reads the net of a prototxt, of any of Caffe's generations.
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
     /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as one with
     /// an unknown bottom; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an old
-    /// generation that had no such type; [`Argument`](crate::ErrorKind::Argument) for the shape of
-    /// an unknown input.
+    /// generation without such a type; [`Argument`](crate::ErrorKind::Argument) for the shape of an
+    /// unknown input.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
         Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)
     }
 
-    /// The net that a model itself carries, with its weights. The shapes of inputs are rarely in
-    /// it: options give them.
+    /// Reads the net that is stored in a model, with its weights. Such a net rarely contains the
+    /// shapes of inputs: set the shapes in the options.
     ///
     /// # Errors
     /// As [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if the
@@ -201,9 +201,9 @@ impl Net {
         })
     }
 
-    /// The net with the files that it is of. The metadata of its ONNX has their names, and the
-    /// BLAKE3 digests of those that are regular files and can be opened then. A thread computes them
-    /// while the weights are written.
+    /// Sets the files that the net was read from. The metadata of the ONNX file contains their
+    /// names, and a BLAKE3 digest of each regular file that the conversion can open. A thread
+    /// computes the digests while the weights are written.
     #[must_use]
     pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
         let sources = [("prototxt", prototxt), ("model", model)];
@@ -212,49 +212,49 @@ impl Net {
         self
     }
 
-    /// What they are, and where.
+    /// Returns the role and the path of each file that the net was read from.
     pub(crate) fn sources(&self) -> &[(&'static str, PathBuf)] {
         &self.sources
     }
 
-    /// Its name.
+    /// Returns the net's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The preprocessing of images: blobs, and the `transform_param` of their data layers. Those of
-    /// phase TRAIN are included if there are no others.
+    /// Returns the preprocessing of images: names of blobs, with the `transform_param` of their
+    /// data layers. Data layers of phase TRAIN count only if no other has a `transform_param`.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }
 
-    /// Names and shapes of its inputs.
+    /// Returns the names and shapes of the inputs.
     pub fn inputs(&self) -> &[(String, Shape)] {
         &self.inputs
     }
 
-    /// Blobs that layers read and no layer makes, if the options allow them: inputs whose shapes the
-    /// net does not give. It can be listed, not converted.
+    /// Returns the inputs without shapes, if the options allow them: blobs that layers read and no
+    /// layer makes. A net with such inputs can be listed, but not converted.
     pub fn open_inputs(&self) -> &[String] {
         &self.open_inputs
     }
 
-    /// Its layers, in the order in which they run.
+    /// Returns the layers, in the order in which they run.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// The blobs that no layer reads, in Caffe's order: that of their names.
+    /// Returns the blobs that no layer reads, sorted by name as in Caffe.
     pub fn outputs(&self) -> &[String] {
         &self.outputs
     }
 
-    /// The model that its weights are in, if it has any.
+    /// Returns the model that contains the weights, if there is one.
     pub fn model(&self) -> Option<&Model> {
         self.model.as_deref()
     }
 
-    /// Sentences about omitted or changed parts.
+    /// Returns sentences about omitted or changed parts of the net.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -263,11 +263,11 @@ impl Net {
         self.warnings.push(warning);
     }
 
-    /// The part of the net that computes some of its blobs, which become the outputs, with the
-    /// values after all layers have run.
+    /// Returns the part of the net that computes the blobs `outputs`. They become its outputs, with
+    /// the values that they have after all layers have run.
     ///
     /// # Errors
-    /// [`Argument`](crate::ErrorKind::Argument) for a name that is not of a layer's top.
+    /// [`Argument`](crate::ErrorKind::Argument) for a name that is not a top of a layer.
     pub fn up_to(&self, outputs: &[String]) -> Result<Self> {
         let made: HashSet<&String> = self.layers.iter().flat_map(|layer| &layer.tops).collect();
         if let Some(name) = outputs.iter().find(|name| !made.contains(name)) {
@@ -315,10 +315,10 @@ impl Net {
     }
 }
 
-/// The preprocessing of images before blobs of these names.
+/// Names of blobs, with the preprocessing of their images.
 type Transforms = Vec<(String, Message)>;
 
-/// The layers of the phase, the level and the stages, and their transformations of images.
+/// Returns the layers that their rules include, and the preprocessing of images.
 fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer>, Transforms)> {
     let (layers, rest) = std::mem::take(&mut net.fields)
         .into_iter()
@@ -342,8 +342,8 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
     Ok((included, if transforms.is_empty() { others } else { transforms }))
 }
 
-/// Checks that every bottom is made before it is read and every blob by one layer. Returns the
-/// outputs: the blobs that no layer reads after they are last written.
+/// Checks that every bottom is made before it is read, and that one layer makes a blob. Returns the
+/// outputs: the blobs that no layer reads after the last layer that writes them.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));

@@ -1,13 +1,13 @@
-//! A message as a prototxt.
+//! Prints a message as a prototxt.
 
 use std::fmt;
 
 use crate::message::{Field, Label, Message, Value};
 use crate::schema::Kind;
 
-/// The text of a prototxt, which reads back as the same message. A field that came from a text and
-/// that the schema does not know stands in it as it came; of one from bytes only its number and its
-/// size are known: they are a comment.
+/// Prints a prototxt that reads back as the same message. A field that is not in the schema is
+/// printed unchanged if it was read from a text. If it was read from bytes, only its number and
+/// size are known, and are printed as a comment.
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fields(self, 0, f)
@@ -52,7 +52,7 @@ fn kind(field: &Field) -> Option<Kind> {
     }
 }
 
-/// The shortest text that reads back as the same number of the field's type.
+/// Returns the shortest text that reads back as the same number of the field's type.
 fn number(field: &Field, value: f64) -> String {
     #[allow(clippy::cast_possible_truncation)] // the field is a float
     let text = match kind(field) {
@@ -70,7 +70,8 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Other bytes than UTF-8 stand in strings, where escapes mean the same, or in comments.
+    // Bytes that are not UTF-8 are in strings, where an escape has the same meaning, or in
+    // comments.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;
@@ -78,7 +79,7 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     writeln!(f)
 }
 
-/// As protobuf: bytes other than printable ASCII as three octal digits.
+/// Escapes a text as protobuf does: bytes that are not printable become three octal digits.
 fn escape(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for &byte in text {

@@ -1,6 +1,6 @@
-//! What must hold of any bytes that are read as a net: nothing panics, memory is bounded by the
-//! input, errors say where they are, a net that was printed reads back, and what is converted is an
-//! ONNX graph.
+//! Checks promises for any bytes that are read as a net: no call panics, memory is bounded by the
+//! size of the input, an error's place lies in the input, a printed net reads as the same net, and
+//! a converted net is a valid ONNX graph.
 
 mod memory;
 mod mutate;
@@ -16,14 +16,14 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// Bytes of memory for each byte that is read, and what short inputs need besides.
+/// The bound of memory for reading: bytes for each byte of input, plus a constant.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The same to convert a net; layers may compute some tensors.
+/// The bound of memory for converting a net; some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
-/// Elements of the weights that are made up for a net, at most.
+/// The most elements of all made-up weights of a net.
 const MOST_WEIGHTS: i64 = 1 << 14;
 
-/// The input is a prototxt.
+/// Checks the promises for a prototxt.
 pub fn prototxt(text: &[u8]) {
     read_schema();
     let options = options(text);
@@ -40,7 +40,7 @@ pub fn prototxt(text: &[u8]) {
     }
 }
 
-/// The input is a caffemodel, of which the net is read, too.
+/// Checks the promises for a caffemodel and the net stored in it.
 pub fn net_of_model(bytes: &[u8]) {
     read_schema();
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
@@ -63,13 +63,13 @@ pub fn net_of_model(bytes: &[u8]) {
     }
 }
 
-/// Once, so that no input is charged with it.
+/// Reads the schema once, so that its memory counts for no input.
 fn read_schema() {
     static READ: Once = Once::new();
     READ.call_once(|| drop(Upgraded::from_prototxt(b"", &Limits::default())));
 }
 
-/// A sum of the input: it chooses between options.
+/// Returns a hash of the input, which selects the options.
 fn choice(input: &[u8]) -> u32 {
     input.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()))
 }
@@ -89,14 +89,14 @@ fn within<T>(bound: (usize, usize), input: &[u8], what: &str, call: impl FnOnce(
     result
 }
 
-/// It says something, and a place that it names is one of the input.
+/// Checks that the message is not empty, and that a place at its beginning lies in the input.
 fn check_error(error: &Error, lies_in: impl Fn(Place) -> bool) {
     let text = error.to_string();
     assert!(!text.is_empty());
     assert!(place_of(&text).is_none_or(lies_in), "broken promise: no such place: {text}");
 }
 
-/// The place that an error begins with.
+/// Returns the place that an error's message begins with.
 fn place_of(text: &str) -> Option<Place> {
     let number = |text: &str| text.parse::<u32>().ok();
     let (place, _) = text.split_once(": ")?;
@@ -122,7 +122,7 @@ fn check_places(message: &Message, lies_in: &impl Fn(Place) -> bool) {
     }
 }
 
-/// What is printed reads as the same net, in the current form already.
+/// Checks that the printed net reads as the same net and needs no upgrade.
 fn reads_back(net: &Message) {
     let text = net.to_string();
     let again = match Upgraded::from_prototxt(text.as_bytes(), &Limits::default()) {
@@ -130,7 +130,7 @@ fn reads_back(net: &Message) {
         Err(error) => panic!("broken promise: what was printed is refused: {error}\n{text}"),
     };
     assert!(again.notes.is_empty(), "broken promise: {:?}\n{text}", again.notes);
-    // Of a field that only bytes have, a comment is printed.
+    // A field without a name in a prototxt is printed as a comment, which is not read back.
     let is_field = |line: &&str| !line.trim_start().starts_with("# field ");
     let (again, fields) = (again.net.to_string(), text.lines().filter(is_field));
     assert!(
@@ -139,7 +139,7 @@ fn reads_back(net: &Message) {
     );
 }
 
-/// Converts the net, if it can be, with weights that are made up where it has none.
+/// Checks shapes and conversion of the net, for three of four inputs with made-up weights.
 fn convert(net: Net, input: &[u8]) {
     let shapes = within(CONVERTING, input, "inferring shapes", || net.shapes());
     check_shapes(&shapes);
@@ -176,7 +176,7 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// A model with the blobs that the layers need, unless they have more elements than `most`.
+/// Makes a model with all blobs of the layers; `None` for more than `most` elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

@@ -1,9 +1,9 @@
-//! How much memory a call takes at most.
+//! Measures the peak memory of a call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting what each thread has.
+/// The system's allocator, with a counter of allocated bytes for each thread.
 pub struct Counting;
 
 thread_local! {
@@ -11,7 +11,7 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         NOW.set(NOW.get() + layout.size());
@@ -21,14 +21,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // What another thread had allocated may go here.
+        // The thread may free memory that another thread allocated.
         NOW.set(NOW.get().saturating_sub(layout.size()));
         // SAFETY: the caller's promises are the same.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// What a call returns, and how many bytes it took at most beside those that were there before it.
+/// Returns a call's result, and the peak of the bytes that the call allocated.
 pub fn peak_of<T>(call: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);

@@ -1,4 +1,4 @@
-//! Changes a prototxt as a text of fields: numbers, names, types, fields that the schema has.
+//! Mutates a prototxt field by field: numbers, names, types, fields of the schema.
 
 mod fields;
 mod spans;
@@ -6,7 +6,7 @@ mod spans;
 use fields::Schema;
 use spans::{spans, Kind, Span};
 
-/// Numbers from a seed.
+/// Pseudo-random numbers from a seed.
 pub struct Random(u64);
 
 impl Random {
@@ -67,7 +67,7 @@ static NUMBERS: &[&str] = &[
     "false",
 ];
 
-/// A text with one change.
+/// Returns a copy of the text with one change.
 pub fn mutate(text: &[u8], random: &mut Random) -> Vec<u8> {
     let spans = spans(text);
     let changed = match random.below(12) {
@@ -103,7 +103,7 @@ fn number(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, span, new.as_bytes()))
 }
 
-/// A name becomes another one of the text: blobs and layers are joined anew.
+/// Replaces a string by another string of the text, which connects layers in another way.
 fn string(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let strings = of_kind(spans, Kind::Text);
     let (to, from) = (random.pick(&strings)?, random.pick(&strings)?);
@@ -117,7 +117,7 @@ fn layer_type(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8
     Some(with(text, random.pick(&types)?, format!("\"{new}\"").as_bytes()))
 }
 
-/// A field that the schema has, in a message that is there; in the place of the one of its name.
+/// Adds a field of the schema to a message, or replaces the message's field of that name.
 fn new_field(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let block = random.pick(&of_kind(spans, Kind::Message))?;
     let field = Schema::get().field(block.field, random)?;
@@ -135,7 +135,7 @@ fn remove(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, random.pick(&of_kind(spans, Kind::Field))?, b""))
 }
 
-/// A field, or a layer, once more, somewhere else perhaps.
+/// Repeats a field or a layer, behind itself or behind another field.
 fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let fields = of_kind(spans, Kind::Field);
     let (from, to) = (random.pick(&fields)?, random.pick(&fields)?);
@@ -143,7 +143,7 @@ fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some([&text[..to], b" ", &text[from.start..from.end], b" ", &text[to..]].concat())
 }
 
-/// A layer of any type behind a layer, of blobs that are there.
+/// Inserts a layer of a random type behind a layer; its bottoms are tops in the text.
 fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let tops: Vec<&Span> =
         of_kind(spans, Kind::Text).into_iter().filter(|span| span.field == b"top").collect();
@@ -165,7 +165,7 @@ fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>
     Some([&text[..at], &layer, &text[at..]].concat())
 }
 
-/// Brackets around, or as a list.
+/// Puts brackets, quotes or a sign around a span.
 fn enclose(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let span = random.pick(&spans.iter().collect::<Vec<_>>())?;
     let (open, close) =

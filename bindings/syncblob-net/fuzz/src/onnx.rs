@@ -1,4 +1,4 @@
-//! What every ONNX file must be, checked by messages of their own.
+//! Checks ONNX files, read with message types that are separate from the crate's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -95,7 +95,7 @@ struct Dim {
 }
 
 impl Info {
-    /// Each dimension, if it has a number.
+    /// Returns the dimensions; `None` for a dimension that has a name.
     fn shape(&self) -> Vec<Option<i64>> {
         let tensor = self.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref()).expect("a shape");
@@ -104,8 +104,8 @@ impl Info {
     }
 }
 
-/// Checks that a file is a graph: its names are unique, every value is made before it is read,
-/// and every tensor is as long as its shape. `shapes` are those of Caffe's blobs.
+/// Checks that a file is a graph: names are unique, a node writes a value before another reads it,
+/// and a tensor's size fits its shape. `shapes` are the blobs' shapes by Caffe's rules.
 pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     let model = Model::decode(file).expect("a message");
     let opset = |domain: &str, version| Opset { domain: domain.into(), version };
@@ -136,7 +136,7 @@ pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     compare_shapes(&graph, &made, shapes);
 }
 
-/// What the file says of blobs is what Caffe's rules do.
+/// Checks that blobs have the same shapes in the file and by Caffe's rules.
 fn compare_shapes(graph: &Graph, made: &HashSet<&str>, shapes: &[(String, Vec<i64>)]) {
     let shapes: HashMap<&str, &Vec<i64>> =
         shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();

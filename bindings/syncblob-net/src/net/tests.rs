@@ -11,7 +11,7 @@ fn with_inputs(text: &str, inputs: &[(&str, &[i64])]) -> crate::Result<Net> {
     Net::from_prototxt(text.as_bytes(), &options)
 }
 
-/// Names and types, as `name:type`.
+/// Returns names and types of layers, as `name:type`.
 fn layers(net: &Net) -> String {
     let names = net.layers().iter().map(|layer| format!("{}:{}", layer.name(), layer.layer_type()));
     names.collect::<Vec<_>>().join(" ")
@@ -44,7 +44,7 @@ fn outputs_are_what_nobody_reads_by_name() {
     }
 }
 
-/// A net of an input layer, given inputs, and the inputs that it has, or the error.
+/// The inputs of a net, the inputs in the options, and the net's inputs or the error.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], &'a str);
 
 const INPUTS: &[Row] = &[
@@ -178,7 +178,7 @@ const TRAINING: &[(&str, &str, &str)] = &[
         "r:ReLU",
         "r",
     ),
-    // Layers that only serve the labels are omitted, too.
+    // Layers that only process labels are omitted, too.
     (
         "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
          layer { name: 'q' type: 'Slice' bottom: 'l' top: 'm' top: 'n' }
@@ -194,7 +194,7 @@ const TRAINING: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// As models have it that were saved in training.
+/// Models that were saved during training may have `use_global_stats: false`.
 #[test]
 fn statistics_of_the_batch_are_reported() {
     let norm = |name: &str, more: &str| {
@@ -254,7 +254,7 @@ fn nets_that_caffe_refuses() {
     }
 }
 
-/// Caffe's dimensions are of the type `int`, in blobs without elements too.
+/// Caffe's dimensions have the type `int`, in blobs without elements too.
 #[test]
 fn dimensions_are_below_2_to_the_31() {
     let net = read(
@@ -269,7 +269,7 @@ fn dimensions_are_below_2_to_the_31() {
     assert!(problem.contains("9223372036854775807"), "{problem}");
 }
 
-/// Nets that give no shape of an input, and what then is open, known and computed.
+/// Each row: layers, the open inputs, the number of known shapes, the outputs.
 #[test]
 fn inputs_without_shapes_are_open_where_that_is_allowed() {
     const RELU: &str = "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }";

@@ -1,4 +1,4 @@
-//! A net, layer by layer, as a graph.
+//! Converts a net into a graph, layer by layer.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::net::{Layer, Shape};
 use crate::shapes::{Inferred, LayerShapes};
 use crate::{Error, Net, Problem, Result};
 
-/// Fields of a layer that change nothing in phase TEST, or that have taken effect on the net.
+/// Fields of a layer that have no effect in phase TEST, or that reading the net has applied.
 const OBEYED: &[&str] = &[
     "name",
     "type",
@@ -31,7 +31,7 @@ const OBEYED: &[&str] = &[
     "loss_param",
 ];
 
-/// A layer of the graph, its blobs resolved to values: a blob that is written in place is several.
+/// A layer with its blobs resolved to values. A blob that is written in place has several values.
 struct Step<'n> {
     layer: &'n Layer,
     index: usize,
@@ -39,13 +39,13 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// A blob between one layer that writes it and the next: a blob written in place is several.
+/// A value of a blob, valid from the layer that writes it to the next layer that writes the blob.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,
     /// Whether nothing writes the blob again.
     last: bool,
-    /// The index of the layer and of its top; of an input `None` and its index.
+    /// The index of the layer and of its top; for an input, `None` and the index of the input.
     made_by: (Option<usize>, usize),
 }
 
@@ -94,7 +94,7 @@ impl<'n> Plan<'n> {
         Ok(plan)
     }
 
-    /// A new value of a blob, which replaces the previous one.
+    /// Adds a value of a blob, which replaces the blob's previous value.
     fn write(
         &mut self,
         last: &mut HashMap<&'n str, usize>,
@@ -112,30 +112,30 @@ impl<'n> Plan<'n> {
 /// A graph under construction from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes where the batch is another, to see which axes grow with it.
+    /// The shapes for another size of the batch, to find the axes that grow with the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
-    /// The plan's values, by number.
+    /// The graph's value for each of the plan's values.
     values: HashMap<usize, Value>,
     half: bool,
 }
 
-/// The graph's inputs and outputs: the plan's value, and the graph's.
+/// The graph's inputs and outputs, each as the plan's value and the graph's value.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub inputs: Vec<(usize, Value)>,
     pub outputs: Vec<(usize, Value)>,
-    /// All of the plan's values that the graph has.
+    /// The graph's value for each of the plan's values.
     pub values: HashMap<usize, Value>,
 }
 
 impl<'n> Plan<'n> {
-    /// The name of a value's blob.
+    /// Returns the name of a value's blob.
     pub fn blob(&self, value: usize) -> &'n str {
         self.values[value].blob
     }
 
-    /// Its shape, if it is known, among shapes of the whole net.
+    /// Returns the shape of a value, if it is known, from the shapes of the whole net.
     pub fn shape<'a>(
         &self,
         value: usize,
@@ -148,8 +148,8 @@ impl<'n> Plan<'n> {
         }
     }
 
-    /// Adds the nodes of every step with known shapes. Reports all unsupported layers at once, with
-    /// earlier problems.
+    /// Adds the nodes of every step with known shapes. The error contains all unsupported layers,
+    /// and `problems`.
     pub fn build(
         &self,
         graph: &mut Graph,
@@ -178,8 +178,8 @@ impl<'n> Plan<'n> {
 }
 
 impl Build<'_, '_> {
-    /// Inputs and outputs have the names of their blobs. An output that is written in place on an
-    /// input cannot: the input has the name.
+    /// Names inputs and outputs after their blobs. If an output overwrites an input in place, the
+    /// input has the blob's name, and the output another name.
     fn ends(&mut self) -> Ends {
         let reserve = |graph: &mut Graph, at: usize| (at, graph.blob(self.plan.blob(at)));
         let graph = &mut *self.graph;
@@ -188,8 +188,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// The values that the first layers read: the inputs, preprocessed, in the element type of the
-    /// file.
+    /// Makes the values that the first layers read: the inputs, preprocessed, in the element type
+    /// of the file. Makes values of that type for the outputs, too.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
@@ -210,7 +210,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// The outputs of a file of halves are numbers of full precision, as its inputs are.
+    /// Casts the outputs of a file of halves to floats, which its inputs are, too.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;
@@ -235,7 +235,7 @@ impl Build<'_, '_> {
         }
     }
 
-    /// A blob's last value has the blob's name; those before, `blob/layer`.
+    /// Names a blob's last value after the blob, and an earlier value `blob/layer`.
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
@@ -277,8 +277,8 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Adds nodes by the values of bottoms and tops. In a file of halves these are cast from and
-    /// to halves if the layer computes with full precision.
+    /// Calls `add` with the values of bottoms and tops. In a file of halves, casts bottoms to
+    /// floats and tops to halves if the layer computes with full precision.
     fn precise(
         &mut self,
         step: &Step<'_>,
@@ -334,7 +334,7 @@ impl Build<'_, '_> {
         (rule.emit)(&mut emit)
     }
 
-    /// The layer as it is. Its inputs are its bottoms, then its weights.
+    /// Adds the node of a custom layer. Its inputs are the bottoms, then the weights.
     fn custom(&mut self, step: &Step<'_>, bottoms: &[Value], tops: &[Value]) -> Result<()> {
         let mut node = custom::node(step.layer, OBEYED).inputs(bottoms.iter().copied());
         let weights = self.plan.net.weights(step.index);
@@ -345,7 +345,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// A blob of a layer without a rule, as it is stored.
+    /// Returns a blob of a custom layer, unchanged.
     fn stored(&mut self, step: &Step<'_>, index: usize, at: BlobAt) -> Result<Value> {
         let model = self.plan.net.model.as_ref();
         let model = model.ok_or_else(|| Error::invalid("the layer needs weights"))?;
@@ -376,12 +376,12 @@ fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     }
 }
 
-/// For each shape the axis that grows with the batch.
+/// Returns for each shape the axis that grows with the batch, if any.
 fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
 
-/// The axis that grows with the batch.
+/// Returns the axis that grows with the batch, if any.
 pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
     let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
     match axes.as_slice() {
@@ -398,7 +398,7 @@ fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
         let unread = match field.value() {
             _ if !field.is_known() => Some(field),
             crate::Value::Message(message) if Some(field.name()) == parameters => message.unread(),
-            crate::Value::Message(_) => None, // of another type: Caffe does not look at it either
+            crate::Value::Message(_) => None, // of another layer type: ignored, as in Caffe
             _ => Some(field),
         };
         if let Some(unread) = unread {

@@ -1,4 +1,4 @@
-//! Layers that are written as they are, as nodes of the domain `caffe`.
+//! Writes custom layers: layers that cannot be converted, as nodes of the domain `caffe`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,37 +8,37 @@ use crate::message::{Field, Message, Value};
 use crate::net::{Layer, Shape};
 use crate::{Error, ErrorKind, Net, Result};
 
-/// The domain of such nodes, and the version of it.
+/// The domain of such nodes, and the domain's version.
 pub(super) const DOMAIN: &str = "caffe";
 pub(super) const DOMAIN_VERSION: i64 = 1;
 
-/// Which layers are written as they are.
+/// The custom layers of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Custom<'a> {
-    /// Whether the options allow any.
+    /// Whether layers may be added.
     allowed: bool,
     layers: HashSet<usize>,
     shapes: HashMap<&'a str, &'a Shape>,
 }
 
 impl<'a> Custom<'a> {
-    /// No layer yet.
+    /// Starts without layers.
     pub fn new(options: &'a OnnxOptions) -> Self {
         let shapes = options.shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
         Self { allowed: options.custom, layers: HashSet::new(), shapes }
     }
 
-    /// The same layers, and no others.
+    /// Returns a copy that refuses more layers.
     pub fn settled(&self) -> Self {
         Self { allowed: false, ..self.clone() }
     }
 
-    /// Adds a layer that is found to be unsupported. Returns whether it was added.
+    /// Adds a layer if its error is that it is unsupported. Returns whether it was added.
     pub fn add(&mut self, layer: usize, error: ErrorKind) -> bool {
         self.allowed && error == ErrorKind::Unsupported && self.layers.insert(layer)
     }
 
-    /// Adds the layers that an error finds to be unsupported. Returns whether any was added.
+    /// Adds the unsupported layers of an error. Returns whether any was added.
     pub fn add_all(&mut self, error: &Error) -> bool {
         let before = self.layers.len();
         for problem in error.problems() {
@@ -55,12 +55,12 @@ impl<'a> Custom<'a> {
         self.layers.is_empty()
     }
 
-    /// The shape that a blob is given.
+    /// Returns the shape of a blob in the options.
     pub fn shape(&self, name: &str) -> Option<&'a Shape> {
         self.shapes.get(name).copied()
     }
 
-    /// Checks that every shape is that of a blob which such a layer makes.
+    /// Checks that custom layers make all blobs with a shape in the options.
     pub fn check(&self, net: &Net, options: &OnnxOptions) -> Result<()> {
         let made: HashSet<&str> = self
             .layers
@@ -81,7 +81,7 @@ impl<'a> Custom<'a> {
     }
 }
 
-/// The layer's node without inputs: its type, and its parameters as attributes.
+/// Makes the layer's node: its type, and its parameters as attributes, without inputs.
 pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     let mut attributes =
         Attributes { node: Node::of_domain(&layer.layer_type, DOMAIN), taken: HashSet::new() };
@@ -95,7 +95,7 @@ pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     attributes.node
 }
 
-/// The fields of each name, in the order of the first.
+/// Groups the fields by name, in the order of each name's first field.
 fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     let mut groups: Vec<(&str, Vec<&Field>)> = Vec::new();
     let mut places = HashMap::new();
@@ -109,7 +109,7 @@ fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     groups
 }
 
-/// The message of a field that is not repeated.
+/// Returns the last message of a field that is not repeated.
 fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
     match fields.last().map(|field| (field.is_repeated(), &field.value)) {
         Some((false, Value::Message(message))) => Some(message),
@@ -123,7 +123,7 @@ struct Attributes {
 }
 
 impl Attributes {
-    /// The fields of a message, their names behind a prefix.
+    /// Adds the fields of a message, with a prefix before their names.
     fn add_all(&mut self, message: &Message, prefix: &str, path: &str) {
         for (name, fields) in groups(message) {
             let (wish, path) = (format!("{prefix}{name}"), format!("{path}.{name}"));
@@ -134,10 +134,10 @@ impl Attributes {
         }
     }
 
-    /// One attribute. If its name is taken, it has the whole path.
+    /// Adds an attribute. If the wished name is taken, the name is the whole path.
     fn add(&mut self, wish: String, path: &str, fields: &[&Field]) {
         let mut name = match wish.starts_with(|first: char| first.is_ascii_digit()) {
-            true => format!("field_{wish}"), // of bytes only its number is known
+            true => format!("field_{wish}"), // the number of a field without a name
             false => wish,
         };
         if self.taken.contains(&name) {
@@ -189,7 +189,8 @@ fn float(field: &Field) -> Option<f32> {
     }
 }
 
-/// A string as it is, a message as prototxt, the value of a field that is not known as it stands.
+/// Returns a value as text: a string unchanged, a message as prototxt, the value of a field that is
+/// not in the schema as in its source.
 fn text(field: &Field) -> Vec<u8> {
     match (&field.value, field.enum_name()) {
         (_, Some(name)) => name.into(),

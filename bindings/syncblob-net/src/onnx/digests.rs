@@ -1,5 +1,6 @@
-//! BLAKE3 digests of the files that a net is of. Reading a model again takes as long as writing its
-//! weights, so another thread reads it meanwhile, and the digests are written behind the weights.
+//! Computes BLAKE3 digests of the files that a net was read from. Reading a model again takes as
+//! long as writing its weights: a thread reads the files at the same time, and the digests follow
+//! the weights.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -31,7 +32,7 @@ struct Digest {
 }
 
 impl Digests {
-    /// Those of the files that can be opened. A pipe has none: its bytes are gone.
+    /// Opens the files that can be opened. A pipe has no digest: its bytes cannot be read again.
     pub fn new(sources: &[(&'static str, PathBuf)]) -> Self {
         let of_source = |(what, path): &(&str, PathBuf)| {
             let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
@@ -45,7 +46,7 @@ impl Digests {
         Self(sources.iter().filter_map(of_source).collect())
     }
 
-    /// Bytes of the metadata.
+    /// Returns the size of the metadata.
     pub fn size(&self) -> u64 {
         self.metadata(|_| "0".repeat(LENGTH)).len() as u64
     }
@@ -60,7 +61,7 @@ impl Digests {
             write().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
             match thread.map(thread::ScopedJoinHandle::join) {
                 Some(Ok(computed)) => computed,
-                _ => self.compute(&is_stopped), // no thread could be had
+                _ => self.compute(&is_stopped), // no thread has computed them
             }
         })?;
         Ok(self.metadata(|digest| digest.text.get().cloned().unwrap_or_default()))

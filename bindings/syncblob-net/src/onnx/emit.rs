@@ -9,22 +9,22 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// The weights of a layer: the model, and where in it each blob stands.
+/// The weights of a layer: the model, and the position of each blob in the model.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
     pub model: &'a syncblob::Model,
     pub blobs: &'a [BlobAt],
 }
 
-/// One layer that is being added to the graph. Shapes are known; names are made here.
+/// A layer that is being added to the graph.
 pub(crate) struct Emit<'a> {
     pub layer: &'a Layer,
-    /// Its parameters; without any the empty message.
+    /// The layer's parameters, or an empty message.
     pub parameters: &'a Message,
-    /// The shapes of its bottoms and tops.
+    /// The shapes of the layer's bottoms and tops.
     pub bottom_shapes: &'a [Shape],
     pub top_shapes: &'a [Shape],
-    /// The shapes of its blobs, by Caffe's rules, to which the stored shapes were compared.
+    /// The shapes of the layer's blobs by Caffe's rules; the stored shapes have been checked.
     pub blob_shapes: &'a [Shape],
     /// For each bottom and top the axis that grows with the batch, if the batch has no fixed size.
     pub bottom_batch: &'a [Option<usize>],
@@ -35,8 +35,8 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
-/// The beginning of a layer's name: a graph has it once for every node, so that a long one would
-/// be many times as much as it was in the net.
+/// Returns the beginning of a layer's name. The graph repeats the name for every node: a long name
+/// would take many times its size in the net.
 pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));
@@ -48,50 +48,50 @@ fn little_endian(values: &[f32]) -> Vec<u8> {
 }
 
 impl Emit<'_> {
-    /// The inputs of its shape computation.
+    /// Returns the inputs of the layer's shape computation.
     pub fn setup(&self) -> Setup<'_> {
         Setup { layer: self.layer, parameters: self.parameters, bottoms: self.bottom_shapes }
     }
 
-    /// The value of a bottom.
+    /// Returns the value of a bottom.
     pub fn bottom(&self, index: usize) -> Value {
         self.bottoms[index]
     }
 
-    /// Marks parameters that change nothing.
+    /// Marks parameters without effect as read.
     pub fn ignore<const N: usize>(&self, names: [&str; N]) {
         names.iter().for_each(|name| self.parameters.ignore(name));
     }
 
-    /// Begins a node. It is added by [`Node::top`] or [`Node::value`].
+    /// Begins a node. [`Node::top`] or [`Node::value`] adds it.
     #[allow(clippy::unused_self)] // so that every rule builds nodes by `e`
     pub fn node(&self, op: &'static str) -> Node {
         Node::new(op)
     }
 
-    /// A node without attributes, whose output is for other nodes of the layer.
+    /// Adds a node without attributes; its output is for other nodes of the layer.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }
 
-    /// `value` with other dimensions; 0 and -1 as ONNX's `Reshape` has them.
+    /// Reshapes `value`; 0 and -1 have the meaning of ONNX's `Reshape`.
     pub fn reshape(&mut self, value: Value, dims: &[i64]) -> Value {
         let dims = self.ints(dims);
         self.apply("Reshape", [value, dims])
     }
 
-    /// `value` as another data type.
+    /// Casts `value` to another data type.
     pub fn cast(&mut self, value: Value, to: DataType) -> Value {
         self.node("Cast").int("to", to as i64).input(value).value(self)
     }
 
-    /// One of the layer's own blobs as it is stored, with the shape that Caffe gives it.
+    /// Returns one of the layer's blobs, in the shape of Caffe's rules.
     pub fn blob(&mut self, index: usize) -> Result<Value> {
         let shape = self.blob_shapes[index].clone();
         self.blob_as(index, shape)
     }
 
-    /// The same with another shape of as many elements.
+    /// Returns one of the layer's blobs, in another shape with as many elements.
     pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
         let data = match self.place_of(index)? {
             Some((_, at)) => Data::Stored(at),
@@ -101,12 +101,12 @@ impl Emit<'_> {
         Ok(self.graph.initializer(wish, DataType::Float, dims, data))
     }
 
-    /// All of the layer's own blobs.
+    /// Returns all of the layer's blobs.
     pub fn blobs(&mut self) -> Result<Vec<Value>> {
         (0..self.blob_shapes.len()).map(|index| self.blob(index)).collect()
     }
 
-    /// The values of one of the layer's blobs, for computed constants.
+    /// Returns the values of one of the layer's blobs, for computed constants.
     pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
         match self.place_of(index)? {
             Some((model, at)) => Ok(model.load::<f32>(at)?.data()?.to_vec()),
@@ -114,7 +114,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Where the model has a blob, if it has it.
+    /// Returns the position of a blob in the model, if the model contains the blob.
     fn place_of(&self, index: usize) -> Result<Option<(&syncblob::Model, BlobAt)>> {
         let weights = self.weights.ok_or_else(|| Error::invalid("the layer needs weights"))?;
         Ok(weights.blobs.get(index).map(|at| (weights.model, *at)))
@@ -128,22 +128,22 @@ impl Emit<'_> {
         fill::values(&filler, &self.blob_shapes[index])
     }
 
-    /// A tensor of numbers.
+    /// Makes a constant tensor of floats.
     pub fn floats(&mut self, dims: &[i64], values: &[f32]) -> Value {
         self.constant(DataType::Float, dims, little_endian(values))
     }
 
-    /// A number without axes.
+    /// Makes a constant float without axes.
     pub fn float(&mut self, value: f32) -> Value {
         self.floats(&[], &[value])
     }
 
-    /// A list of integers, as shapes, axes and bounds are given.
+    /// Makes a constant list of integers, such as a shape, axes or bounds.
     pub fn ints(&mut self, values: &[i64]) -> Value {
         self.ints_of(&[values.len() as i64], values)
     }
 
-    /// A tensor of integers.
+    /// Makes a constant tensor of integers.
     pub fn ints_of(&mut self, dims: &[i64], values: &[i64]) -> Value {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constant(DataType::Int64, dims, bytes)
@@ -154,8 +154,8 @@ impl Emit<'_> {
         self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
     }
 
-    /// `value` with the shape of a top, as that top. Of an axis that grows with the batch only
-    /// that it does is written.
+    /// Reshapes `value` and makes it a top. An axis that grows with the batch has the size -1 in
+    /// the file.
     pub fn reshape_to_top(&mut self, value: Value, top: usize) {
         let mut dims = self.top_shapes[top].clone();
         if let Some(axis) = self.top_batch[top] {
@@ -165,12 +165,12 @@ impl Emit<'_> {
         self.node("Reshape").input(value).input(dims).top(self, top);
     }
 
-    /// The size of a top's axis is known only when the net runs.
+    /// Records that the size of a top's axis is known only when the net runs.
     pub fn varies(&mut self, top: usize, axis: usize) {
         self.graph.varying.insert(self.tops[top], axis);
     }
 
-    /// A bottom, unchanged, as a top.
+    /// Outputs a bottom, unchanged, as a top.
     pub fn pass(&mut self, bottom: usize, top: usize) {
         self.node("Identity").input(self.bottom(bottom)).top(self, top);
     }

@@ -1,5 +1,4 @@
-//! A graph under construction: nodes in the order in which they run, and the tensors that they
-//! begin with.
+//! A graph under construction: nodes in the order in which they run, and constant tensors.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -20,47 +19,47 @@ pub(crate) struct Initializer {
     pub data_type: DataType,
     pub dims: Vec<i64>,
     pub data: Data,
-    /// Whether its numbers stay `f32` in a file of halves.
+    /// Whether the values stay `f32` in a file of halves.
     pub full_precision: bool,
 }
 
-/// Where a tensor's values come from.
+/// The source of a tensor's values.
 #[derive(Debug)]
 pub(crate) enum Data {
     /// Little-endian bytes of the data type.
     Bytes(Vec<u8>),
-    /// A blob of the model as it is stored, read when the file is written.
+    /// A blob of the model, read when the file is written.
     Stored(BlobAt),
 }
 
-/// Bytes of a graph beside its weights.
+/// The most bytes of a graph without its weights.
 const MOST: usize = 256 << 20;
 
-/// Nodes, initializers and names. A name is given once.
+/// Nodes, initializers and names. Names are unique.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub initializers: Vec<Initializer>,
     /// Axes whose sizes are known only when the net runs.
     pub varying: HashMap<Value, usize>,
-    /// Whether tensors that are added keep their precision in a file of halves.
+    /// Whether the values of added tensors stay `f32` in a file of halves.
     pub full_precision: bool,
-    /// Bytes of its nodes' names and of what layers computed.
+    /// Bytes of the nodes, of their names and of computed tensors.
     size: usize,
     names: Vec<String>,
-    /// Names of blobs, which no other value gets.
+    /// Names of blobs that no other value may get.
     reserved: HashSet<String>,
-    /// Each name, and the number to try first behind it.
+    /// Each used name, with the next number to append to it.
     taken: HashMap<String, u64>,
 }
 
 impl Graph {
-    /// Keeps names for the blobs that have them.
+    /// Reserves names for blobs.
     pub fn reserve<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         self.reserved.extend(names.map(str::to_owned));
     }
 
-    /// The value of a blob whose name is reserved. A second one of the name has a number behind it.
+    /// Makes the value of a blob whose name is reserved. A second value has a number appended.
     pub fn blob(&mut self, name: &str) -> Value {
         if !self.taken.contains_key(name) {
             self.reserved.remove(name);
@@ -68,8 +67,8 @@ impl Graph {
         self.value(name)
     }
 
-    /// A value of a wished name; if it is taken, with a number behind. Without a name it would be
-    /// no value for ONNX.
+    /// Makes a value with a wished name; if the name is taken, appends a number. Replaces an empty
+    /// name, which in ONNX means that there is no value.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
         let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });
@@ -109,7 +108,7 @@ impl Graph {
         self.nodes.push(node);
     }
 
-    /// Refuses a graph that is larger than a net's text and weights account for.
+    /// Refuses a graph whose nodes and computed tensors are too large.
     ///
     /// # Errors
     /// [`Limit`](ErrorKind::Limit).
@@ -155,18 +154,18 @@ impl Node {
         Self { op: op.into(), domain: "", inputs: Vec::new(), attributes: Vec::new() }
     }
 
-    /// An operator that is not ONNX's.
+    /// Begins a node with an operator of another domain than ONNX's.
     pub fn of_domain(op: &str, domain: &'static str) -> Self {
         Self { op: op.to_owned().into(), domain, inputs: Vec::new(), attributes: Vec::new() }
     }
 
-    /// The next input.
+    /// Adds an input.
     pub fn input(mut self, value: Value) -> Self {
         self.inputs.push(Some(value));
         self
     }
 
-    /// An optional input that is left out.
+    /// Leaves out an optional input.
     pub fn no_input(mut self) -> Self {
         self.inputs.push(None);
         self
@@ -204,7 +203,7 @@ impl Node {
         self.bytes(name, value.into())
     }
 
-    /// A text in any encoding.
+    /// Adds a text in any encoding.
     pub fn bytes(self, name: &str, value: Vec<u8>) -> Self {
         let set = AttributeProto { s: Some(value), ..Default::default() };
         self.attribute(name, AttributeType::String, set)

@@ -1,4 +1,4 @@
-//! The net as an ONNX graph of opset 17.
+//! Converts a net into an ONNX graph of opset 17.
 
 mod convert;
 mod custom;
@@ -40,43 +40,43 @@ use crate::{Error, Net, Result};
 
 /// The version of ONNX's operators that files use.
 const OPSET: i64 = 17;
-/// The version of the file format that came with it.
+/// The version of the file format that belongs to this opset.
 const IR_VERSION: i64 = 8;
 
-/// How many bytes of values a file holds itself: protobuf's messages end at 2 GiB.
+/// The most bytes of values inside the ONNX file: protobuf limits a message to 2 GiB.
 const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 
-/// How to convert a net.
+/// Options for converting a net.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The blobs to compute, if not the net's outputs. Layers that they do not need go away. A name
-    /// that is given twice counts once.
+    /// The blobs to compute; empty: the net's outputs. Layers that these blobs do not need are left
+    /// out. A repeated name counts once.
     pub outputs: Vec<String>,
-    /// The name of the batch's axis, which then has no fixed size: the first axis of the first
-    /// input, and of each input whose first axis is as long. Axes that are a multiple of it have
-    /// names for themselves.
+    /// A name for the axis of the batch, which makes its size variable: the first axis of the first
+    /// input, and of each input whose first axis has the same size. An axis whose size is a
+    /// multiple of the batch has a separate name.
     pub batch: Option<String>,
-    /// Whether weights are halves, and the net computes with them. Inputs and outputs stay `f32`.
+    /// Whether the net has weights of halves and computes in halves. Inputs and outputs stay `f32`.
     pub half: bool,
     /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
-    /// Whether a layer that cannot be converted is written as it is: a node of the domain `caffe`
-    /// whose type is the layer's. Its inputs are the layer's bottoms, then its weights; its
-    /// attributes are the layer's parameters, those of its type's message by their names alone
-    /// (`pooled_h`), those of messages inside as `outer.inner`. An enum is a string; so is, as
-    /// prototxt, what this crate has no type for.
+    /// Whether a layer that cannot be converted becomes a node of the domain `caffe` and of the
+    /// layer's type. The node's inputs are the layer's bottoms, then its weights; its attributes
+    /// are the layer's parameters. An attribute has the name of a field (`pooled_h`), or
+    /// `outer.inner` for a field of a nested message. An enum is a string; a value that this crate
+    /// has no type for is a string of prototxt.
     pub custom: bool,
-    /// Shapes of blobs that such layers make. Without one a blob's shape stays open: then it is not
-    /// an output, and no layer may read it that must know the shape.
+    /// Shapes of blobs that such nodes write. A blob without a known shape cannot be an output, and
+    /// a layer that needs the shape cannot read it.
     pub shapes: Vec<(String, Shape)>,
-    /// Pairs of key and value for the file's metadata. The net's own [sources](Net::with_sources)
-    /// follow, as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
-    /// and its [transformations](Net::transforms), as `caffe.transform_param.BLOB`.
+    /// Pairs of key and value for the file's metadata. The net's [sources](Net::with_sources) are
+    /// added as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
+    /// and its [preprocessing](Net::transforms) as `caffe.transform_param.BLOB`.
     pub metadata: Vec<(String, String)>,
 }
 
-/// A converted net, ready to be written. The weights are read when it is written.
+/// A converted net, ready to be written. The weights are read when the file is written.
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
@@ -86,9 +86,9 @@ pub struct Onnx {
 /// The size of an axis of an input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dim {
-    /// It is fixed.
+    /// A fixed size.
     Size(i64),
-    /// It is known when the net runs; sizes of one name are equal.
+    /// A size that is known only when the net runs. Sizes with one name are equal.
     Name(String),
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// The name and the shape of an input or output.
+/// Returns the name and the shape of an input or output.
 fn end(info: &ValueInfoProto) -> (&str, Vec<Dim>) {
     let tensor = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
     let dims = tensor.and_then(|tensor| tensor.shape.as_ref()).map_or(&[][..], |shape| &shape.dim);
@@ -117,7 +117,7 @@ impl Net {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for layers that cannot be converted:
-    /// [`Error::problems`](crate::Error::problems) has them all;
+    /// [`Error::problems`](crate::Error::problems) lists all of them;
     /// [`Invalid`](crate::ErrorKind::Invalid) for a net or weights that contradict themselves;
     /// [`Argument`](crate::ErrorKind::Argument) for options that do not fit the net.
     pub fn to_onnx(&self, options: &OnnxOptions) -> Result<Onnx> {
@@ -140,7 +140,8 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // Layers that are found to be unsupported when their nodes are made: all at once.
+                // The error has all layers that are found to be unsupported when their nodes are
+                // made.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -172,7 +173,7 @@ impl Net {
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
-    /// The shapes where the batch is one larger.
+    /// Infers the shapes for a batch that is larger by one.
     fn with_larger_batch<'a>(
         &self,
         inputs: &[Shape],
@@ -193,17 +194,17 @@ impl Net {
 }
 
 impl Onnx {
-    /// Writes the file, weights inside.
+    /// Writes the file, with the weights inside.
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io) of the writer; [`Weights`](crate::ErrorKind::Weights) that
-    /// cannot be read; [`Limit`](crate::ErrorKind::Limit) above 2 GiB, where
-    /// [`write_external`](Onnx::write_external) is for.
+    /// cannot be read; [`Limit`](crate::ErrorKind::Limit) above 2 GiB: use
+    /// [`write_external`](Onnx::write_external) then.
     pub fn write(&self, out: impl Write) -> Result<()> {
         self.write_to(&mut Plain(out))
     }
 
-    /// The same, into a sink that may copy weights from the model's file itself.
+    /// Writes the file into a sink, which may copy weights directly from the model's file.
     ///
     /// # Errors
     /// As [`write`](Onnx::write).
@@ -215,48 +216,48 @@ impl Onnx {
         self.parts.write(self.model.as_deref(), out)
     }
 
-    /// Sentences about differences between the file and the net, such as an output that was renamed
+    /// Returns sentences about differences between the file and the net, such as an output renamed
     /// because an input has its name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Weights that are beyond the range of halves, in all that was written so far.
+    /// Returns the weights beyond the range of halves, of all tensors that were written so far.
     pub fn overflow(&self) -> Option<Overflow> {
         self.parts.overflows.get()
     }
 
-    /// Names and shapes of the inputs.
+    /// Returns the names and shapes of the inputs.
     pub fn inputs(&self) -> Vec<(&str, Vec<Dim>)> {
         self.parts.message.input.iter().map(end).collect()
     }
 
-    /// Names and shapes of the outputs.
+    /// Returns the names and shapes of the outputs.
     pub fn outputs(&self) -> Vec<(&str, Vec<Dim>)> {
         self.parts.message.output.iter().map(end).collect()
     }
 
-    /// How many nodes compute the outputs.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.parts.message.node.len()
     }
 
-    /// Bytes that [`write`](Onnx::write) writes.
+    /// Returns the number of bytes that [`write`](Onnx::write) writes.
     pub fn size(&self) -> u64 {
         self.parts.size()
     }
 
-    /// Bytes of all weights and constants in the file.
+    /// Returns the number of bytes of all weights and constants in the file.
     pub fn size_of_values(&self) -> u64 {
         self.parts.size_of_values()
     }
 
-    /// Whether there are more weights than one file holds.
+    /// Whether the weights and constants are too large for one file.
     pub fn needs_external(&self) -> bool {
         self.parts.size_of_values() > MOST_INSIDE
     }
 
-    /// Writes the file, and the weights into another, which must have the given name beside it.
+    /// Writes the file into `out`, and large weights into `values`: a file `name` beside the first.
     ///
     /// # Errors
     /// As [`write`](Onnx::write).
@@ -265,7 +266,7 @@ impl Onnx {
         self.parts.write_external(self.model.as_deref(), name, out, values)
     }
 
-    /// The file as bytes.
+    /// Returns the file as bytes.
     ///
     /// # Errors
     /// As [`write`](Onnx::write).
@@ -300,7 +301,7 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
     }
 }
 
-/// Outputs that are written in place on an input, which keeps the name.
+/// Returns warnings about outputs that overwrite an input in place: the input keeps the name.
 fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
     let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
@@ -310,12 +311,12 @@ fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     renamed.collect()
 }
 
-/// The size of the batch.
+/// Returns the size of the batch.
 fn batch(inputs: &[Shape]) -> Option<i64> {
     inputs.first()?.first().copied()
 }
 
-/// The shapes where the batch is larger, and the name of its axis.
+/// The shapes for a larger batch, and the name of the batch's axis.
 type Larger<'a> = (Vec<Shape>, Vec<Inferred>, &'a str);
 
 /// Names, types and shapes of values.
@@ -345,14 +346,14 @@ impl Infos<'_> {
         let inner = inner.filter_map(Result::transpose);
         Ok(GraphProto {
             node: Vec::new(),
-            name: if name.is_empty() { "net" } else { name }.into(), // ONNX wants one
+            name: if name.is_empty() { "net" } else { name }.into(), // ONNX requires a name
             input: of_ends(&ends.inputs)?,
             output: of_ends(&ends.outputs)?,
             value_info: inner.collect::<Result<_>>()?,
         })
     }
 
-    /// `None` if the shape is not known.
+    /// Describes a value; `None` if the shape is not known.
     fn info(
         &self,
         graph: &Graph,
@@ -391,7 +392,7 @@ impl Infos<'_> {
     }
 }
 
-/// ONNX requires a shape of every output.
+/// Makes the error about an output without a shape, which ONNX requires.
 fn unknown_output(name: &str) -> Error {
     let name = name.escape_default();
     Error::invalid(format_args!(

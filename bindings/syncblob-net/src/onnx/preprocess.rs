@@ -1,4 +1,4 @@
-//! Caffe's preprocessing of pixels as the first nodes: the order of channels, the mean, the scale.
+//! Adds Caffe's preprocessing of pixels as the first nodes: channel order, mean, scale.
 
 use super::graph::{Data, Graph, Node, Value};
 use super::proto::DataType;
@@ -6,29 +6,29 @@ use crate::net::Shape;
 use crate::{Error, Result};
 
 /// The preprocessing of Caffe's data layers and `caffe.io.Transformer`: swap channels, subtract the
-/// mean, scale. It applies to every input of four axes, and there must be one.
+/// mean, scale. It applies to every input of four axes; the net must have such an input.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Preprocessing {
-    /// Whether images have the channel order RGB and the net needs BGR.
+    /// Whether images have the channel order RGB, but the net needs BGR.
     pub swap_rb: bool,
     /// The mean to subtract, if any.
     pub mean: Option<Mean>,
-    /// The factor of the difference; `None`: 1.
+    /// The factor for pixels after the mean is subtracted; `None`: 1.
     pub scale: Option<f32>,
 }
 
-/// A mean, of the net's order of channels.
+/// A mean, in the net's order of channels.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mean {
-    /// One number a channel.
+    /// One number for each channel.
     Channels(Vec<f32>),
-    /// One number a pixel: a mean image of channels × height × width.
+    /// A mean image of channels × height × width.
     Image {
         /// Channels, height, width.
         shape: [i64; 3],
-        /// The numbers, in that order.
+        /// The numbers, in the order of the axes.
         values: Vec<f32>,
     },
 }
@@ -103,7 +103,7 @@ impl Preprocessing {
     }
 }
 
-/// Nodes in a row, each with a constant as its second input.
+/// Adds a chain of nodes, each with a constant as its second input.
 struct Steps<'g> {
     graph: &'g mut Graph,
     name: String,

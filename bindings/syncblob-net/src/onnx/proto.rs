@@ -1,5 +1,5 @@
-//! ONNX's messages, as far as files need them; the numbers are those of `onnx.proto3`. Weights do
-//! not pass through: a tensor's values are written beside it.
+//! The parts of ONNX's messages that files need, with the numbers of `onnx.proto3`. The messages do
+//! not contain the values of tensors, which are written separately.
 
 use prost::Message;
 
@@ -33,7 +33,7 @@ pub(crate) struct StringStringEntryProto {
     pub value: String,
 }
 
-/// Without its initializers, field 5, which are written after it.
+/// A graph without its initializers, field 5, which are written after the message.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct GraphProto {
     #[prost(message, repeated, tag = "1")]
@@ -96,7 +96,7 @@ pub(crate) enum AttributeType {
     Strings = 8,
 }
 
-/// Without its values, field 9.
+/// A tensor without its values, field 9.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TensorProto {
     #[prost(int64, repeated, tag = "1")]

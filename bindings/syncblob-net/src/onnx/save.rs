@@ -1,4 +1,4 @@
-//! A file at its place: whole, or not at all.
+//! Saves a file as a whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Onnx;
 use crate::Result;
 
-/// Bytes that are gathered before they are written.
+/// The size of the buffer for writing.
 const BUFFER: usize = 256 << 10;
 
-/// Names that are tried before saving fails.
+/// The number of temporary names to try before saving fails.
 const TRIES: usize = 100;
 
 impl Onnx {
-    /// Writes the file, as a whole or not at all: whatever happens, it is the old one or the whole
-    /// new one. Above 2 GiB the weights are in a second file beside it, of the same name with
-    /// `.data` behind, which is there first.
+    /// Writes the file. An old file is replaced as a whole or not at all. Above 2 GiB the weights
+    /// are in a second file beside the first, with `.data` appended to the name; the second file is
+    /// put in place first.
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) that cannot be read.
@@ -38,13 +38,13 @@ impl Onnx {
     }
 }
 
-/// An error with the file's name before it.
+/// Puts the file's name before an error.
 fn named<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| crate::Error::from(error).within(format_args!("{path:?}")))
 }
 
-/// A file that is written under another name in the folder of its place, and removed unless it
-/// takes its place.
+/// A file that is written under a temporary name in the folder of its place. The file is removed
+/// when dropped, unless it was published.
 struct Fresh {
     out: BufWriter<File>,
     temporary: PathBuf,
@@ -54,7 +54,7 @@ struct Fresh {
 impl Fresh {
     fn new(path: &Path) -> io::Result<Self> {
         let place = match fs::canonicalize(path) {
-            Ok(place) => place, // a link to the file stays one
+            Ok(place) => place, // a symbolic link is kept
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
             Err(error) => return Err(error),
         };
@@ -70,7 +70,7 @@ impl Fresh {
         Ok(fresh)
     }
 
-    /// Brings the bytes to the disk and gives them their name.
+    /// Writes the bytes to the disk and renames the file to its place.
     fn publish(mut self) -> io::Result<()> {
         self.out.flush()?;
         self.out.get_ref().sync_all()?;
@@ -83,12 +83,12 @@ impl Fresh {
 impl Drop for Fresh {
     fn drop(&mut self) {
         if !self.temporary.as_os_str().is_empty() {
-            let _ = fs::remove_file(&self.temporary); // it may be gone
+            let _ = fs::remove_file(&self.temporary); // the file may be gone
         }
     }
 }
 
-/// A new file whose name no other file has.
+/// Creates a file with a new temporary name in the folder of `place`.
 fn create_beside(place: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..TRIES {

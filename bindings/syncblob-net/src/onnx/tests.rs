@@ -6,7 +6,7 @@ use super::proto::{AttributeProto, AttributeType, NodeProto};
 use super::{Dim, Mean, Onnx, OnnxOptions, Preprocessing};
 use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
 
-/// A net with an input `data` of 2 x 3.
+/// Reads a net with an input `data` of 2 x 3.
 fn net(layers: &str) -> Net {
     let text = format!(
         "layer {{ name: 'data' type: 'Input' top: 'data'
@@ -99,7 +99,7 @@ fn weights_follow_the_bottoms() {
         let message = &onnx.parts.message;
         let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
         assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
-        // The program that runs the node gets full precision.
+        // A custom node reads floats, in a file of halves too.
         assert_eq!(node.input[0] == "data", !half);
         let floats = onnx.size_of_values();
         assert_eq!(floats, 4 * (6 + 4), "{half}");
@@ -118,7 +118,7 @@ const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' re
 
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], Result<&'a [(&'a str, &'a [i64])], &'a str>);
 
-/// The result of the outputs, or the missing name.
+/// Each row: layers, shapes in the options, the outputs or a part of the error.
 #[test]
 fn shapes_of_custom_layers_are_given_or_stay_open() {
     let rows: &[Row] = &[
@@ -189,7 +189,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("no fixed size"), "{error}");
 }
 
-/// Layers behind inputs of the batch 2, and the outputs' shapes: axes of one name have one size.
+/// Layers that read inputs of batch 2, and the outputs' shapes. Axes with one name have one size.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -272,7 +272,7 @@ fn preprocessing_that_fits_no_image_is_refused() {
     }
 }
 
-/// Layers behind an input `data`, the outputs' names in the file, and how many warnings there are.
+/// Layers that read an input `data`, the outputs' names in the file, the number of warnings.
 const NAMES: &[(&str, &[&str], usize)] = &[
     ("layer { type: 'ReLU' bottom: 'data' top: 'b' }", &["b"], 0),
     ("layer { type: 'ReLU' bottom: 'data' top: 'data' }", &["data.1"], 1),
@@ -301,9 +301,8 @@ fn blobs_keep_their_names() {
     }
 }
 
-/// ONNX's operators take an axis of 0 for other things.
-/// Layers from a blob of 2 x 4 x 6 x 6 into itself. Those that Caffe refuses, or in which it reads
-/// what it has overwritten, are refused.
+/// Layers that work in place on a blob of 2 x 4 x 6 x 6, and whether they are accepted. A layer is
+/// refused if Caffe refuses it, or reads values that it has overwritten.
 const INTO_ITSELF: &[(&str, bool)] = &[
     ("ReLU", true),
     ("Dropout", true),
@@ -350,6 +349,7 @@ fn only_layers_that_work_in_place_do_so() {
     }
 }
 
+/// In some of ONNX's operators a size of 0 has another meaning.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
@@ -384,8 +384,8 @@ fn numbers_that_become_infinite_as_halves_are_counted() {
     }
 }
 
-/// Each layer is found to be unsupported only when the one before it is written as it is: a pass
-/// over the net for each of them would take minutes.
+/// Each layer is found to be unsupported only after the layer before it has become custom. A pass
+/// over the net for each layer would take minutes.
 #[test]
 fn many_custom_layers_follow_each_other() {
     let layer = "layer { name: 'u' type: 'Unpooling' bottom: 'data' top: 'data' } ";
@@ -393,7 +393,7 @@ fn many_custom_layers_follow_each_other() {
     assert_eq!(onnx.nodes(), 4000);
 }
 
-/// Layers without shapes, of unknown types, and with unread parameters.
+/// A layer with an unread parameter, a layer of an unknown type, and a layer without shapes.
 #[test]
 fn all_problems_are_reported_in_the_order_of_the_layers() {
     let layers = [
@@ -421,7 +421,7 @@ fn a_net_that_computes_nothing_is_refused() {
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
 
-/// A layer that brings `data` in a phase, its images transformed.
+/// Returns a data layer for `data` in a phase, with a preprocessing of images.
 fn data(phase: &str, transform: &str) -> String {
     format!(
         "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}
@@ -453,8 +453,8 @@ fn the_transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// The second file has each large tensor at the offset in the first, aligned to a page; small
-/// tensors stay in the first, since readers need some before they open the second.
+/// The second file has each large tensor at the page-aligned offset that the first file contains.
+/// Small tensors stay in the first file: readers need some before they open the second.
 #[test]
 fn weights_stand_beside_the_file_where_it_says() {
     let mut model = Model::create(Format::Caffemodel).unwrap();

@@ -1,5 +1,5 @@
-//! The file: nodes and names as one small message, the tensors behind it, each streamed from where
-//! its values are. So the memory that it takes does not grow with the weights.
+//! Writes the file: nodes and names as one small message, then the tensors. Values are streamed
+//! from their source, so the memory for writing does not grow with the weights.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,23 +21,23 @@ const MODEL_GRAPH: u32 = 7;
 const GRAPH_INITIALIZER: u32 = 5;
 const TENSOR_RAW_DATA: u32 = 9;
 
-/// Values that are read and written at a time.
+/// The number of values that are read and written at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Offsets of external data, so that they can be mapped.
+/// The alignment of tensors in the second file, which allows mapping them.
 const ALIGNMENT: u64 = 4096;
 
-/// Bytes of the smallest tensor that goes into another file, as for ONNX's own tools. Shapes and
-/// axes stay: to infer shapes they are read from the message alone.
+/// The least size of a tensor in the second file, as in ONNX's own tools. Shapes and axes are
+/// smaller and stay in the message, since shape inference reads only the message.
 const LEAST_OUTSIDE: u64 = 1024;
 
-/// Where the bytes of a file go.
+/// The destination of a file's bytes.
 pub trait Sink: Write {
     /// Appends `size` bytes of the model's file from `offset` on, if the sink can copy them faster
-    /// than it is passed them. Returns whether it has; `false`: the bytes follow by `write`.
+    /// than `write` appends them. Returns whether it has copied them; if not, `write` follows.
     ///
     /// # Errors
-    /// Those of both files.
+    /// The errors of both files.
     fn copy_from_model(&mut self, offset: u64, size: u64) -> io::Result<bool>;
 }
 
@@ -60,11 +60,11 @@ impl<W: Write> Sink for Plain<W> {
     }
 }
 
-/// All of a file but the values of its tensors.
+/// All parts of a file, except values that are stored in the model.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub model: ModelProto,
-    /// Without initializers.
+    /// The graph without initializers.
     pub message: GraphProto,
     pub graph: Graph,
     /// Whether floating-point tensors become halves.
@@ -73,7 +73,7 @@ pub(super) struct Parts {
     pub digests: Digests,
 }
 
-/// The finite values that became infinite as halves, in all that was written so far.
+/// Counts finite values that became infinite as halves, in all tensors written so far.
 #[derive(Debug, Default)]
 pub(super) struct Overflows {
     values: AtomicU64,
@@ -98,9 +98,9 @@ impl Overflows {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overflow {
-    /// How many values were finite and became infinite.
+    /// The number of finite values that became infinite.
     pub values: u64,
-    /// The name of the first tensor that has one.
+    /// The name of the first tensor with such a value.
     pub tensor: String,
 }
 
@@ -115,30 +115,30 @@ impl fmt::Display for Overflow {
     }
 }
 
-/// Where values are beside the message: the file's name, and the offset of each tensor that is there.
+/// The second file: its name, and the offset of each tensor in it.
 struct External<'a> {
     name: &'a str,
     offsets: Vec<Option<u64>>,
 }
 
 impl Parts {
-    /// Bytes of all tensors' values.
+    /// Returns the size of all tensors' values.
     pub fn size_of_values(&self) -> u64 {
         self.graph.initializers.iter().map(|tensor| self.size_of(tensor)).sum()
     }
 
-    /// Bytes of one file, tensors inside.
+    /// Returns the size of one file with all tensors inside.
     pub fn size(&self) -> u64 {
         let (bytes, tensors) = self.message(None);
         bytes.len() as u64 + tensors.size(self) + self.digests.size()
     }
 
-    /// One file, tensors inside.
+    /// Writes one file with all tensors inside.
     pub fn write(&self, model: Option<&Model>, out: &mut dyn Sink) -> Result<()> {
         self.with_digests(model, out, |out| self.write_message(None, out)?.finish(self, model, out))
     }
 
-    /// Two files: the message, and the values of large tensors in a file of the given name beside it.
+    /// Writes two files: the message, and the values of large tensors in a file `name` beside it.
     pub fn write_external(
         &self,
         model: Option<&Model>,
@@ -152,7 +152,7 @@ impl Parts {
         })
     }
 
-    /// The values of large tensors, whose offsets are returned.
+    /// Writes the values of large tensors into the second file, and returns the tensors' offsets.
     fn write_outside(
         &self,
         model: Option<&Model>,
@@ -174,7 +174,8 @@ impl Parts {
         Ok(offsets)
     }
 
-    /// The digests of the sources, behind what `write` writes.
+    /// Calls `write`, then writes the digests of the sources. Fails if the model's file has
+    /// changed.
     fn with_digests(
         &self,
         model: Option<&Model>,
@@ -205,7 +206,7 @@ impl Parts {
         count * size_of_type(self.data_type(tensor))
     }
 
-    /// Writes everything but the tensors, whose headers are returned.
+    /// Writes everything except the tensors, and returns the tensors' headers.
     fn write_message(
         &self,
         external: Option<External<'_>>,
@@ -216,11 +217,11 @@ impl Parts {
         Ok(tensors)
     }
 
-    /// Everything but the tensors, and their headers.
+    /// Encodes everything except the tensors, and the tensors' headers.
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
-                Some((external.name, external.offsets[index]?)) // none: it stays inside
+                Some((external.name, external.offsets[index]?)) // without: stays inside
             });
             Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };
@@ -288,7 +289,7 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
     half.to_le_bytes()
 }
 
-/// Writes the blob's values in pieces; as halves if it counts values beyond their range.
+/// Writes the blob's values in pieces; with `halves` as halves, counting infinite ones there.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];
@@ -308,7 +309,7 @@ fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Whether the sink has copied the values from the model's file.
+/// Asks the sink to copy the values from the model's file. Returns whether the sink has.
 fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     let info = blob.info();
     let stored = info.values_offset(Part::Data).filter(|_| info.dtype() == Dtype::F32);
@@ -320,19 +321,19 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     Ok(true)
 }
 
-/// Reading fails if the file has changed since it was opened.
+/// Reads a value: this fails if the file has changed since it was opened.
 fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
     Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
 
-/// A tensor's encoded message without its values, and whether they follow it.
+/// A tensor's encoded message without its values; `inside`: whether the values follow.
 struct Header {
     bytes: Vec<u8>,
     inside: bool,
 }
 
 impl Header {
-    /// Bytes of the tensor's message.
+    /// Returns the size of the tensor's message with `values` bytes of values.
     fn size_with(&self, values: u64) -> u64 {
         let inside = 1 + encoded_len_varint(values) as u64 + values;
         self.bytes.len() as u64 + if self.inside { inside } else { 0 }
@@ -343,7 +344,7 @@ impl Header {
 struct Tensors(Vec<Header>);
 
 impl Tensors {
-    /// Bytes of all tensors as fields of the graph.
+    /// Returns the size of all tensors as fields of the graph.
     fn size(&self, parts: &Parts) -> u64 {
         let tensors = self.0.iter().zip(&parts.graph.initializers);
         let sizes = tensors.map(|(header, tensor)| {

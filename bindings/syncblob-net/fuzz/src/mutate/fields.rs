@@ -1,4 +1,4 @@
-//! What the schema has: fields with values that fit them.
+//! Makes fields of the schema, with values of their types.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use super::{Random, NUMBERS};
 
 static SCHEMA: &str = include_str!("../../../schema/caffe.schema");
 
-/// Types of layers, those that the schema names by the way included.
+/// Types of layers, including types that only a comment of the schema names.
 pub static TYPES: &[&str] = &[
     "AbsVal",
     "Accuracy",
@@ -71,7 +71,7 @@ pub static TYPES: &[&str] = &[
     "Upsample",
 ];
 
-/// The lines of each message, and the values of each enum.
+/// The schema's lines, by message or enum.
 pub struct Schema {
     blocks: HashMap<&'static str, Vec<Vec<&'static str>>>,
 }
@@ -95,7 +95,7 @@ impl Schema {
         })
     }
 
-    /// A field for the message that is the value of another field, as text.
+    /// Returns, as text, a random field of the message that the field `outer` holds.
     pub fn field(&self, outer: &[u8], random: &mut Random) -> Option<String> {
         let outer = std::str::from_utf8(outer).ok()?;
         let fields = self.blocks.values().flatten();

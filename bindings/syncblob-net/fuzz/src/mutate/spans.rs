@@ -1,13 +1,13 @@
-//! Where a text's values, fields and messages are, whether it is right or not.
+//! Finds the values, fields and messages of a text, valid or not.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Number,
     Text,
     Word,
-    /// With its brackets.
+    /// A message with its brackets.
     Message,
-    /// With its value.
+    /// A field's name and value.
     Field,
 }
 
@@ -16,22 +16,22 @@ pub struct Span<'t> {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
-    /// The field whose value it is, or that it is.
+    /// The name of the field that the span is, or is the value of.
     pub field: &'t [u8],
 }
 
-/// A name that was met, and perhaps the message behind it.
+/// A field whose message has no closing bracket yet.
 struct Open<'t> {
     field: &'t [u8],
     start: usize,
     bracket: usize,
 }
 
-/// The spans of a text, inner ones before those around them.
+/// Returns the spans of a text; an inner span precedes the spans around it.
 pub fn spans(text: &[u8]) -> Vec<Span<'_>> {
     let mut found = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();
-    // The name that no value has followed yet.
+    // The last name, and where it begins.
     let mut name: (&[u8], usize) = (b"", 0);
     let mut at = 0;
     while at < text.len() {
@@ -67,7 +67,7 @@ fn follows_colon(text: &[u8], at: usize) -> bool {
     text[..at].trim_ascii_end().ends_with(b":")
 }
 
-/// Where the token ends that begins somewhere.
+/// Returns the end of the token that begins at `start`.
 fn token(text: &[u8], start: usize) -> usize {
     let like = |like: fn(u8) -> bool| {
         start + 1 + text[start + 1..].iter().take_while(|&&byte| like(byte)).count()

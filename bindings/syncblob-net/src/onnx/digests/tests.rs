@@ -11,7 +11,7 @@ const TEXT: &[u8] = b"input: 'a' input_shape { dim: 1 dim: 2 } \
     layer { name: 'fc' type: 'InnerProduct' bottom: 'a' top: 'b' \
             inner_product_param { num_output: 3 bias_term: false } }";
 
-/// A net whose files have these names.
+/// Makes a net with these files, and converts it.
 fn onnx(prototxt: &Path, model: &Path) -> Onnx {
     let mut made = Model::create(Format::Caffemodel).unwrap();
     let layer = made.add_layer("fc", "InnerProduct").unwrap();
@@ -39,7 +39,7 @@ fn digests_are_of_the_files_each_time_and_count() {
     }
 }
 
-/// Else it would wait for hours.
+/// Reading the whole file would take hours.
 #[test]
 fn a_writer_that_fails_ends_the_reading() {
     struct Full;
