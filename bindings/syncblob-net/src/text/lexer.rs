@@ -1,4 +1,4 @@
-//! The words of protobuf's text format.
+//! Splits protobuf's text format into tokens.
 
 use crate::message::Place;
 use crate::{Error, ErrorKind, Result};
@@ -8,9 +8,9 @@ pub(super) enum Kind {
     Name,
     /// Decimal, octal or hexadecimal, without a sign.
     Integer,
-    /// With a point, an exponent or an `f`.
+    /// A number with a point, an exponent or an `f`.
     Float,
-    /// With its quotes and escapes.
+    /// A string, with its quotes and escapes.
     Text,
     Symbol(u8),
     End,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 pub(super) struct Token<'a> {
     pub kind: Kind,
     pub bytes: &'a [u8],
-    /// Where it begins in the text.
+    /// The offset in the text.
     pub start: usize,
     pub place: Place,
 }
@@ -31,7 +31,7 @@ impl Token<'_> {
     }
 }
 
-/// Cheap to copy: a copy looks ahead.
+/// A lexer is cheap to copy: the parser copies it to look ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a [u8],

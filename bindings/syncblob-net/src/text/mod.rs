@@ -1,4 +1,4 @@
-//! Protobuf's text format, as Caffe's prototxts have it, typed by the schema.
+//! Reads protobuf's text format, as in Caffe's prototxts, with the types of the schema.
 
 mod lexer;
 mod scalar;
@@ -11,7 +11,7 @@ use crate::schema::{is_layer, FieldInfo, Kind, Schema};
 use crate::{Error, Result};
 use lexer::{malformed, Lexer, Token};
 
-/// Reads a text as a message of the schema. A field that the schema lacks is kept as it stands.
+/// Reads a text as a message of the schema. A field that is not in the schema is kept unchanged.
 ///
 /// The time is linear in the text's length. Recursion is as deep as the schema, not as the text.
 pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<Message> {
@@ -27,20 +27,20 @@ pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<M
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token to look at next.
+    /// The next token.
     token: Token<'a>,
-    /// Where the token before it ends.
+    /// The end of the token before `token`.
     last_end: usize,
     used: Used<'a>,
-    /// The type of the layer around: some fields of forks depend on it.
+    /// The type of the surrounding layer: some fields of forks depend on it.
     layer_type: String,
 }
 
-/// The singular fields of a message that have been given.
+/// The singular fields that a message already has.
 type Given = Vec<&'static FieldInfo>;
 
 impl<'a> Parser<'a> {
-    /// Fields up to a closing bracket, which is consumed, or up to the end.
+    /// Reads fields up to the end, or up to a closing bracket, which is consumed.
     fn message(&mut self, message: &mut Message, depth: usize, close: lexer::Kind) -> Result<()> {
         self.used.message(message.info, depth, message.place)?;
         let outer = is_layer(message.info).then(|| {
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
 
     fn field(&mut self, message: &mut Message, given: &mut Given, depth: usize) -> Result<()> {
         let name = self.name()?;
-        // The lexer lets only ASCII into names.
+        // The lexer accepts only ASCII in names.
         let text = std::str::from_utf8(name.bytes).unwrap_or_default();
         match message.info.by_name(text, &self.layer_type) {
             Some(info) => {
@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         self.separator()
     }
 
-    /// A field's value, or a list of them in brackets.
+    /// Reads a field's value, or a list of values in brackets.
     fn known(&mut self, to: &mut Message, info: &'static FieldInfo, depth: usize) -> Result<()> {
         let is_message = matches!(info.kind, Kind::Message(_));
         if !self.accept(b':')? && !is_message {
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         self.advance()
     }
 
-    /// Fields may be separated by one comma or semicolon.
+    /// Skips a comma or a semicolon, one of which may separate fields.
     fn separator(&mut self) -> Result<()> {
         if !self.accept(b';')? {
             self.accept(b',')?;
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Consumes a token, and gives it.
+    /// Consumes a token and returns it.
     fn advance(&mut self) -> Result<Token<'a>> {
         let next = self.lexer.next()?;
         let token = std::mem::replace(&mut self.token, next);
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The error about bytes that should have been something else; none: the text's end.
+/// Makes the error about unexpected bytes; without bytes, about the end of the text.
 fn found_instead(what: impl std::fmt::Display, place: crate::Place, found: &[u8]) -> Error {
     const SHOWN: usize = 40;
     let (shown, more) = match found.get(..SHOWN) {

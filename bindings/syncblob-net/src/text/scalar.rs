@@ -1,10 +1,10 @@
-//! Numbers, strings and names as values of a field.
+//! Reads numbers, strings and names as values of a field.
 
 use super::lexer::{Kind as Word, Token};
 use super::{found_instead, string, FieldInfo, Kind, Parser, Schema, Value};
 use crate::{Error, Place, Result};
 
-/// A value that may have a sign before it, which is a token by itself.
+/// A value that may have a sign before it; the sign is a separate token.
 struct Signed<'a> {
     negative: bool,
     token: Token<'a>,
@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
         Ok(Value::Bool(value))
     }
 
-    /// Strings beside each other are one.
+    /// Reads a string. Joins adjacent strings.
     fn strings(&mut self, info: &FieldInfo) -> Result<Value> {
         if self.token.kind != Word::Text {
             return Err(self.expected(format_args!("a string in quotes for '{}'", info.name)));
@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
         Ok(Value::Text(text.into()))
     }
 
-    /// A name, or the number of one.
+    /// Reads the name or the number of an enum's value.
     fn enumeration(&mut self, info: &FieldInfo, name: &str) -> Result<Value> {
         let values = Schema::get().enumeration(name);
         let found = self.signed()?;
@@ -122,7 +122,7 @@ impl Signed<'_> {
     }
 }
 
-/// The values of an enum in words: an enum of many values is not listed.
+/// Returns the names of an enum's values for an error; of many values only the first.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {
@@ -131,7 +131,7 @@ fn names(values: &[(i32, &str)]) -> String {
     }
 }
 
-/// Decimal numbers alone: of `010` old and new parsers disagree.
+/// Reads a decimal number. Refuses `010`, which old and new parsers read differently.
 fn magnitude(token: Token<'_>) -> Option<f64> {
     let text = std::str::from_utf8(token.bytes).ok()?;
     match token.kind {

@@ -1,15 +1,15 @@
-//! Fields that the schema lacks, and a look ahead at a layer's type: by their brackets, without
-//! recursion.
+//! Skips fields that are not in the schema, and looks ahead for a layer's type. Matches brackets
+//! without recursion.
 
 use super::lexer::Kind as Word;
 use super::{string, Parser};
 use crate::Result;
 
 impl<'a> Parser<'a> {
-    /// Skips what stands behind a field's name, and gives it as the text has it.
+    /// Skips the value behind a field's name and returns the skipped text.
     pub(super) fn skip_value(&mut self, depth: usize) -> Result<&'a [u8]> {
         let start = self.token.start;
-        // The closing brackets that are due.
+        // The closing brackets that must follow.
         let mut open = Vec::new();
         self.skip_field(&mut open)?;
         while let Some(&close) = open.last() {
@@ -28,7 +28,7 @@ impl<'a> Parser<'a> {
         Ok(&self.lexer.text()[start..self.last_end])
     }
 
-    /// Behind the name: a scalar, or the opening bracket.
+    /// Skips a scalar or an opening bracket behind a field's name.
     fn skip_field(&mut self, open: &mut Vec<u8>) -> Result<()> {
         if !self.accept(b':')? && !self.at(b'{') && !self.at(b'<') {
             return Err(self.expected("':' or '{'"));
@@ -51,7 +51,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Behind an element of a list a comma and another element, behind a field what may be there.
+    /// Skips a separator. In a list, another element must follow a comma; behind a field, the
+    /// separator is optional.
     fn skip_separator(&mut self, open: &[u8]) -> Result<()> {
         match open.last() {
             None => Ok(()),
@@ -82,8 +83,9 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The type of the layer that begins here: it may stand behind what depends on it. Empty, if
-    /// the text is wrong before it: then reading it fails too.
+    /// Looks ahead for the type of the layer that begins here: the type may follow fields that
+    /// depend on it. Returns an empty type if the text before it is malformed; reading the layer
+    /// then fails, too.
     pub(super) fn find_type(&mut self, close: Word) -> String {
         let (lexer, token, last_end) = (self.lexer, self.token, self.last_end);
         let mut found = Vec::new();
@@ -104,7 +106,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A string, in parts perhaps, or the name of an enum's value.
+    /// Reads a type: a string, perhaps in parts, or the name of an enum's value.
     fn read_type(&mut self, found: &mut Vec<u8>) -> Result<()> {
         if self.token.kind == Word::Name {
             found.extend_from_slice(self.token.bytes);

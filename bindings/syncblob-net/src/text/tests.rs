@@ -5,7 +5,7 @@ fn read(text: &str) -> crate::Result<Message> {
     read_text(text.as_bytes(), "NetParameter", &Limits::default())
 }
 
-/// Text and what it prints as: one text may be written in many ways.
+/// Texts, and the printed messages: one message may be written in many ways.
 #[test]
 fn ways_to_write_the_same() {
     let rows: &[(&str, &str)] = &[
@@ -37,7 +37,7 @@ fn ways_to_write_the_same() {
     ];
     for (text, printed) in rows {
         let message = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        // The colon of an unknown field stands where the text has it.
+        // An unknown field is printed unchanged, with a space before its colon.
         assert_eq!(message.to_string().replace("foo : ", "foo: "), *printed, "{text}");
     }
 }
@@ -185,7 +185,7 @@ fn refused() {
     }
 }
 
-/// A field may depend on the layer's type, which may stand behind it.
+/// A field may depend on the layer's type, and the type may follow the field.
 #[test]
 fn type_of_the_layer() {
     let rows = [
@@ -196,7 +196,7 @@ fn type_of_the_layer() {
         ("pooling_param {}", "PoolingParameter"),
     ];
     for (layer, name) in rows {
-        // A layer before it, which has a type too, changes nothing.
+        // The type of the layer before has no effect.
         let message = read(&format!("layer {{ type: 'Pooling3D' }} layer {{ {layer} }}")).unwrap();
         let layer = message.messages("layer").last().unwrap();
         assert_eq!(layer.message("pooling_param").unwrap().type_name(), name, "{layer}");
@@ -232,7 +232,7 @@ fn limits() {
     }
 }
 
-/// Texts of strangers, as large as the limit allows. What is quadratic takes hours.
+/// Hostile texts, in full runs as large as the limit. In quadratic time they would take hours.
 #[test]
 fn hostile_texts_end() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();

@@ -1,16 +1,16 @@
-//! Data layers of V1 that transform what they read by parameters of their own.
+//! Upgrades V1's data layers whose own parameters transform the data.
 
 use super::{is, messages_mut, moved, Children};
 use crate::message::{Field, Message, Value};
 
-/// The numbers of V1's data layers, and where their parameters are.
+/// The type numbers of V1's data layers, and the fields of their parameters.
 const LAYERS: [(i64, &str); 3] =
     [(5, "data_param"), (12, "image_data_param"), (24, "window_data_param")];
 
 const MOVED: [&str; 4] = ["scale", "mean_file", "crop_size", "mirror"];
 
-/// Moves them into `transform_param`, if any layer has some. Then every data layer has both
-/// messages, as after Caffe's upgrade.
+/// Moves such parameters into `transform_param`. If any layer has such parameters, every data layer
+/// gets both messages, as in Caffe's upgrade.
 pub(super) fn upgrade(net: &mut Message) {
     let old = |layer: &Message| {
         let parameters = parameters_of(layer).and_then(|name| layer.message(name));
@@ -47,7 +47,7 @@ fn upgrade_layer(layer: &mut Message, name: &'static str) {
     children.finish(layer);
 }
 
-/// Takes the fields of a layer's message, which then is no longer there.
+/// Removes a message from a layer and returns the message's fields.
 fn take(layer: &mut Message, name: &str) -> Vec<Field> {
     let mut taken = Vec::new();
     for field in std::mem::take(&mut layer.fields) {

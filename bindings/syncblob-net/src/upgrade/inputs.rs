@@ -1,10 +1,10 @@
-//! Inputs that the net itself lists, as a layer.
+//! Turns inputs that a net lists into a layer.
 
 use super::{is, text};
 use crate::message::{Message, Place, Value};
 use crate::{Error, Result};
 
-/// Makes a layer of type Input of them. Inputs without shapes, as models have them, go away.
+/// Replaces listed inputs by a layer of type Input; without shapes, as in models, removes them.
 pub(super) fn upgrade(net: &mut Message) -> Result<()> {
     if !net.has("input") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Nets of Caffe's older generations in the current form, as Caffe's own upgrade makes them.
+//! Upgrades nets of Caffe's older generations to the current form, as Caffe's own upgrade does.
 
 mod data;
 mod inputs;
@@ -11,19 +11,19 @@ mod v1;
 use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
-/// A `NetParameter` in Caffe's current form, whatever it was read in: V0 and V1 layers, inputs that
-/// the net itself lists, data layers' own transformations, BatchNorm's old parameters.
+/// A `NetParameter` in Caffe's current form. Upgraded are V0 and V1 layers, inputs that the net
+/// lists, transformations in the parameters of data layers, and BatchNorm's old parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
-    /// The net: `layer` alone, fields in the order of their numbers.
+    /// The net. All layers are in the field `layer`; fields are in the order of their numbers.
     pub net: Message,
-    /// What did not fit into the current form and was left out, a sentence each.
+    /// Sentences about parts that do not fit into the current form and were left out.
     pub notes: Vec<String>,
 }
 
-/// Brings a `NetParameter` of any of Caffe's generations into the current form. One that is in this
-/// form already stays as it is.
+/// Upgrades a `NetParameter` of any of Caffe's generations to the current form. An upgraded net
+/// does not change again.
 fn upgrade(mut net: Message) -> Result<Upgraded> {
     let mut notes = Vec::new();
     v0::upgrade(&mut net, &mut notes)?;
@@ -37,7 +37,7 @@ fn upgrade(mut net: Message) -> Result<Upgraded> {
     Ok(Upgraded { net, notes })
 }
 
-/// Three `param` of a BatchNorm layer are of a time when they had to be there.
+/// Removes three `param` of a BatchNorm layer, which older versions of Caffe required.
 fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
     if layer.text("type") == b"BatchNorm" && layer.all("param").count() == 3 {
         if layer.messages("param").any(|one| !one.text("name").is_empty()) {
@@ -50,8 +50,8 @@ fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
     }
 }
 
-/// Orders the fields of the net and of its layers by number, as Caffe prints them. Those that the
-/// schema does not know come last.
+/// Sorts the fields of the net and of its layers by number, as Caffe prints them. Fields that are
+/// not in the schema come last.
 fn sort(message: &mut Message) {
     message.fields.sort_by_key(|field| match &field.label {
         Label::Known(info) => info.number,
@@ -64,7 +64,7 @@ fn sort(message: &mut Message) {
     }
 }
 
-/// The values of a repeated field of messages, to change them.
+/// Returns the values of a repeated field of messages, to change them.
 fn messages_mut<'a>(
     message: &'a mut Message,
     name: &'a str,
@@ -76,12 +76,12 @@ fn messages_mut<'a>(
     })
 }
 
-/// Whether it is the field of that name, and not one that the schema lacks.
+/// Whether a field has this name and is in the schema.
 fn is(field: &Field, name: &str) -> bool {
     matches!(field.label, Label::Known(info) if info.name == name)
 }
 
-/// The same value as another message's field; `None` if that message has none of the name.
+/// Moves a value to a field of message `to`; `None` if that message has no field of this name.
 fn moved(field: Field, name: &str, to: &Message, layer_type: &str) -> Option<Field> {
     let info = to.info.by_name(name, layer_type)?;
     Some(Field::new(Label::Known(info), field.place, field.value))
@@ -91,12 +91,12 @@ fn text(value: &str) -> Value {
     Value::Text(value.as_bytes().into())
 }
 
-/// The messages of parameters that are added to a layer, one of each name.
+/// The messages of parameters to add to a layer, one for each name.
 #[derive(Default)]
 struct Children(Vec<(&'static str, Message)>);
 
 impl Children {
-    /// The message of a layer's field; a new one if it is the first of its name.
+    /// Returns the message for a layer's field; the first call for a name makes the message.
     fn of(&mut self, name: &'static str, layer: &Message) -> &mut Message {
         let found = self.0.iter().position(|child| child.0 == name);
         let at = found.unwrap_or_else(|| {

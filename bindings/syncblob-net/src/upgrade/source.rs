@@ -1,4 +1,4 @@
-//! Where a net's message comes from: a text, or a model.
+//! Reads a net's message from a text or from a model.
 
 use syncblob::{Generation, Model};
 
@@ -10,19 +10,19 @@ use crate::wire::read_bytes;
 use crate::{Limits, Result};
 
 impl Upgraded {
-    /// The net of a prototxt.
+    /// Reads the net of a prototxt and upgrades it.
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
-    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net of two generations, and for what
-    /// Caffe refuses to upgrade; [`Unsupported`](crate::ErrorKind::Unsupported) for a type of
-    /// layer that the old generation did not have.
+    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net of two generations, and for a net
+    /// that Caffe refuses to upgrade; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer
+    /// type that the old generation did not have.
     pub fn from_prototxt(text: &[u8], limits: &Limits) -> Result<Self> {
         upgrade(read_text(text, "NetParameter", limits)?)
     }
 
-    /// The net that a model carries: without the layers that Caffe inserted where several read one
-    /// blob, and without the phase in which the model was written.
+    /// Reads the net that is stored in a model and upgrades it. Removes the Split layers that Caffe
+    /// inserted for blobs with several readers, and the phase in which the model was written.
     ///
     /// # Errors
     /// As [`from_prototxt`](Upgraded::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if
@@ -50,7 +50,7 @@ fn message_of(model: &Model, limits: &Limits) -> Result<Message> {
     Ok(net)
 }
 
-/// The net's field for a layer, and the type of the layer's message.
+/// Returns the net's field for a layer, and the type of the layer's message.
 fn kind_of(layer: &syncblob::Layer<'_>) -> (&'static str, &'static str) {
     match layer.generation() {
         Generation::Current => ("layer", "LayerParameter"),
@@ -59,7 +59,7 @@ fn kind_of(layer: &syncblob::Layer<'_>) -> (&'static str, &'static str) {
 }
 
 impl Message {
-    /// What a model says of a layer, in the layer's own generation, without the blobs.
+    /// Reads the message of a model's layer, in the layer's generation, without the blobs.
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the

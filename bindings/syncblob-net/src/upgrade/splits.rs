@@ -1,4 +1,4 @@
-//! The layers that Caffe inserts where several read one blob, which a model lists among its own.
+//! Removes the Split layers that Caffe inserts for blobs with several readers and writes to models.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes them from a net in the current form: their readers read the blob itself again.
+/// Removes inserted layers from a net in the current form. Their readers read the blob again.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
@@ -33,7 +33,7 @@ pub(super) fn join(net: &mut Message) {
     });
 }
 
-/// For each blob the last layer that writes it, counted from 1.
+/// Returns for each blob the last layer that writes the blob, counted from 1.
 fn last_writers(net: &Message) -> HashMap<Text, usize> {
     let layers = net.messages("layer").zip(1..);
     let tops = layers
@@ -41,7 +41,7 @@ fn last_writers(net: &Message) -> HashMap<Text, usize> {
     tops.collect()
 }
 
-/// The blob that a layer splits, if Caffe inserted it: its name and its tops' have that form.
+/// Returns the blob that an inserted layer splits; Caffe's names of layer and tops identify it.
 fn split_blob(layer: &Message) -> Option<Text> {
     let bottoms = layer.texts("bottom");
     let ([blob], b"Split") = (bottoms.as_slice(), layer.text("type")) else { return None };
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(net, expected);
     }
 
-    /// Another value would be read: the blob is written again.
+    /// The blob is overwritten: without the layer, the reader would read another value.
     #[test]
     fn what_is_written_again_stays_split() {
         let text = "layer { type: 'Input' top: 'd' }

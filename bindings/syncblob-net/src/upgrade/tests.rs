@@ -6,7 +6,7 @@ fn upgraded(text: &str) -> (String, Vec<String>) {
     (format!("{}", upgraded.net), upgraded.notes)
 }
 
-/// A net, and what Caffe's `upgrade_net_proto_text` makes of it.
+/// A net, and the net that Caffe's `upgrade_net_proto_text` makes.
 const NETS: &[(&str, &str)] = &[
     // Inputs that the net lists.
     (
@@ -22,9 +22,9 @@ const NETS: &[(&str, &str)] = &[
         "name: 'n' force_backward: true layer { name: 'input' type: 'Input' top: 'd'
            input_param { shape { dim: 1 dim: 2 } } }",
     ),
-    // As a model has them.
+    // Inputs without shapes, as in a model.
     ("input: 'd' layer { name: 'a' }", "layer { name: 'a' }"),
-    // BatchNorm's three parameters, and another number of them.
+    // A BatchNorm with three `param`, and a BatchNorm with one.
     (
         "layer { name: 'b' type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 }
            param { lr_mult: 0 } }
@@ -45,7 +45,7 @@ const NETS: &[(&str, &str)] = &[
     ("layers { type: SOFTMAX_LOSS }", "layer { type: 'SoftmaxWithLoss' }"),
     ("layers { type: NONE }", "layer { type: '' }"),
     ("layers { name: 'a' }", "layer { name: 'a' }"),
-    // Numbers that a fork gave to other types.
+    // Type numbers that forks use for other types.
     (
         "layers { type: ARGMAX } layers { type: CONVOLUTION3D convolution_param { num_output: 3 } }
          layers { type: UPSAMPLE upsample_param { scale: 2 } } layers { type: CROP }
@@ -54,7 +54,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
-    // V1's data layers: if one transforms by itself, all get both messages.
+    // V1's data layers: if one has its own transformations, all get both messages.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }
@@ -66,7 +66,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'ReLU' }",
     ),
     ("layers { type: WINDOW_DATA }", "layer { type: 'WindowData' }"),
-    // V0: parameters in the layer, by its type.
+    // V0: parameters are in the layer; their new message depends on the layer's type.
     (
         "name: 'n' input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4
          layers { layer { name: 'c' type: 'conv' num_output: 4 kernelsize: 3 pad: 1 stride: 2
@@ -87,7 +87,7 @@ const NETS: &[(&str, &str)] = &[
          layer { name: 'l' type: 'LRN' bottom: 'p' top: 'l'
            lrn_param { local_size: 3 alpha: 2 beta: 1 k: 4 } }",
     ),
-    // A layer of padding, read twice.
+    // A padding layer with two readers.
     (
         "input: 'd'
          layers { layer { name: 'pad' type: 'padding' pad: 2 } bottom: 'd' top: 'e' }
@@ -96,7 +96,7 @@ const NETS: &[(&str, &str)] = &[
         "layer { name: 'c' type: 'Convolution' bottom: 'd' top: 'c' convolution_param { pad: 2 } }
          layer { name: 'q' type: 'Pooling' bottom: 'd' top: 'q' pooling_param { pad: 2 } }",
     ),
-    // Data and what it is transformed by.
+    // Data layers and their transformations.
     (
         "layers { layer { name: 'd' type: 'data' source: 's' batchsize: 3 cropsize: 5 mirror: true
                           meanfile: 'm' scale: 2 rand_skip: 4 } top: 'd' }

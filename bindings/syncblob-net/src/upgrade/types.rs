@@ -1,8 +1,8 @@
-//! What the older generations called the types of layers.
+//! Names of layer types in the older generations.
 
 use crate::message::Message;
 
-/// V0's names; the number in V1 is the place, from 1.
+/// V0's names of types. The position, counted from 1, is the type's number in V1.
 const V0: &[&str] = &[
     "accuracy",
     "bnll",
@@ -30,7 +30,7 @@ const V0: &[&str] = &[
     "window_data",
 ];
 
-/// The current names of V1's types; the number is the place. The last is a fork's.
+/// The current names of V1's types. The index is the type's number. The last is a fork's type.
 const V1: &[&str] = &[
     "",
     "Accuracy",
@@ -75,8 +75,8 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks with a number that Caffe gave to another: the parameters that tell them, those'
-/// type, and the layer's.
+/// Types of forks, by a number that may be another type's in Caffe: the number, the field of
+/// parameters and their message type, which identify the layer, and the layer's type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),
@@ -86,13 +86,13 @@ const FORKS: &[(usize, &str, &str, &str)] = &[
     (43, "bn_param", "BNParameter.Mode", "BN"),
 ];
 
-/// The number in V1 of a V0 layer's type.
+/// Returns the number in V1 of a V0 layer's type.
 pub(super) fn v0_type(name: &[u8]) -> Option<i64> {
     let place = V0.iter().position(|known| known.as_bytes() == name)?;
     i64::try_from(place + 1).ok()
 }
 
-/// The current name of a V1 layer's type.
+/// Returns the current name of a V1 layer's type.
 pub(super) fn v1_type(number: i64, layer: &Message) -> Option<&'static str> {
     let number = usize::try_from(number).ok()?;
     let has = |field, kind| layer.message(field).is_some_and(|given| given.type_name() == kind);

@@ -1,5 +1,5 @@
-//! V0: a layer's name, type and parameters stand in a message of their own inside what became V1's
-//! layer; padding is a layer.
+//! Upgrades V0. The name, type and parameters of a V0 layer are in a separate message, inside the
+//! message that became V1's layer. Padding is a layer.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use super::{is, messages_mut, moved, types, Children};
 use crate::message::{Field, Message, Value};
 use crate::{Error, Result};
 
-/// A parameter's new place: the types of layers that have it, each with the message that it is in
-/// now, and its name there.
+/// The new place of a parameter: the layer types that have the parameter, each with the new
+/// message; and the parameter's new name.
 struct Move {
     from: &'static str,
     to: &'static [(&'static str, &'static str)],
@@ -63,7 +63,7 @@ const MOVES: &[Move] = &[
     Move { from: "det_crop_mode", to: BOXES, name: "crop_mode" },
 ];
 
-/// Makes V1 layers of V0 layers, if there are any.
+/// Upgrades V0 layers to V1 layers, if there are any.
 pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> {
     let old = net.messages("layers").filter(|layer| layer.has("layer")).count();
     if old == 0 {
@@ -80,7 +80,7 @@ pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> 
     Ok(())
 }
 
-/// Removes the net's own fields that the generation did not have, as Caffe does.
+/// Removes fields of the net that generation V0 did not have, as Caffe does.
 fn keep_own_fields(net: &mut Message, notes: &mut Vec<String>) {
     const KEPT: [&str; 5] = ["name", "layers", "input", "input_dim", "force_backward"];
     net.fields.retain(|field| {
@@ -97,7 +97,7 @@ fn inner(layer: &Message) -> &Message {
     layer.message("layer").expect("every layer has one")
 }
 
-/// A layer of padding becomes the parameter of the convolution or pooling that reads it.
+/// Turns a padding layer into a parameter of the convolution or pooling that reads the layer.
 fn join_padding(net: &mut Message) -> Result<()> {
     let mut paddings: HashMap<Vec<u8>, Padding> = HashMap::new();
     for layer in messages_mut(net, "layers") {
@@ -181,7 +181,7 @@ fn upgrade_layer(old: &Message, notes: &mut Vec<String>) -> Result<Message> {
     Ok(layer)
 }
 
-/// Its fields; of those that have one value the last.
+/// Returns the fields; of a field that is not repeated only the last.
 fn given(message: &Message) -> impl Iterator<Item = &Field> {
     let mut last = HashMap::new();
     for (at, field) in message.fields.iter().enumerate() {
@@ -218,7 +218,7 @@ fn add_field(
     }
 }
 
-/// The message of a layer of a type that a parameter belongs to, and its name there.
+/// Returns the new message and the new name of a parameter, for a layer of type `old_type`.
 fn target(name: &str, old_type: &[u8]) -> Option<(&'static str, &'static str)> {
     let row = MOVES.iter().find(|row| row.from == name)?;
     let mut to = row.to.iter();

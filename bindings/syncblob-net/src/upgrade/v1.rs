@@ -1,10 +1,10 @@
-//! V1: types are numbers, and what concerns one blob of a layer is spread over four lists.
+//! Upgrades V1, in which types are numbers, and four lists have the parameters of blobs.
 
 use super::{is, moved, text, types};
 use crate::message::{Field, Message, Place, Value};
 use crate::{Error, Result};
 
-/// Makes current layers of V1 layers, if there are any.
+/// Upgrades V1 layers to current layers, if there are any.
 pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> {
     if net.all("layers").next().is_none() {
         return Ok(());
@@ -65,14 +65,14 @@ fn add_field(layer: &mut Message, field: Field, layer_type: &str, notes: &mut Ve
     }
 }
 
-/// The parameters of a layer's blobs, one message a blob.
+/// The parameters of a layer's blobs, one message for each blob.
 #[derive(Default)]
 struct Blobs {
     parameters: Vec<Message>,
     counts: [usize; LISTS.len()],
 }
 
-/// V1's lists, one value a blob, and the field of the blob's `param`.
+/// V1's lists, with one value for each blob, and the field of the blob's `param`.
 const LISTS: [(&str, &str); 4] = [
     ("param", "name"),
     ("blob_share_mode", "share_mode"),
@@ -81,7 +81,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// Whether the field is a value of one of the lists.
+    /// Takes a field if it is a value of one of the lists. Returns whether it is.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

@@ -1,4 +1,4 @@
-//! Protobuf's wire format, typed by the schema: what a model's messages hold beside its blobs.
+//! Reads protobuf's wire format with the types of the schema: a model's messages without blobs.
 
 mod record;
 
@@ -8,8 +8,8 @@ use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
 use record::{place, Cursor, Record, Span, WireType};
 
-/// Reads bytes as a message of the schema. A field that the schema lacks, or that has another wire
-/// type than its own, is kept with the bytes of its value. The blobs of layers are left out.
+/// Reads bytes as a message of the schema. A field that is not in the schema, or whose wire type is
+/// not the schema's, is kept with the bytes of its value. The blobs of layers are left out.
 ///
 /// Several messages may share limits. The time is linear in the length. Recursion is as deep as the
 /// schema, not as the bytes.
@@ -25,14 +25,14 @@ struct Reader<'a, 'l> {
     bytes: &'a [u8],
     used: &'a mut Used<'l>,
     groups: usize,
-    /// The type of the layer around: some numbers of forks depend on it.
+    /// The type of the surrounding layer: some field numbers of forks depend on it.
     layer_type: String,
 }
 
-/// A singular field that has been met, and where it stands in the message. A message that comes in
-/// parts is read when all its parts are known, as if they were one.
+/// A singular field that has been found, and its index in the message. A message in several parts
+/// is read after all parts have been found, as if they were one.
 struct Singular {
-    /// Its name: forks have given one field several numbers.
+    /// The field's name: in forks a field may have several numbers.
     name: &'static str,
     index: usize,
     parts: Vec<Span>,
@@ -126,7 +126,7 @@ impl Reader<'_, '_> {
         self.push(to, Label::Known(info), record, value)
     }
 
-    /// Many values in one record.
+    /// Reads a record of many values.
     fn packed(&mut self, to: &mut Message, info: &'static FieldInfo, record: Record) -> Result<()> {
         let mut rest = record.value;
         while rest.start < rest.end {
@@ -162,7 +162,8 @@ impl Reader<'_, '_> {
         Cursor::new(self.bytes, span, self.groups)
     }
 
-    /// The type of a layer, wherever it stands in it; of an enum the name.
+    /// Finds the type of a layer at any position in the layer; returns the name of an enum's value.
+    /// Of several types of one number, returns the type whose own fields the layer has.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -186,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// The name; of a number that forks gave to several types, all names; none if it is unknown.
+    /// Returns the name, all names of a number that forks use for several types, or none.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);
@@ -205,12 +206,12 @@ fn wire_type(kind: Kind) -> WireType {
     }
 }
 
-/// Whether the record holds many values: every reader takes them, whatever the schema says.
+/// Whether the record has many values, which every reader accepts, whatever the schema says.
 fn is_packed(info: &FieldInfo, record: Record) -> bool {
     info.repeated && record.wire_type == WireType::Bytes
 }
 
-/// A number; none if it is not one of its enum's.
+/// Reads a number; `None` for an enum's unknown value and for a bool above 1.
 fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Value>> {
     Ok(Some(match kind {
         Kind::Float => {
@@ -222,7 +223,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
         }
         Kind::Bool => match cursor.varint()? {
             bit @ 0..=1 => Value::Bool(bit == 1),
-            _ => return Ok(None), // which nobody writes: the number is another fork's
+            _ => return Ok(None), // never written: another fork's field
         },
         Kind::Int32 => Value::Int(i64::from(low_bits(cursor.varint()?))),
         Kind::Uint32 => Value::Int(i64::from(low_bits(cursor.varint()?) as u32)),
@@ -238,7 +239,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
     }))
 }
 
-/// Protobuf takes the low half of a number that is too large.
+/// Returns the low half of a number, as protobuf does if a number is too large.
 #[allow(clippy::cast_possible_truncation)]
 fn low_bits(number: u64) -> i32 {
     number as i32

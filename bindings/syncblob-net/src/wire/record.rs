@@ -1,9 +1,9 @@
-//! Protobuf's wire format: tags and values, without a schema.
+//! Reads protobuf's wire format: tags and values, without a schema.
 
 use crate::message::Place;
 use crate::{Error, ErrorKind, Result};
 
-/// A span of the bytes: where a message, or a part of one, lies.
+/// The position of a message, or of a part of a message, in the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub start: usize,
@@ -15,17 +15,17 @@ pub(super) enum WireType {
     Varint,
     Fixed64,
     Bytes,
-    /// The value is all between the group's tags.
+    /// The value is everything between the group's tags.
     Group,
     Fixed32,
 }
 
-/// A field: its number, and where its value lies. The length before bytes is not of the value.
+/// A field: its number, and the position of its value, without the length before bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub number: u32,
     pub wire_type: WireType,
-    /// Where its tag begins.
+    /// The offset of the field's tag.
     pub start: usize,
     pub value: Span,
 }
@@ -35,11 +35,11 @@ pub(super) struct Record {
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Groups inside each other that are skipped.
+    /// The most nested groups to skip.
     groups: usize,
 }
 
-/// What a tag begins or ends.
+/// A tag begins a value or ends a group.
 enum Tag {
     Value(WireType),
     EndOfGroup,
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
         Err(malformed(start, "a number of more than ten bytes"))
     }
 
-    /// Skips a value, of every wire type but a group.
+    /// Skips a value of any wire type except a group.
     pub fn skip(&mut self, wire_type: WireType) -> Result<Span> {
         let start = self.at;
         match wire_type {
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
         Ok(Span { start, end: self.at })
     }
 
-    /// Skips what stands between the tags of a group, and the second tag.
+    /// Skips the fields between the tags of a group, and the second tag.
     fn group(&mut self, number: u32, start: usize) -> Result<Span> {
         let mut open = vec![number];
         let mut value = Span { start: self.at, end: self.at };

@@ -47,36 +47,36 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of a message whose fields the schema knows.
+/// Encodes a message whose fields are all in the schema.
 pub(crate) fn encode(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
     message.fields().iter().for_each(|field| encode_field(field, &mut out));
     out
 }
 
-/// Bytes and the text that they mean.
+/// Bytes, and the text of their message.
 #[test]
 fn bytes_and_their_text() {
     let rows: &[(&[u8], &str)] = &[
         (b"", ""),
         (b"\x0a\x01x", "name: \"x\"\n"),
-        // The last singular value counts, where the first stood.
+        // The last value of a singular field counts, at the position of the first.
         (b"\x0a\x01x\x28\x01\x0a\x02yz", "name: \"yz\"\nforce_backward: true\n"),
-        // Singular messages in parts are one.
+        // The parts of a singular message are joined.
         (
             b"\x32\x02\x10\x01\x32\x02\x10\x02\x32\x03\x1a\x01s",
             "state {\n  level: 2\n  stage: \"s\"\n}\n",
         ),
-        // Packed or not, whatever the schema says.
+        // Values are packed or not, whatever the schema says.
         (b"\x42\x04\x0a\x02\x01\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x42\x04\x08\x01\x08\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x22\x03\x01\xac\x02\x20\x05", "input_dim: 1\ninput_dim: 300\ninput_dim: 5\n"),
-        // The low half of a number, negative numbers of ten bytes or of five.
+        // The low half of a number counts; a negative number has ten bytes or five.
         (b"\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "input_dim: -1\n"),
         (b"\x20\xff\xff\xff\xff\x0f", "input_dim: -1\n"),
-        // A bool above 1, which nobody writes.
+        // A bool above 1, which no writer writes.
         (b"\x28\x80\x80\x04", "# field 5: 3 bytes\n"),
-        // Another wire type than the schema's, numbers and enum's values that it lacks.
+        // Wire types, field numbers and enum's values that are not in the schema.
         (b"\x08\x05", "# field 1: 1 bytes\n"),
         (b"\x2a\x01\x01", "# field 5: 1 bytes\n"),
         (b"\x32\x02\x08\x09", "state {\n  # field 1: 1 bytes\n}\n"),
@@ -86,7 +86,7 @@ fn bytes_and_their_text() {
         ),
         // Groups.
         (b"\x0b\x13\x08\x01\x14\x0c\x28\x01", "# field 1: 4 bytes\nforce_backward: true\n"),
-        // The type of a layer behind what depends on it; blobs are left out.
+        // The type of a layer follows a field that depends on it; blobs are left out.
         (
             b"\xa2\x06\x0e\xca\x07\x00\x12\x09Pooling3D",
             "layer {\n  pooling_param {\n  }\n  type: \"Pooling3D\"\n}\n",
@@ -174,7 +174,7 @@ fn limits() {
     }
 }
 
-/// A model's layers are messages one by one.
+/// The layers of a model are read as separate messages.
 #[test]
 fn several_messages_share_limits() {
     let limits = Limits { size: 9, depth: 1, layers: 2, fields: 3 };
@@ -201,7 +201,7 @@ fn places() {
     assert_eq!((level.place(), level.value()), (Place::Byte(8), &Value::Int(2)));
 }
 
-/// Bytes of strangers, as large as the limit allows. What is quadratic takes hours.
+/// Hostile bytes, in full runs as large as the limit. In quadratic time they would take hours.
 #[test]
 fn hostile_bytes_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
