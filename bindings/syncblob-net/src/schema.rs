@@ -12,7 +12,7 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// The types of layers in which the number has this meaning; empty: all others.
+    /// The layer types in which the number has this meaning; empty: all other layer types.
     pub when: Vec<&'static str>,
 }
 
@@ -28,9 +28,9 @@ pub(crate) enum Kind {
     Bool,
     Text,
     Bytes,
-    /// By its name, see [`EnumInfo`].
+    /// An enum's name, see [`EnumInfo`].
     Enum(&'static str),
-    /// By its name, see [`MessageInfo`].
+    /// A message's name, see [`MessageInfo`].
     Message(&'static str),
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct MessageInfo {
 }
 
 impl MessageInfo {
-    /// The field of a name, in a layer of a type.
+    /// Returns the field of a name, for a layer of type `layer_type`.
     pub fn by_name(&'static self, name: &str, layer_type: &str) -> Option<&'static FieldInfo> {
         self.choose(self.by_name.get(name)?, layer_type)
     }
 
-    /// The field of a number, in a layer of a type.
+    /// Returns the field of a number, for a layer of type `layer_type`.
     pub fn by_number(&'static self, number: u32, layer_type: &str) -> Option<&'static FieldInfo> {
         self.choose(self.by_number.get(&number)?, layer_type)
     }
@@ -61,7 +61,8 @@ impl MessageInfo {
     }
 }
 
-/// A layer, of any generation: some of its fields, and of those below it, depend on its type.
+/// Whether the message is a layer, of any generation. Some of its fields, and some fields of
+/// messages inside it, depend on the layer's type.
 pub(crate) fn is_layer(info: &MessageInfo) -> bool {
     matches!(info.name, "LayerParameter" | "V1LayerParameter" | "V0LayerParameter")
 }
@@ -73,7 +74,7 @@ pub(crate) struct EnumInfo {
 }
 
 impl EnumInfo {
-    /// The names of a number: forks gave some numbers to several.
+    /// Returns the names of a number: forks use some numbers for several names.
     pub fn names_of(&self, number: i32) -> impl Iterator<Item = &'static str> + '_ {
         self.values.iter().filter(move |value| value.0 == number).map(|value| value.1)
     }
@@ -82,7 +83,7 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// The first number of the name that a number has: forks gave some names another one.
+    /// Returns the first number of a number's name: forks use another number for some names.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }
@@ -99,18 +100,18 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// The one schema. Panics if the file is wrong, which every test would find.
+    /// Returns the schema. Panics if the file is invalid: every test would fail then.
     pub fn get() -> &'static Self {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| parse(include_str!("../schema/caffe.schema")))
     }
 
-    /// A message that the schema has.
+    /// Returns a message of the schema.
     pub fn message(&'static self, name: &str) -> &'static MessageInfo {
         self.messages.get(name).unwrap_or_else(|| panic!("the schema lacks the message {name}"))
     }
 
-    /// An enum that the schema has.
+    /// Returns an enum of the schema.
     pub fn enumeration(&'static self, name: &str) -> &'static EnumInfo {
         self.enums.get(name).unwrap_or_else(|| panic!("the schema lacks the enum {name}"))
     }
@@ -223,7 +224,7 @@ fn kind_of(word: &'static str, enums: &[&str]) -> Kind {
 mod tests {
     use super::*;
 
-    /// Every message and enum that a field names is there, and every default is a value.
+    /// Every message and enum that a field names exists, and every default is a valid value.
     #[test]
     fn schema_is_whole() {
         let schema = Schema::get();

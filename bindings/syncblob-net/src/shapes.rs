@@ -1,4 +1,4 @@
-//! The shapes of a net's blobs, by Caffe's rules.
+//! Infers the shapes of a net's blobs by Caffe's rules.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::onnx::Custom;
 use crate::weights::Shared;
 use crate::{memory, Error, Problem, Result};
 
-/// The shapes around a layer.
+/// The shapes of a layer's bottoms, tops and blobs.
 #[derive(Debug)]
 pub(crate) struct LayerShapes {
     pub bottoms: Vec<Shape>,
@@ -16,21 +16,21 @@ pub(crate) struct LayerShapes {
     pub blobs: Vec<Shape>,
 }
 
-/// The known shapes around a layer.
+/// The known shapes of a layer.
 #[derive(Debug)]
 pub(crate) enum Inferred {
-    /// By the layer's rule.
+    /// All shapes, by the layer's rule.
     Rule(LayerShapes),
-    /// Only the tops, of a layer that cannot be converted.
+    /// Only the shapes of the tops: the layer cannot be converted.
     Tops(Vec<Shape>),
-    /// For a layer that is written as a custom node: the known shapes of its tops.
+    /// For a custom layer: the known shapes of its tops.
     Custom(Vec<Option<Shape>>),
-    /// Nothing: the layer, or one before it, has no shapes.
+    /// No shapes: the layer or a layer before it is unknown or invalid.
     Nothing,
 }
 
 impl Inferred {
-    /// The shape of a top.
+    /// Returns the shape of a top, if it is known.
     pub fn top(&self, top: usize) -> Option<&Shape> {
         match self {
             Self::Rule(shapes) => shapes.tops.get(top),
@@ -41,20 +41,20 @@ impl Inferred {
     }
 }
 
-/// The shapes of a net's blobs, as far as they are known.
+/// The known shapes of a net's blobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BlobShapes {
-    /// Each blob, inputs included, in the order in which they are made.
+    /// Names and shapes of blobs, inputs included, in the order in which layers make them.
     pub known: Vec<(String, Shape)>,
-    /// The shapes of the weights of each layer; None if unknown.
+    /// The shapes of the weights of each layer; empty if unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// The layers whose tops are not known, without those that only follow them.
+    /// The layers whose tops have no known shapes, without layers that only follow such layers.
     pub problems: Vec<Problem>,
 }
 
 impl Net {
-    /// The shapes of its blobs. Weights, if there are any, are not compared with them.
+    /// Infers the shapes of the blobs. Does not compare them with stored weights.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let mut custom = Custom::default();
@@ -75,9 +75,9 @@ impl Net {
         BlobShapes { known: known.collect(), weights, problems: pass.problems.clone() }
     }
 
-    /// The known shapes around every layer, for given input shapes, and the layers that cannot be
-    /// converted. Unsupported layers are added to `custom` if it allows that. The weights have the
-    /// shapes that the layers need.
+    /// Returns the known shapes of every layer for the given shapes of inputs, and the layers that
+    /// cannot be converted. Adds unsupported layers to `custom`, if `custom` allows it. Checks the
+    /// shapes of stored weights.
     pub(crate) fn infer(
         &self,
         inputs: &[Shape],
@@ -94,9 +94,9 @@ impl Net {
 /// One pass over the layers.
 struct Pass<'n, 'c, 'o> {
     net: &'n Net,
-    /// The shape of each blob at this point; missing if unknown.
+    /// The shape of each blob before the next layer; missing if unknown.
     shapes: HashMap<&'n str, Shape>,
-    /// Blobs of layers that are written as they are, of which no shape is known.
+    /// Blobs that custom layers make and whose shape is not known.
     open: HashSet<&'n str>,
     custom: &'c mut Custom<'o>,
     shared: Shared<'n>,
@@ -130,7 +130,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         pass
     }
 
-    /// The known shapes around a layer; stores the problem, if there is one.
+    /// Returns the known shapes of a layer, and stores the problem, if there is one.
     fn run(&mut self, at: usize) -> Inferred {
         let layer = &self.net.layers[at];
         let inferred = self.infer(at).unwrap_or_else(|error| {
@@ -170,7 +170,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// The shapes of its tops that are given, or those of bottoms, which it overwrites.
+    /// Returns the known shapes of a custom layer's tops: of the options, or of overwritten
+    /// bottoms.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -180,7 +181,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         layer.tops.iter().enumerate().map(top).collect()
     }
 
-    /// Why shapes of bottoms are not known, unless a layer before it was reported.
+    /// Returns the error about a custom layer's blob of unknown shape; others were reported before.
     fn lacking(&self, layer: &Layer) -> Option<Error> {
         let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
         let name = name.escape_default();
@@ -204,14 +205,14 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         tops.iter().chain(&blobs).try_for_each(|shape| check_shape(shape))?;
         self.shared.check(layer, &blobs)?;
         if let Err(error) = self.check_values(at, &blobs) {
-            // The layers behind it are examined, too.
+            // The layers behind this layer are checked, too.
             self.problems.push(Problem::new(at, layer, &error));
             return Ok(Inferred::Tops(tops));
         }
         Ok(Inferred::Rule(LayerShapes { bottoms, tops, blobs }))
     }
 
-    /// Checks the shapes of its weights, if requested.
+    /// Checks the shapes of the layer's weights, if requested.
     fn check_values(&self, at: usize, blobs: &[Shape]) -> Result<()> {
         match self.weights {
             true => self.net.check_weights(at, blobs),
@@ -239,7 +240,7 @@ fn check_number(what: &str, given: usize, (least, most): (usize, usize)) -> Resu
     Err(Error::invalid(text))
 }
 
-/// Caffe's limits of a blob: 32 axes, dimensions from 0 to 2^31 - 1, and as many elements.
+/// Checks Caffe's limits of a blob: 32 axes; dimensions and elements at most 2^31 - 1.
 pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let most = i64::from(i32::MAX);
     let mut count = 1_i64;

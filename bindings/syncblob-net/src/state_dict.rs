@@ -1,4 +1,4 @@
-//! The weights of a net as PyTorch's modules have them: names, shapes and values.
+//! Converts the weights of a net to the names, shapes and values of PyTorch's modules.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -12,26 +12,26 @@ use crate::{Limits, Net, Result, Upgraded};
 /// The form of a blob in PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// The blob as it is.
+    /// The blob, unchanged.
     Same,
-    /// One axis; old messages have four.
+    /// One axis; a blob of an old message has four.
     Vector,
-    /// Outputs and inputs; old messages have two axes of 1 before them.
+    /// Axes of outputs and inputs; a blob of an old message has two axes of 1 before them.
     Matrix,
-    /// A mean: the blob is a sum, and the layer's third the factor that makes it a mean.
+    /// A mean: the blob is a sum, and the layer's third blob the divisor.
     Mean,
-    /// No tensor: the factor of the two means.
+    /// No tensor: the divisor of the two means.
     Factor,
 }
 
 use Form::{Factor, Matrix, Mean, Same, Vector};
 
-/// A type of layer, and of each of its blobs the name in PyTorch and the form.
+/// A layer type, with the name in PyTorch and the form of each blob.
 type Row = (&'static str, &'static [(&'static str, Form)]);
 
 const CONVOLUTION: &[(&str, Form)] = &[("weight", Same), ("bias", Vector)];
 
-/// Blobs that no row mentions are called by their number.
+/// A blob that is not in a row is named by its index.
 static ROWS: &[Row] = &[
     (
         "BN",
@@ -54,7 +54,7 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// NVCaffe's has all five, with a factor of 1.
+/// NVCaffe's layer has all five blobs, with a divisor of 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -63,12 +63,12 @@ const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("bias", Vector),
 ];
 
-/// The blobs of a BatchNorm that has no weight and no bias itself.
+/// The number of blobs of a BatchNorm without a weight and a bias.
 const WITHOUT_SCALE: usize = 3;
 
 fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
     let layer_type = match (layer.layer_type(), layer.bottoms().len()) {
-        ("Scale", 2) => "Bias", // all that it has itself
+        ("Scale", 2) => "Bias", // its only blob
         (layer_type, _) => layer_type,
     };
     ROWS.iter().find(|row| row.0 == layer_type).map_or(&[], |row| row.1)
@@ -78,46 +78,46 @@ fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StateTensor {
-    /// The layer in whose name it goes: the index in [`Net::layers`], or of
-    /// [`from_model`](StateTensor::from_model) in the model.
+    /// The layer whose name the tensor has: the index in [`Net::layers`], or with
+    /// [`from_model`](StateTensor::from_model) the index in the model.
     pub layer: usize,
-    /// What it is to the layer: `weight`, `bias`, `running_mean`, `running_var`, or where PyTorch
-    /// has no such module, the number of the blob.
+    /// The role of the tensor in the layer: `weight`, `bias`, `running_mean`, `running_var`, or the
+    /// index of the blob if PyTorch has no such module.
     pub role: Cow<'static, str>,
     /// The dimensions.
     pub shape: Vec<usize>,
-    /// The element type that it is loaded as.
+    /// The element type of the loaded tensor.
     pub dtype: Dtype,
-    /// Where its values come from.
+    /// The source of the values.
     pub values: StateValues,
 }
 
-/// Where the values of a [`StateTensor`] come from.
+/// The source of the values of a [`StateTensor`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StateValues {
-    /// A blob's, in their order.
+    /// The values of a blob, in their order.
     Blob(BlobAt),
-    /// A matrix's, whose axes are swapped.
+    /// The values of a matrix, with its axes swapped.
     Transposed(BlobAt),
-    /// A blob's over the one value of another: 0 where that is 0, as Caffe has it.
+    /// The values of a blob, divided by the value of another blob; as in Caffe, 0 if that is 0.
     Divided {
-        /// The values.
+        /// The blob of the values.
         blob: BlobAt,
-        /// The divisor, one value.
+        /// The blob of the divisor, one value.
         by: BlobAt,
     },
-    /// One value everywhere.
+    /// One value for all elements.
     Constant(f32),
 }
 
 impl Net {
-    /// The weights as PyTorch's modules have them, none of them loaded.
+    /// Returns the weights in the form of PyTorch's modules, without loading them.
     ///
-    /// A BatchNorm and the Scale behind it are one module there, with the BatchNorm's name. A
-    /// BatchNorm without a Scale has the weight 1 and the bias 0, and a Scale without a bias 0.
-    /// Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their values,
-    /// with as many axes as PyTorch wants.
+    /// A BatchNorm and the Scale behind it are one module in PyTorch, with the BatchNorm's name.
+    /// The weight is 1 without a Scale, and the bias is 0 without a Scale or without a bias of the
+    /// Scale. Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their
+    /// values, with the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
@@ -132,9 +132,9 @@ impl Net {
 }
 
 impl StateTensor {
-    /// The same of a model alone: all of its layers, whatever phase they are for. No shapes of
-    /// inputs are needed. Where the model has layers without their connections, a BatchNorm is not
-    /// joined with a Scale.
+    /// Returns the weights of all layers of a model, of any phase, without a net and without shapes
+    /// of inputs. If the model's layers have no connections, a BatchNorm is not joined with a
+    /// Scale.
     ///
     /// # Errors
     /// As [`Upgraded::from_model`].
@@ -154,7 +154,7 @@ impl StateTensor {
                 continue;
             }
             let of_name = indices.get_mut(message.text("name"));
-            // A layer that the upgrade has added, for an input, has no blobs.
+            // A layer that the upgrade has added for an input is not in the model.
             if let Some(index) = of_name.and_then(VecDeque::pop_front) {
                 layers.push((index, Layer::new(*message), model.layer(index)?.num_blobs()));
             }
@@ -166,7 +166,7 @@ impl StateTensor {
         tensors(model, &entries.collect::<Vec<_>>())
     }
 
-    /// Loads it from the model that it is of, in the model's context.
+    /// Loads the tensor from the model that contains it, in the model's context.
     ///
     /// # Errors
     /// As [`StoredBlob::load`](syncblob::StoredBlob::load).
@@ -179,7 +179,7 @@ impl StateTensor {
             StateValues::Divided { blob, by } => divided(load(blob)?, &load(by)?)?,
         };
         if blob.count() == self.shape.iter().product::<usize>() {
-            blob.reshape(self.shape.as_slice())?; // else somebody has changed the model
+            blob.reshape(self.shape.as_slice())?; // otherwise the model has changed
         }
         Ok(blob)
     }
@@ -198,7 +198,7 @@ impl Entry<'_> {
     }
 }
 
-/// The tensors of layers, in the order of the layers.
+/// Returns the tensors of layers, in the order of the layers.
 fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     let scales = scales(model, layers)?;
     let joined: HashSet<usize> = scales.values().copied().collect();
@@ -215,8 +215,8 @@ fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     Ok(tensors)
 }
 
-/// For each BatchNorm without a weight the Scale behind it, if that is its only reader and has a
-/// factor for each channel.
+/// Returns for each BatchNorm without a weight the Scale behind it, if the Scale is the only reader
+/// of the BatchNorm's top and has a factor for each channel.
 fn scales(model: &Model, layers: &[Entry<'_>]) -> Result<HashMap<usize, usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); layers.len()];
@@ -257,7 +257,7 @@ fn is_of_channels(layer: &Layer) -> bool {
         && parameters.is_none_or(|p| (p.int("axis"), p.int("num_axes")) == (1, 1))
 }
 
-/// A BatchNorm's weight and bias, of the blobs of its Scale as far as there are any.
+/// Returns a BatchNorm's weight and bias: the blobs of its Scale, or constants without them.
 fn affine(model: &Model, norm: &Entry<'_>, scale: &[BlobAt]) -> Result<[StateTensor; 2]> {
     let channels = model.blob(norm.blobs[0])?.info().count();
     let of = |number: usize, role: &'static str, value| -> Result<StateTensor> {
@@ -271,7 +271,7 @@ fn affine(model: &Model, norm: &Entry<'_>, scale: &[BlobAt]) -> Result<[StateTen
     Ok([of(0, "weight", 1.0)?, of(1, "bias", 0.0)?])
 }
 
-/// A blob of a layer as a tensor; `None` if PyTorch has none for it.
+/// Returns a blob of a layer as a tensor; `None` if PyTorch has no such tensor.
 fn tensor(model: &Model, entry: &Entry<'_>, number: usize) -> Result<Option<StateTensor>> {
     let at = entry.blobs[number];
     let info = *model.blob(at)?.info();
@@ -300,13 +300,13 @@ fn tensor(model: &Model, entry: &Entry<'_>, number: usize) -> Result<Option<Stat
     Ok(Some(StateTensor { layer: entry.index, role, shape, dtype, values }))
 }
 
-/// What a blob is loaded as: exactly, of NVCaffe's raw types too.
+/// Returns the element type for loading a blob exactly, for NVCaffe's raw types too.
 fn dtype(model: &Model, at: BlobAt) -> Result<Dtype> {
     let stored = model.blob(at)?.info().dtype();
     Ok(stored.exact_float().unwrap_or(stored))
 }
 
-/// The last two axes, if those before them are of 1.
+/// Returns the last two axes if all axes before them are 1; otherwise all axes.
 fn without_ones(shape: &[usize]) -> &[usize] {
     match shape.len().checked_sub(2) {
         Some(more) if shape[..more].iter().all(|&dim| dim == 1) => &shape[more..],
@@ -318,13 +318,13 @@ fn is_transposed(layer: &Layer) -> bool {
     layer.message().message("inner_product_param").is_some_and(|p| p.bool("transpose"))
 }
 
-/// A matrix with its axes swapped.
+/// Swaps the axes of a matrix.
 fn transposed(mut blob: BlobAny) -> syncblob::Result<BlobAny> {
     let columns = blob.shape().last().copied().unwrap_or(1).max(1);
     match &mut blob {
         BlobAny::F32(blob) => swap_axes(blob.data_mut()?, columns),
         BlobAny::F64(blob) => swap_axes(blob.data_mut()?, columns),
-        _ => {} // nothing else is loaded
+        _ => {} // only floats are loaded
     }
     Ok(blob)
 }
@@ -336,7 +336,7 @@ fn swap_axes<T: Copy>(values: &mut [T], columns: usize) {
     values.iter_mut().zip(swapped).for_each(|(value, swapped)| *value = *swapped);
 }
 
-/// A blob times the inverse of another's value, which Caffe computes first.
+/// Multiplies a blob by the inverse of another blob's value, which Caffe computes first, too.
 fn divided(mut blob: BlobAny, by: &BlobAny) -> syncblob::Result<BlobAny> {
     let inverse = match by {
         BlobAny::F32(by) if by.data()?[0] != 0.0 => f64::from(by.data()?[0].recip()),
@@ -350,7 +350,7 @@ fn divided(mut blob: BlobAny, by: &BlobAny) -> syncblob::Result<BlobAny> {
             values.for_each(|value| *value = (f64::from(*value) * inverse) as f32);
         }
         BlobAny::F64(blob) => blob.data_mut()?.iter_mut().for_each(|value| *value *= inverse),
-        _ => {} // nothing else is loaded
+        _ => {} // only floats are loaded
     }
     Ok(blob)
 }

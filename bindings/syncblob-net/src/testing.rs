@@ -1,16 +1,16 @@
-//! What this crate's own tests share.
+//! Functions that the tests of this crate share.
 
 use crate::limits::Used;
 use crate::text::read_text;
 use crate::wire::read_bytes;
 use crate::{Limits, Message};
 
-/// A message from its text.
+/// Reads a message from its text.
 pub fn message(kind: &str, text: &str) -> Message {
     read_text(text.as_bytes(), kind, &Limits::default()).unwrap()
 }
 
-/// A message from its bytes.
+/// Reads a message from its bytes.
 pub fn of_bytes(kind: &str, bytes: &[u8]) -> Message {
     read_bytes(bytes, kind, &mut Used::new(&Limits::default())).unwrap()
 }

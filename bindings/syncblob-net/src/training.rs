@@ -1,4 +1,4 @@
-//! Removes layers that only training, and testing with labels, need.
+//! Removes layers that only serve training, or testing with labels.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use crate::inputs::Inputs;
 use crate::layers::rule;
 use crate::net::Layer;
 
-/// Losses that contain the layer which predicts, and that layer.
+/// Losses that contain a predicting layer, and the type of that layer.
 const PREDICTING: &[(&str, &str)] =
     &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
 
-/// Replaces such losses by the layers that predict, unless the net has those.
+/// Replaces such losses by the predicting layers, unless the net already has these.
 pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     let predicted: HashSet<(&str, String)> = layers
         .iter()
@@ -32,8 +32,8 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Reports layers that take mean and variance of the batch, as in training: a model that was saved
-/// there may say so.
+/// Reports layers that use the mean and the variance of the batch, as in training: a net that was
+/// saved during training may request it.
 pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     let mut found = layers.iter().filter(|layer| {
         let parameters = layer.message.message("batch_norm_param");
@@ -48,7 +48,7 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Whether a layer measures, and nothing that is predicted depends on it.
+/// Whether a layer only measures, such as a loss: no prediction depends on the layer.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();
     let by_name = kind.contains("Loss")
@@ -57,8 +57,8 @@ fn measures(layer: &Layer) -> bool {
     rule(kind).is_none() && (by_name || layer.message.has("loss_weight"))
 }
 
-/// Removes layers that measure, and those that only prepare what they need of labels, where there
-/// are none.
+/// Removes layers that measure, and, if the net has no labels, layers that only prepare labels for
+/// them.
 pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut Vec<String>) {
     let lacking = lacking(layers, inputs);
     let (mut wanted, mut measured) = (HashSet::new(), HashSet::new());
@@ -85,7 +85,7 @@ pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut
     layers.retain(|_| stays.next().unwrap_or(true));
 }
 
-/// Which layers depend on blobs that no layer makes.
+/// Returns for each layer whether it depends on a blob that no layer makes.
 fn lacking(layers: &[Layer], inputs: &Inputs) -> Vec<bool> {
     let mut made: HashSet<&String> = inputs.known.iter().map(|input| &input.0).collect();
     let mut lacking = Vec::with_capacity(layers.len());

@@ -1,5 +1,5 @@
-//! Which blobs of a model belong to which layer: by the layers' names, and by those that layers
-//! share their blobs under.
+//! Assigns the blobs of a model to the layers of a net: by the layers' names, and by the names of
+//! shared blobs.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,38 +13,38 @@ use crate::net::{Layer, Net, Shape};
 use crate::onnx::Weights;
 use crate::{Error, Result};
 
-/// What a model has for a layer.
+/// The blobs of a model for a layer of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
-    /// The model's layer of that name, if there is one.
+    /// The model's layer with the layer's name, if there is one.
     layer: Option<usize>,
-    /// Its blobs' shapes.
+    /// The shapes of that layer's blobs.
     pub shapes: Vec<Shape>,
     forms: Vec<Form>,
-    /// Where the layer's blobs are: its own, and those that it shares.
+    /// The positions in the model of the layer's own and shared blobs.
     blobs: Vec<BlobAt>,
-    /// Whether a layer before it has its name, and with it the model's weights.
+    /// Whether an earlier layer of the net has the same name, and so the model's weights.
     taken: bool,
 }
 
 /// Properties of a blob of the model.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Whether it has four dimensions only because old messages have no others.
+    /// Whether the blob has four dimensions only because every old message has four.
     legacy: bool,
-    /// Whether the values are there.
+    /// Whether the model contains all values.
     whole: bool,
 }
 
 impl Net {
-    /// The net with weights: each layer of the model belongs to the first of its name.
-    /// [`to_onnx`](Net::to_onnx) compares the blobs' shapes with those that the layers need.
+    /// Adds the weights of a model: a layer of the model belongs to the net's first layer of its
+    /// name. [`to_onnx`](Net::to_onnx) compares the blobs' shapes with the shapes that layers need.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that holds no net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for the weights of another net, of which no layer has a
-    /// name of this one's, and for a layer that the model lacks, if weights of its shapes are left
-    /// over: Caffe would run it with what its fillers make;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
+    /// [`Invalid`](crate::ErrorKind::Invalid) for the weights of another net, whose layers all have
+    /// other names, and for a layer that the model lacks, if unused weights have the shapes that
+    /// the layer needs: Caffe would use the values of the layer's fillers;
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
@@ -76,7 +76,7 @@ impl Net {
         Ok(self)
     }
 
-    /// Refuses a model of which no weights are for this net, which needs some.
+    /// Refuses a model whose weights are all for unknown layers, if the net needs weights.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());
@@ -89,8 +89,8 @@ impl Net {
         )))
     }
 
-    /// Reports the layers that the model lacks, and what is there in place of their weights. If
-    /// weights of their shapes are left over, the names may differ by mistake: an error.
+    /// Warns of layers that the model lacks and whose fillers make the weights. Fails if unused
+    /// weights have the shapes that such a layer needs: the names may differ by mistake.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
             let (layer, stored) = (&self.layers[at], &self.stored[at]);
@@ -111,7 +111,7 @@ impl Net {
         Ok(())
     }
 
-    /// The weights of a layer, if the net has any.
+    /// Returns the weights of a layer, if the net has a model.
     pub(crate) fn weights(&self, layer: usize) -> Option<Weights<'_>> {
         let model = self.model.as_deref()?;
         Some(Weights { model, blobs: &self.stored.get(layer)?.blobs })
@@ -143,7 +143,7 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Whether the model has no layer for it, nor all of its blobs under names that it shares.
+    /// Whether the model has no layer of this name, and shared names do not provide all blobs.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }
@@ -155,7 +155,7 @@ impl Stored {
         }
     }
 
-    /// Checks that what the model lacks is what fillers make, always the same.
+    /// Checks that fillers can make the missing blobs, and that the values are not random.
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
@@ -192,7 +192,7 @@ impl Stored {
     }
 }
 
-/// Refuses a file that holds no net.
+/// Refuses a file that does not contain a net.
 pub(crate) fn check_format(model: &Model) -> Result<()> {
     let what = match model.format() {
         Format::Caffemodel => return Ok(()),
@@ -204,7 +204,7 @@ pub(crate) fn check_format(model: &Model) -> Result<()> {
     Err(Error::unsupported(format_args!("the model is no net: it is {what}")))
 }
 
-/// Caffe's rule: an old message's four dimensions may be a shape with fewer axes and ones before.
+/// Compares shapes by Caffe's rule: an old message may have ones before the needed dimensions.
 fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     match stored.len().checked_sub(needed.len()) {
         Some(more) if legacy => {
@@ -214,13 +214,14 @@ fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     }
 }
 
-/// The names that a layer shares its blobs under, blob by blob; an empty name is none.
+/// Returns the index and the `param` of each blob that a layer shares under a name.
 fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     let parameters = layer.message.messages("param").enumerate();
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// Layers that share a blob have the one that Caffe copies last: they share the memory, too.
+/// Assigns one stored blob to all layers that share a blob: the one that Caffe copies last into the
+/// shared memory.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {
@@ -245,12 +246,12 @@ fn share(layers: &[Layer], stored: &mut [Stored]) {
     }
 }
 
-/// The shapes of blobs that layers share, each of the first layer that has it.
+/// The shapes of shared blobs by name, as the first layer with the name has them.
 #[derive(Default)]
 pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
 
 impl<'n> Shared<'n> {
-    /// Checks that a layer's blobs are as those that it shares.
+    /// Checks that a layer's blobs have the shapes of the blobs that it shares.
     pub fn check(&mut self, layer: &'n Layer, blobs: &[Shape]) -> Result<()> {
         for (blob, parameters) in shared_names(layer) {
             let Some(shape) = blobs.get(blob) else { break };

@@ -1,5 +1,6 @@
-//! What long texts cost: memory of a constant times the text, and in full runs time that grows as
-//! the text does. A row is a text that somebody may have made to cost more.
+//! Checks the cost of long texts: memory is at most a constant times the text's length, and in full
+//! runs time grows no faster than the length. A row is a text that an attacker may use to cost
+//! more.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -12,21 +13,21 @@ mod memory;
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// Bytes of a text in everyday runs.
+/// The length of a text in everyday runs.
 const LENGTH: usize = 128 << 10;
-/// Those in full runs, and how often the short text goes into the long one.
+/// The length of a long text in full runs, and its factor over the length of a short text.
 const LONG: usize = 16 << 20;
 const TIMES: usize = 8;
-/// Of a text that costs n times as much as a shorter one, at most three times that.
+/// A longer text may take NOISE times the time that is expected from the shorter text.
 const NOISE: u32 = 3;
 
 const INPUT: &str =
     "layer{name:'i'type:'Input'top:'b0'input_param{shape{dim:1 dim:4 dim:8 dim:8}}}\n";
 
-/// A text of some length, and bytes of memory for each byte of it.
+/// A name, a function that makes a text of a length, the most bytes of memory for a byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
-/// Something again and again, after a beginning.
+/// Repeats a part after a beginning, up to a length.
 fn repeated(start: &str, part: impl Fn(usize) -> String, length: usize) -> String {
     let mut text = String::from(start);
     for index in 0.. {
@@ -46,7 +47,7 @@ fn layers(part: impl Fn(usize) -> String, length: usize) -> String {
     repeated(INPUT, part, length)
 }
 
-/// Layers of long names: each is as often in a graph as the layer has nodes.
+/// Layers with long names: a graph contains a layer's name once for each of its nodes.
 fn long_names(length: usize) -> String {
     let mut text = String::from(INPUT);
     let name = "n".repeat(length / 12);
@@ -197,7 +198,7 @@ static ROWS: &[Row] = &[
                 n,
             )
         },
-        2400, // a graph's bound, over everyday's length
+        2400, // the bound of a graph, over LENGTH
     ),
     ("names", long_names, 60),
     ("many inputs", |n| repeated("", |i| format!("input:'{i}'input_dim:[1,1,1,1]"), n), 80),
@@ -270,7 +271,7 @@ static ROWS: &[Row] = &[
     ),
 ];
 
-/// Everything that is done with a text.
+/// Reads a text, infers its shapes and converts it.
 fn convert(text: &str) {
     let Ok(net) = Net::from_prototxt(text.as_bytes(), &NetOptions::default()) else { return };
     let shapes = net.shapes();
@@ -280,7 +281,7 @@ fn convert(text: &str) {
     }
 }
 
-/// The processor's time, if the system tells: other programs do not count.
+/// Returns the processor time, if the system reports it: other programs do not count then.
 fn seconds_of(call: impl FnOnce()) -> Duration {
     let now = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -294,7 +295,8 @@ fn seconds_of(call: impl FnOnce()) -> Duration {
     }
 }
 
-/// Of a text that is longer by TIMES. Short times are those of the machine.
+/// Returns the most time for a text that is longer by the factor TIMES. Times below 2 ms are not
+/// meaningful.
 fn most_time(short: &str) -> Duration {
     let took = seconds_of(|| convert(short));
     took.max(Duration::from_millis(2)) * TIMES as u32 * NOISE

@@ -1,5 +1,5 @@
-//! What the fuzzers of `fuzz` demand: of their seeds, of the inputs that they keep, and of nets that
-//! are changed at random here.
+//! Checks the promises of the fuzz targets for their seeds, for stored inputs, and for nets that
+//! are mutated here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The seeds of a target's fuzzer, and the inputs that it keeps.
+/// Returns the seeds and the stored inputs of a fuzz target.
 fn inputs(target: &str) -> Vec<Vec<u8>> {
     let folders = [SEEDS.clone(), root().join("corpus"), root().join("regressions")];
     let folders = folders.iter().filter_map(|folder| fs::read_dir(folder.join(target)).ok());
@@ -44,7 +44,7 @@ fn models() {
     inputs("net_of_model").iter().for_each(|model| net_of_model(model));
 }
 
-/// Some seconds of what the fuzzer does for hours.
+/// Mutates texts for some seconds, as the fuzzer does for hours.
 #[test]
 fn mutated_texts() {
     let texts = inputs("prototxt");

@@ -10,8 +10,8 @@ use crate::wire::read_bytes;
 use crate::wire::tests::encode;
 use crate::{Field, Limits, Message, Place, Value};
 
-/// The nets of the test data: read, printed, and read again. One is a template, which is not
-/// a prototxt yet.
+/// Reads the nets of the test data, prints them and reads them again. One file is a template, not a
+/// prototxt.
 #[test]
 fn public_nets_read_back() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -42,7 +42,7 @@ fn public_nets_read_back() {
     assert!(count > 0);
 }
 
-/// Makes messages out of a tape of random bytes; at its end everything is zero.
+/// Makes messages from a tape of random bytes; bytes after the end of the tape are 0.
 struct Maker<'a> {
     tape: std::slice::Iter<'a, u8>,
     layer_type: Option<&'static str>,
@@ -57,13 +57,13 @@ impl Maker<'_> {
         (0..8).fold(0, |bits, _| bits << 8 | self.byte() as u64)
     }
 
-    /// A field that texts and bytes can both have in the layer around.
+    /// Chooses a field that both a text and bytes can contain in the surrounding layer.
     fn choose(&mut self, info: &'static MessageInfo) -> Option<&'static FieldInfo> {
         let field = info.fields.get(self.byte() % info.fields.len().max(1))?;
         let layer_type = self.layer_type.unwrap_or_default();
         let by_name = info.by_name(field.name, layer_type)?;
         let by_number = info.by_number(by_name.number, layer_type)?;
-        // Only texts have fields without a number, and bytes are read without blobs.
+        // Only texts have fields without a number, and blobs are not read from bytes.
         let both = by_name.number != 0 && field.name != "blobs";
         (both && std::ptr::eq(by_name, by_number)).then_some(by_name)
     }
@@ -114,7 +114,7 @@ impl Maker<'_> {
     }
 }
 
-/// A fork has given NONE another number.
+/// In a fork, NONE has another number.
 #[test]
 fn numbers_of_one_name_are_one_value() {
     let limits = Limits::default();
@@ -127,7 +127,7 @@ fn numbers_of_one_name_are_one_value() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A message is the same after it was a text, and after it was bytes.
+    /// A message is the same after it is written as text or as bytes and read again.
     #[test]
     fn messages_read_back(tape in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut maker = Maker { tape: tape.iter(), layer_type: None };
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// The same holds for damaged texts that are readable.
+    /// The printed form of a damaged, but readable text reads and prints as the same text.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();
@@ -207,7 +207,7 @@ fn prints_as_itself(message: &Message, name: &str) {
     let text = message.to_string();
     let again = read_text(text.as_bytes(), name, &Limits::default());
     let again = again.unwrap_or_else(|error| panic!("{error}: {text}"));
-    // A comment is not a field.
+    // Comments are not read back.
     let fields: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("# field ")).collect();
     assert_eq!(again.to_string().lines().collect::<Vec<_>>(), fields);

@@ -10,14 +10,14 @@ fn rows_are_sorted_by_type() {
     assert!(ROWS.is_sorted_by(|one, next| one.0 < next.0));
 }
 
-/// A blob whose values count on from 1; the third of a BatchNorm, its factor, is 2.
+/// Makes a blob of the values 1, 2, …; a BatchNorm's third blob, the divisor, begins at 2.
 fn blob(shape: &[usize], is_factor: bool) -> Blob<f32> {
     let first = if is_factor { 2_u8 } else { 1 };
     let values: Vec<f32> = (first..).take(shape.iter().product()).map(f32::from).collect();
     Blob::from_slice(shape, &values).unwrap()
 }
 
-/// A model of layers: name, type, blobs' shapes.
+/// Makes a model of layers: name, type, shapes of blobs.
 fn model(layers: &[(&str, &str, &[&[usize]])]) -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (name, layer_type, shapes) in layers {
@@ -30,7 +30,7 @@ fn model(layers: &[(&str, &str, &[&[usize]])]) -> Model {
     model
 }
 
-/// Each tensor as `role (shape) values`.
+/// Returns each tensor as `role [shape] [values]`.
 fn shown(tensors: &[StateTensor], model: &Model) -> Vec<String> {
     let tensor = |tensor: &StateTensor| {
         let loaded = tensor.load(model).unwrap();
@@ -42,7 +42,7 @@ fn shown(tensors: &[StateTensor], model: &Model) -> Vec<String> {
     tensors.iter().map(tensor).collect()
 }
 
-/// What a layer of a type has: its parameters, its blobs, the tensors.
+/// A layer's type, its parameters, the shapes of its blobs, and the tensors.
 type Layer<'a> = (&'a str, &'a str, &'a [&'a [usize]], &'a [&'a str]);
 
 #[test]
@@ -112,8 +112,7 @@ fn each_type_has_names_and_shapes() {
     }
 }
 
-/// The layers behind a BatchNorm `n` of the blob `in`, and what `n` and `s` have: whether the
-/// Scale `s` is one module with it.
+/// Each row: the layers behind a BatchNorm `n`, and whether the Scale `s` and `n` are one module.
 #[test]
 fn a_scale_is_joined_with_the_batch_norm_that_it_alone_reads() {
     let rows = [
@@ -150,7 +149,7 @@ fn a_scale_is_joined_with_the_batch_norm_that_it_alone_reads() {
     }
 }
 
-/// Without a word about connections, and with two layers of one name.
+/// The model has no connections, and has two layers with one name.
 #[test]
 fn a_model_alone_has_all_of_its_layers() {
     let model = model(&[

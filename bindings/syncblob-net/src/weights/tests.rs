@@ -6,7 +6,7 @@ use super::same_shape;
 use crate::onnx::Custom;
 use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
-/// A model of layers with blobs of these shapes, which hold the layer's number.
+/// Makes a model of layers with blobs of these shapes; the values are the layer's index.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (number, (name, blobs)) in layers.iter().enumerate() {
@@ -46,7 +46,7 @@ fn infer(net: &Net) -> Result<()> {
     }
 }
 
-/// The layers of the model that the net's layers have their first blob from.
+/// Returns for each layer of the net the model's layer that has its first blob.
 fn layers_of(net: &Net) -> Vec<usize> {
     infer(net).unwrap();
     let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
@@ -92,7 +92,7 @@ fn shared_blobs_are_those_that_caffe_copies_last() {
         layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB), ("c", BLOB)]))),
         [2, 1, 2]
     );
-    // One of them is enough.
+    // One stored copy of a shared blob is enough.
     assert_eq!(layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB)]))), [0, 1, 0]);
 }
 
@@ -110,7 +110,7 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// What the first parameters of a second layer "a" say; the problem, if it cannot be converted.
+/// Each row: the filler of a layer that the model lacks, and the problem, if it cannot be filled.
 #[test]
 fn layers_that_the_model_lacks_have_what_their_fillers_make() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");

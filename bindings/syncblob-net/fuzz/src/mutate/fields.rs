@@ -7,7 +7,7 @@ use super::{Random, NUMBERS};
 
 static SCHEMA: &str = include_str!("../../../schema/caffe.schema");
 
-/// Types of layers, including types that only a comment of the schema names.
+/// Types of layers, including types that the schema names in `when`.
 pub static TYPES: &[&str] = &[
     "AbsVal",
     "Accuracy",
