@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The first problem is cut after so many characters: the number of the others follows it.
+/// The most characters of the first problem in a message; the number of other problems follows.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]

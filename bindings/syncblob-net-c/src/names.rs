@@ -63,7 +63,7 @@ impl NetTexts {
 /// The shapes of a net's blobs.
 pub struct Shapes {
     known: HashMap<String, Shape>,
-    /// Why the shapes of other blobs are not known.
+    /// The reason why the shapes of other blobs are not known.
     reason: String,
 }
 

@@ -14,8 +14,8 @@ use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
 
-/// Writes the net as an ONNX file of opset 17 into a buffer. A call with capacity 0 returns the
-///  size and writes nothing.
+/// Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0 the call
+///  writes nothing and fails with BUFFER_TOO_SMALL; out_size is the size of the file.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
 ///      failure other than BUFFER_TOO_SMALL
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
         size_of_one_file(&onnx)?;
         let mut out = BufWriter::with_capacity(4096, &mut sink);
         let written = onnx.write(&mut out).and_then(|()| Ok(out.flush()?));
-        drop(out.into_parts()); // `into_parts` drops the buffer without another write
+        drop(out.into_parts()); // without writing the buffered rest
         match written {
             Ok(()) => {
                 // SAFETY: the header's contract.

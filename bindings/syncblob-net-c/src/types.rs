@@ -13,7 +13,7 @@ pub struct sb_net_blob {
     pub name: sb_text,
     /// [borrowed, nullable when num_axes is 0] `num_axes` dimensions
     pub shape: *const i64,
-    /// 0 to SB_MAX_AXES
+    /// number of dimensions, 0 to SB_MAX_AXES
     pub num_axes: i32,
     /// 0
     pub reserved: i32,
@@ -40,13 +40,13 @@ pub struct sb_net_options {
     pub batch: i64,
     /// the level for the rules of layers
     pub level: i32,
-    /// nested messages; 0: 32
+    /// the most nested messages; 0: 32
     pub max_depth: i32,
-    /// bytes of a prototxt, and of a model's messages without their blobs; 0: 16 MiB
+    /// the most bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB
     pub max_bytes: usize,
-    /// layers; 0: 100,000
+    /// the most layers; 0: 100,000
     pub max_layers: i64,
-    /// values of all fields; a value takes some hundred bytes; 0: 2,000,000
+    /// the most values of all fields; a value takes some hundred bytes; 0: 2,000,000
     pub max_fields: i64,
 }
 
@@ -70,7 +70,7 @@ pub struct sb_net_summary {
     pub warnings: *const sb_text,
     /// elements of `warnings`
     pub num_warnings: i64,
-    /// layers of the net, without layers for training, data and losses
+    /// number of layers, without layers for training, data and losses
     pub num_layers: i64,
 }
 
@@ -146,7 +146,7 @@ pub struct sb_onnx_options {
     /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
     ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
     pub mean: *const f32,
-    /// elements of `mean`: channels, or channels * mean_height * mean_width; 0: no mean
+    /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: no mean
     pub num_mean: i64,
     /// rows of a mean image; 0: `mean` has one number for each channel
     pub mean_height: i64,
@@ -163,7 +163,7 @@ pub struct sb_onnx_options {
     ///  layer's parameters
     pub custom: i32,
     /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
-    ///  without a known shape cannot be an output, and a layer that needs the shape cannot read it
+    ///  without a known shape cannot be an output, nor be read by a layer that needs the shape
     pub shapes: *const sb_net_blob,
     /// elements of `shapes`
     pub num_shapes: i64,

@@ -2,7 +2,8 @@
 //! `mutated_nets NETS OUT FIRST COUNT`.
 //!
 //! NETS is a folder of prototxts. For each of COUNT numbers from FIRST on, the folder OUT receives
-//! NUMBER.prototxt, and NUMBER.onnx, converted with made-up weights, or NUMBER.txt, the error.
+//! the changed net as NUMBER.prototxt, and either the net converted with made-up weights as
+//! NUMBER.onnx, or the error as NUMBER.txt.
 
 use std::fs;
 use std::path::{Path, PathBuf};

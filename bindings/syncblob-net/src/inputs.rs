@@ -156,8 +156,8 @@ pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
 }
 
-/// Changes the batch: the first axis of the first input, and of each input whose first axis is as
-/// long.
+/// Changes the size of the batch: of the first axis of the first input, and of each input whose
+/// first axis has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,
@@ -192,7 +192,7 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     }
 }
 
-/// Returns the shapes that parameters list. Checks each once, before it is copied to many tops.
+/// Returns the shapes that parameters list. Checks a shape before it is copied to many tops.
 fn shapes_in(parameters: &Message) -> Result<Vec<Shape>> {
     let dims = parameters.messages("shape").map(|shape| shape.ints("dim"));
     dims.map(|dims| check_shape(&dims).map(|()| dims)).collect()

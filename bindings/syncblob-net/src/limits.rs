@@ -10,15 +10,15 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of a prototxt, and of a model's messages without their blobs.
+    /// The most bytes of a prototxt, and of a model's messages without blobs.
     pub size: usize,
-    /// Nested messages.
+    /// The most nested messages.
     pub depth: usize,
-    /// Layers of a net.
+    /// The most layers of a net.
     pub layers: usize,
-    /// Values of all fields. A value takes some hundred bytes of memory, but may take only two
-    /// bytes of a text. With the default limits, the worst text of 16 MiB takes some 15 times its
-    /// size in memory, the worst message some 20 times.
+    /// The most values of all fields. A value takes some hundred bytes of memory, but may take only
+    /// two bytes of a text. With the default limits, the worst text of 16 MiB takes some 15 times
+    /// its size in memory, the worst message some 20 times.
     pub fields: usize,
 }
 

@@ -124,8 +124,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Whether the layer's tops have the memory of its first bottom, as those of a Concat of one bottom
-/// and of a Slice into one top have.
+/// Whether the layer's tops have the memory of its first bottom. The tops of a Concat of one bottom
+/// and of a Slice into one top do, too.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,

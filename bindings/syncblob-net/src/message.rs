@@ -103,7 +103,7 @@ impl Field {
         &self.value
     }
 
-    /// Returns the name of the value, if it is an enum's and known.
+    /// Returns the name of an enum's value, if the schema contains the value.
     pub fn enum_name(&self) -> Option<&'static str> {
         let Label::Known(FieldInfo { kind: Kind::Enum(name), .. }) = self.label else {
             return None;

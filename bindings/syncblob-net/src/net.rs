@@ -70,7 +70,7 @@ impl Layer {
         self.bottoms.get(top) == self.tops.get(top)
     }
 
-    /// Refuses the layer if it works in place: Caffe would read values that it has overwritten.
+    /// Refuses a layer that works in place but must not: Caffe fails or reads overwritten values.
     pub(crate) fn refuse_in_place(&self) -> Result<()> {
         match (0..self.tops.len()).any(|top| self.is_in_place(top)) {
             true => Err(Error::unsupported(
@@ -263,8 +263,8 @@ impl Net {
         self.warnings.push(warning);
     }
 
-    /// Returns the part of the net that computes the blobs `outputs`. They become its outputs, with
-    /// the values that they have after all layers have run.
+    /// Returns the part of the net that computes the blobs `outputs`. These become the part's
+    /// outputs, with the values that the blobs have after all layers have run.
     ///
     /// # Errors
     /// [`Argument`](crate::ErrorKind::Argument) for a name that is not a top of a layer.
@@ -318,7 +318,7 @@ impl Net {
 /// Names of blobs, with the preprocessing of their images.
 type Transforms = Vec<(String, Message)>;
 
-/// Returns the layers that their rules include, and the preprocessing of images.
+/// Returns the layers whose rules include them, and the preprocessing of images.
 fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer>, Transforms)> {
     let (layers, rest) = std::mem::take(&mut net.fields)
         .into_iter()
@@ -342,8 +342,8 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
     Ok((included, if transforms.is_empty() { others } else { transforms }))
 }
 
-/// Checks that every bottom is made before it is read, and that one layer makes a blob. Returns the
-/// outputs: the blobs that no layer reads after the last layer that writes them.
+/// Checks that every bottom is made before it is read, and that no two layers make one blob.
+/// Returns the outputs: the blobs that no layer reads after the last layer that writes them.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));

@@ -33,7 +33,7 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
 }
 
 /// Reports layers that use the mean and the variance of the batch, as in training: a net that was
-/// saved during training may request it.
+/// saved during training may have this setting.
 pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     let mut found = layers.iter().filter(|layer| {
         let parameters = layer.message.message("batch_norm_param");
@@ -57,8 +57,8 @@ fn measures(layer: &Layer) -> bool {
     rule(kind).is_none() && (by_name || layer.message.has("loss_weight"))
 }
 
-/// Removes layers that measure, and, if the net has no labels, layers that only prepare labels for
-/// them.
+/// Removes layers that measure, and, if the net has no labels, layers that only process labels for
+/// measuring.
 pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut Vec<String>) {
     let lacking = lacking(layers, inputs);
     let (mut wanted, mut measured) = (HashSet::new(), HashSet::new());

@@ -220,8 +220,8 @@ fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// Assigns one stored blob to all layers that share a blob: the one that Caffe copies last into the
-/// shared memory.
+/// Assigns one stored blob to all layers that share a blob: the blob that Caffe copies last into
+/// the shared memory.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {

@@ -139,7 +139,7 @@ fn reads_back(net: &Message) {
     );
 }
 
-/// Checks shapes and conversion of the net, for three of four inputs with made-up weights.
+/// Checks the shapes and the conversion of the net. Three of four inputs get made-up weights.
 fn convert(net: Net, input: &[u8]) {
     let shapes = within(CONVERTING, input, "inferring shapes", || net.shapes());
     check_shapes(&shapes);

@@ -1,4 +1,4 @@
-//! The layer BN, which forks have in three kinds; by their sources.
+//! The layer BN, of which forks have three kinds; by the forks' sources.
 //!
 //! - DeconvNet, SegNet and ENet: a scale and a shift. With `bn_mode: INFERENCE` they apply to the
 //!   bottom, otherwise to the bottom normalised by the statistics of the batch, in phase TEST too.

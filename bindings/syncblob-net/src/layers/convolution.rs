@@ -182,7 +182,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Returns the shapes of a layer whose bottoms have one shape, a top each, and shared weights.
+/// Returns the shapes for bottoms of one shape, each with a top; the bottoms share the weights.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -203,7 +203,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // Caffe buffers the bottom of others
+        e.layer.refuse_in_place()?; // Caffe copies the bottom of others
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();

@@ -350,7 +350,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
-/// Returns Caffe's rows for a batch without boxes: for each image its number, then -1; else none.
+/// Returns, if the batch has no boxes, a row for each image: its number, then -1; else no rows.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
     let number = e.cast(number, DataType::Float);

@@ -33,7 +33,7 @@ impl<'a> Custom<'a> {
         Self { allowed: false, ..self.clone() }
     }
 
-    /// Adds a layer if its error is that it is unsupported. Returns whether it was added.
+    /// Adds a layer whose error is `Unsupported`. Returns whether the layer was added.
     pub fn add(&mut self, layer: usize, error: ErrorKind) -> bool {
         self.allowed && error == ErrorKind::Unsupported && self.layers.insert(layer)
     }
@@ -189,8 +189,8 @@ fn float(field: &Field) -> Option<f32> {
     }
 }
 
-/// Returns a value as text: a string unchanged, a message as prototxt, the value of a field that is
-/// not in the schema as in its source.
+/// Returns a value as text: a string unchanged, a message as prototxt, the value of an unknown
+/// field without its colon.
 fn text(field: &Field) -> Vec<u8> {
     match (&field.value, field.enum_name()) {
         (_, Some(name)) => name.into(),

@@ -32,7 +32,7 @@ struct Digest {
 }
 
 impl Digests {
-    /// Opens the files that can be opened. A pipe has no digest: its bytes cannot be read again.
+    /// Opens the regular files. A pipe has no digest: its bytes cannot be read again.
     pub fn new(sources: &[(&'static str, PathBuf)]) -> Self {
         let of_source = |(what, path): &(&str, PathBuf)| {
             let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
@@ -51,7 +51,8 @@ impl Digests {
         self.metadata(|_| "0".repeat(LENGTH)).len() as u64
     }
 
-    /// Calls `write` while a thread computes the digests, and returns them as metadata of a model.
+    /// Calls `write` while a thread computes the digests. Returns the digests as a model's
+    /// metadata.
     pub fn while_writing(&self, write: impl FnOnce() -> Result<()>) -> Result<Vec<u8>> {
         let is_stopped = AtomicBool::new(false);
         thread::scope(|scope| {

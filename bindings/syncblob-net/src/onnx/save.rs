@@ -43,8 +43,8 @@ fn named<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| crate::Error::from(error).within(format_args!("{path:?}")))
 }
 
-/// A file that is written under a temporary name in the folder of its place. The file is removed
-/// when dropped, unless it was published.
+/// A file that is written under a temporary name in the folder of its place. Dropping the
+/// object removes the file, unless it was published.
 struct Fresh {
     out: BufWriter<File>,
     temporary: PathBuf,

@@ -302,7 +302,7 @@ fn blobs_keep_their_names() {
 }
 
 /// Layers that work in place on a blob of 2 x 4 x 6 x 6, and whether they are accepted. A layer is
-/// refused if Caffe refuses it, or reads values that it has overwritten.
+/// refused if Caffe refuses the layer, or reads values that the layer has overwritten.
 const INTO_ITSELF: &[(&str, bool)] = &[
     ("ReLU", true),
     ("Dropout", true),

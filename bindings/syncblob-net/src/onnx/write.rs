@@ -34,7 +34,7 @@ const LEAST_OUTSIDE: u64 = 1024;
 /// The destination of a file's bytes.
 pub trait Sink: Write {
     /// Appends `size` bytes of the model's file from `offset` on, if the sink can copy them faster
-    /// than `write` appends them. Returns whether it has copied them; if not, `write` follows.
+    /// than `write` appends them. Returns whether the bytes were copied; if not, `write` is called.
     ///
     /// # Errors
     /// The errors of both files.

@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         self.advance()
     }
 
-    /// Skips a comma or a semicolon, one of which may separate fields.
+    /// Skips the comma or semicolon that may follow a field.
     fn separator(&mut self) -> Result<()> {
         if !self.accept(b';')? {
             self.accept(b',')?;

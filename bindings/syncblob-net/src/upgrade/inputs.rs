@@ -4,7 +4,7 @@ use super::{is, text};
 use crate::message::{Message, Place, Value};
 use crate::{Error, Result};
 
-/// Replaces listed inputs by a layer of type Input; without shapes, as in models, removes them.
+/// Replaces listed inputs by a layer of type Input. Removes inputs without shapes, as in models.
 pub(super) fn upgrade(net: &mut Message) -> Result<()> {
     if !net.has("input") {
         return Ok(());

@@ -16,7 +16,7 @@ pub struct Span<'t> {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
-    /// The name of the field that the span is, or is the value of.
+    /// The name of the field; for a value, the name of the value's field.
     pub field: &'t [u8],
 }
 
