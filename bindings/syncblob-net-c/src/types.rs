@@ -15,7 +15,7 @@ pub struct sb_net_blob {
     pub shape: *const i64,
     /// number of dimensions, 0 to SB_MAX_AXES
     pub num_axes: i32,
-    /// 0
+    /// set to 0
     pub reserved: i32,
 }
 
@@ -140,13 +140,13 @@ pub struct sb_onnx_options {
     pub outputs: *const sb_text,
     /// elements of `outputs`; 0: the outputs of the net
     pub num_outputs: i64,
-    /// [borrowed] a name for the axis of the batch, which makes its size variable; empty: the size
-    ///  is fixed
+    /// [borrowed] a name for the axis of the batch, whose size is variable then; empty: the size is
+    ///  fixed
     pub batch: sb_text,
     /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
     ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
     pub mean: *const f32,
-    /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: no mean
+    /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
     pub num_mean: i64,
     /// rows of a mean image; 0: `mean` has one number for each channel
     pub mean_height: i64,

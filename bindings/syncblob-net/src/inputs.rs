@@ -151,7 +151,7 @@ pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
 }
 
-/// Caffe copies a blob that has several readers: no reader of a copy works in place.
+/// Describes a layer that works in place on a blob with other readers, which Caffe refuses.
 pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
 }

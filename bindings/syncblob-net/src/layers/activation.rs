@@ -11,7 +11,7 @@ pub(super) static ABS_VAL: Rule = Rule { layer_type: "AbsVal", emit: |e| plain(e
 pub(super) static BNLL: Rule =
     Rule { layer_type: "BNLL", emit: |e| plain(e, "Softplus"), ..IN_PLACE };
 
-/// x, but alpha * (exp(x) - 1) below 0
+/// x above 0, else alpha * (exp(x) - 1)
 pub(super) static ELU: Rule =
     Rule { layer_type: "ELU", parameters: Some("elu_param"), emit: elu, ..IN_PLACE };
 

@@ -1,4 +1,4 @@
-//! Finds the indices of the largest values, or the values.
+//! Outputs the indices of the largest values, the values, or both.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit, Value};

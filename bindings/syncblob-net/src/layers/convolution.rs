@@ -137,8 +137,8 @@ fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     e.node("Pad").inputs([x, all]).value(e)
 }
 
-/// Returns a value for each axis: of the repeated field, which has one value for all axes or one
-/// for each, or of the two fields for height and width.
+/// Returns a value for each axis. The values are from the repeated field, one for all axes or one
+/// for each, or from the two fields for height and width.
 fn spatial(
     p: &Message,
     axes: usize,

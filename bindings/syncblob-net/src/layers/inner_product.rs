@@ -1,4 +1,4 @@
-//! Multiplies a matrix of weights by vectors: all axes from `axis` on are one vector.
+//! Multiplies vectors by a matrix of weights. All axes from `axis` on form a vector.
 
 use super::{count, fixed, size, with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

@@ -1,4 +1,4 @@
-//! Divides a value by a power of the sum of squares around it, across channels or within one.
+//! Divides each value by a power of the sum of squares around it, across or within channels.
 
 use super::pooling::{plane, Pool, Windows};
 use super::{as_bottoms, fixed, size, Rule, Setup, Shapes, IN_PLACE};

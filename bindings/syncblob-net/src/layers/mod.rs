@@ -67,7 +67,7 @@ pub(crate) struct Rule {
     pub parameters: Option<&'static str>,
     /// The layer's field for the parameters in some fork.
     pub fork_parameters: Option<&'static str>,
-    /// The least and the largest number of bottoms, and below of tops.
+    /// The least and the largest number of bottoms; `tops` likewise.
     pub bottoms: (usize, usize),
     pub tops: (usize, usize),
     /// Whether the layer computes with floats in a file of halves: boxes, indices and sums of many

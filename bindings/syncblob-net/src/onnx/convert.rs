@@ -210,7 +210,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Casts the outputs of a file of halves to floats, which its inputs are, too.
+    /// Casts the outputs of a file of halves to floats; the inputs are floats, too.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;

@@ -53,9 +53,9 @@ pub struct OnnxOptions {
     /// The blobs to compute; empty: the net's outputs. Layers that these blobs do not need are left
     /// out. A repeated name counts once.
     pub outputs: Vec<String>,
-    /// A name for the axis of the batch, which makes its size variable: the first axis of the first
-    /// input, and of each input whose first axis has the same size. An axis whose size is a
-    /// multiple of the batch has a separate name.
+    /// A name for the axis of the batch, whose size is variable then. The batch is the first axis
+    /// of the first input, and of each input whose first axis has the same size. An axis whose size
+    /// is a multiple of the batch has a separate name.
     pub batch: Option<String>,
     /// Whether the net has weights of halves and computes in halves. Inputs and outputs stay `f32`.
     pub half: bool,
