@@ -1,5 +1,5 @@
-//! Puts the serial OpenBLAS into the run path: where the threaded one is
-//! installed too, the loader would find that one first.
+//! Adds the serial OpenBLAS's folder to the run path: if the threaded OpenBLAS is installed too,
+//! the loader would find that one first.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

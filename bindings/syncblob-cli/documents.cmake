@@ -1,4 +1,4 @@
-# Has PROGRAM, syncblob, write its manual, compressed by GZIP, and its completions into OUT.
+# Runs PROGRAM (syncblob) to write its manual, compressed by GZIP, and its completions into OUT.
 function(write file)
   execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${OUT}/${file} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -9,7 +9,7 @@ foreach(shell IN ITEMS bash zsh fish)
   write(syncblob.${shell} completions ${shell})
 endforeach()
 
-# The program's own page names those of its commands.
+# The program's page lists the pages of its commands.
 write(man1/syncblob.1 man)
 file(STRINGS ${OUT}/man1/syncblob.1 commands REGEX "^syncblob\\\\-[a-z]+\\(1\\)$")
 list(TRANSFORM commands REPLACE "^syncblob\\\\-([a-z]+)\\(1\\)$" "\\1")

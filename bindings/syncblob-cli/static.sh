@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The command as one static program that needs nothing where it runs: static.sh OUT [CRATE]
-# CRATE: another folder, whose crate and program have its name.
+# Builds the command as one static program without run-time dependencies: static.sh OUT [CRATE].
+# CRATE: the folder of another crate; crate and program have the folder's name.
 #
-# By musl's C library (musl-tools) and Rust's standard library, which is built for it from its
-# sources (rustup component add rust-src), so that no target has to be installed; nothing else of the
-# machine's is in it. Builds are kept in CARGO_TARGET_DIR (target), those of this kind in a folder of
-# their own.
+# Links musl's C library (musl-tools) and Rust's standard library, built from its sources (rustup
+# component add rust-src), so that no target has to be installed. Nothing else of this machine is
+# linked in. Builds are in the folder static of CARGO_TARGET_DIR (target).
 set -euo pipefail
 out=$(readlink -m "$1")
 here=$(dirname "$(readlink -f "$0")")
@@ -20,8 +19,9 @@ tools=$builds/tools
     exit 1
 }
 
-# Rust asks for libunwind; gcc's unwinder has the same functions. It takes threads to be there when
-# one symbol of theirs is, and names the others weakly, which brings no member of an archive in.
+# Rust requires libunwind; gcc's unwinder has the same functions. The unwinder assumes threads if
+# one of their symbols is linked, and refers to the others weakly; a weak reference links no member
+# of an archive, so EXTERN links them.
 rm -rf "$tools"
 mkdir -p "$tools"
 gcc -O2 -Wall -Wextra -Werror -fno-stack-protector -c "$here/unwind.c" -o "$tools/unwind.o"

@@ -6,7 +6,7 @@ use syncblob::{Error, ErrorKind};
 
 use crate::source::Failure;
 
-/// The name that is most like the requested one, as a question; empty if none is.
+/// Returns "did you mean" and the most similar of the names; an empty text if no name is similar.
 pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(requested, name);
     let best = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -16,7 +16,7 @@ pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
-/// A clause that follows the message of a failure of a file.
+/// Returns advice to append to the message of a failure about `file`.
 pub fn about(file: &Path, failure: &Failure) -> &'static str {
     if file.is_dir() {
         return "; it is a folder: give a file in it, or `syncblob verify -r` the folder";
@@ -24,7 +24,7 @@ pub fn about(file: &Path, failure: &Failure) -> &'static str {
     on(failure)
 }
 
-/// A clause that follows the failure's message; empty if the message is enough.
+/// Returns advice to append to the failure's message; empty if the message is enough.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
         Failure::Library(error) => on_error(error),
@@ -38,18 +38,18 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The offset that the library reports for more bytes than a message can have.
+/// The offset in the library's error about a file that is too long for a protobuf message.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
-/// The beginning of the library's text about recognised bytes.
+/// Precedes, in the library's messages, the name of a format that it recognised.
 const KNOWN: &str = "; this is ";
 
-/// The library's text about recognised bytes.
+/// Returns the format that the library recognised, as its message names it.
 pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// The status's name and the error's message; recognised bytes come first.
+/// Joins the status's name and the message; a recognised format comes first.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {
@@ -58,14 +58,14 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Whether a file of which that is wrong is protobuf's text, by its bytes or its name.
+/// Returns whether the file of this error is a prototxt, judged by its bytes or its name.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed
             && path.extension().is_some_and(|extension| extension == "prototxt"))
 }
 
-/// Writes what `convert` reads: NumPy's archive.
+/// Advice for HDF5 files: how to make a .npz, which `convert` reads.
 const FROM_HDF5: &str =
     "; these lines of Python make a .npz of a .caffemodel.h5 or of the history \
 of a .solverstate.h5, which `syncblob convert` reads:

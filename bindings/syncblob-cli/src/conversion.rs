@@ -15,8 +15,8 @@ use crate::convert::plan::Wishes;
 use crate::convert::{convert, output_format, Task};
 use crate::interrupt::Interrupt;
 
-/// How a file is converted; each method is the option of `syncblob convert` that has its name, and
-/// messages speak of these. Nothing is printed, and signals are the program's.
+/// The options of a conversion. Each method sets the option of `syncblob convert` of the same name;
+/// error messages mention these options. A conversion prints nothing and handles no signals.
 ///
 /// ```
 /// use syncblob::{Blob, Format, Model, Payload};
@@ -45,8 +45,8 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Converts a file, whose content determines its format, to the format of OUT's extension, with
-    /// unchanged values.
+    /// Creates options that detect IN's format from its content, choose OUT's format by its
+    /// extension, and leave values unchanged.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,13 +57,14 @@ impl Conversion {
         Self { from: Some(format), ..self }
     }
 
-    /// Writes OUT in this format, whatever its extension.
+    /// Writes OUT in this format and ignores its extension.
     #[must_use]
     pub fn to(self, format: FileFormat) -> Self {
         Self { to: Some(format), ..self }
     }
 
-    /// Whose names and shapes the tensors of a net get: else PyTorch's in a file of named tensors.
+    /// Chooses the names and shapes of a net's tensors. The default is PyTorch's in a file of named
+    /// tensors.
     #[must_use]
     pub fn names(self, scheme: Scheme) -> Self {
         Self { scheme: Some(scheme), ..self }
@@ -75,27 +76,28 @@ impl Conversion {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// Converts only tensors whose name in OUT matches one of the patterns that were given.
+    /// Converts only tensors whose name in OUT matches this pattern or one from another call.
     ///
     /// # Errors
-    /// The pattern is none, such as `[`.
+    /// The text is not a valid pattern, such as `[`.
     pub fn only(mut self, pattern: &str) -> Result<Self, Refusal> {
         let refuse = |error| Refusal(format!("--only '{pattern}': {error}"));
         self.only.push(Pattern::new(pattern).map_err(refuse)?);
         Ok(self)
     }
 
-    /// Whether OUT is replaced if it exists.
+    /// Replaces an existing OUT if `force` is true; otherwise the conversion fails.
     #[must_use]
     pub fn force(self, force: bool) -> Self {
         Self { force, ..self }
     }
 
-    /// Converts one file, and returns sentences about what OUT lacks, which may contain names from
-    /// IN. OUT is written to a temporary file and renamed when it is complete.
+    /// Converts one file. Returns a sentence about each kind of data of IN that OUT lacks; the
+    /// sentences may contain names from IN. OUT is written to a temporary file and renamed when it
+    /// is complete.
     ///
     /// # Errors
-    /// IN cannot be read or converted, or OUT cannot be written. OUT is then as it was.
+    /// IN cannot be read or converted, or OUT cannot be written. OUT is then unchanged.
     pub fn run(
         &self,
         input: impl AsRef<Path>,

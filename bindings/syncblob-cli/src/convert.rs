@@ -1,4 +1,4 @@
-//! `convert`: weights from one format into another, a tensor at a time.
+//! `convert`: converts weights from one format to another, one tensor at a time.
 
 mod archive;
 mod caffe;
@@ -181,24 +181,24 @@ impl From<DtypeArgument> for Dtype {
     }
 }
 
-/// From where to where, and how.
+/// A conversion of weights: its files and options.
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of IN, unless it is found out.
+    /// The format of IN; detected if None.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,
     pub dry_run: bool,
-    /// Whether signals end it, and a terminal shows a bar.
+    /// Whether signals stop the conversion and a terminal shows a progress bar.
     pub interactive: bool,
     pub note: Note<'a>,
 }
 
-/// Receives sentences about what OUT lacks. They may contain names from the file.
+/// Receives sentences about data of IN that OUT lacks. The sentences may contain names from IN.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
-/// The exit status; an error is one of standard output.
+/// Returns the exit status. An `Err` is a failure to write to standard output.
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let (inputs, output) = match (&arguments.output, arguments.files.as_slice()) {
         (Some(output), inputs) => (inputs, output),
@@ -231,7 +231,7 @@ fn wrong(text: &str) -> Status {
 }
 
 impl Arguments {
-    /// Whether an option is given that no net has.
+    /// Returns whether an option is given that applies only to weights.
     fn are_for_weights(&self) -> bool {
         let formats = self.from.is_some() || self.to.is_some();
         formats || self.dtype.is_some() || self.names.is_some() || !self.only.is_empty()
@@ -269,7 +269,7 @@ fn ended(result: Result<()>) -> Status {
     }
 }
 
-/// How to get another format.
+/// Advice: the formats that `convert` writes.
 const FORMATS: &str = "it writes .onnx, .safetensors, .npz, .npy, .caffemodel, .solverstate and \
     .binaryproto, or the format of --to.\nPyTorch, Keras and others load .safetensors or .npz: see \
     c/guide/weights.md";
@@ -306,12 +306,12 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// The format that is named, else that of OUT's extension.
+/// Returns `to` if it is given, else the format of OUT's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
 
-/// Gives the plan where it is only to be listed.
+/// Converts; returns the plan if this is a dry run.
 pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     let Task { input, output, note, .. } = *task;
     let format = task.wishes.format;
@@ -349,7 +349,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// A failure with its file and advice.
+/// Adds the file and advice to a failure.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::about(path, &failure);
     match about_output(path, failure) {
@@ -358,7 +358,7 @@ fn about_input(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// The failure with the file that it is about, unless it has one.
+/// Adds the file to a failure that does not name its file yet.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::Told(_) | Failure::Interrupted => failure,
@@ -366,7 +366,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Data of IN that OUT lacks.
+/// Reports data of IN that OUT lacks.
 fn tell_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
@@ -384,7 +384,7 @@ fn tell_losses(source: &Source, note: Note) {
     }
 }
 
-/// The output of a dry run: a line for each input and output, then a total.
+/// Prints a dry run: a line for each input and output of the net, then a total.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -399,7 +399,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// The output of a dry run: a line for each tensor, then a total.
+/// Prints a dry run: a line for each tensor, then a total.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

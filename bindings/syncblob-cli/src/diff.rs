@@ -1,4 +1,4 @@
-//! `diff`: which blobs of two files differ, and by how much.
+//! `diff`: reports which blobs of two files differ, and by how much.
 
 mod numbers;
 mod pairs;
@@ -95,9 +95,9 @@ fn allowed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// One thing that differs, in a tensor or its layer.
+/// One difference between two tensors or their layers.
 pub struct Difference<'a> {
-    /// The name that it was paired by.
+    /// The name by which the tensors were paired.
     pub tensor: &'a str,
     pub what: What<'a>,
 }
@@ -105,9 +105,9 @@ pub struct Difference<'a> {
 pub enum What<'a> {
     /// The tensor is in one file only.
     Only(Which),
-    /// Its diff is in one file only.
+    /// The tensor's diff is in one file only.
     OnlyDiff(Which),
-    /// Types of layers, or shapes or element types, as text.
+    /// Two types of layers, shapes or element types that differ, as text.
     Texts {
         kind: &'static str,
         a: String,
@@ -120,7 +120,7 @@ pub enum What<'a> {
     },
 }
 
-/// The compared tensors.
+/// Totals over the compared tensors.
 #[derive(Default)]
 pub struct Summary {
     pub tensors: usize,
@@ -142,7 +142,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Makes a failure one of A or of B.
+/// Adds to a failure which file it is about.
 fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
     move |failure| Stop::File(which, failure)
 }
@@ -165,7 +165,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// How many differences there are.
+/// Compares the files; returns the number of differences.
 fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize, Stop> {
     let a = Source::open(&arguments.a, None).map_err(of(Which::A))?;
     let b = Source::open(&arguments.b, None).map_err(of(Which::B))?;
@@ -197,7 +197,7 @@ fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize,
     Ok(summary.differences)
 }
 
-/// The total for the progress bar.
+/// Returns a tensor's share of the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
@@ -298,11 +298,11 @@ impl<P: Print> Comparison<'_, P> {
     }
 }
 
-/// The values of one tensor, as far as they are in memory.
+/// The part of one tensor's values that is in memory.
 struct Ahead<'a> {
     parts: &'a mut dyn Parts,
     blob: Option<BlobAny>,
-    /// Values of the blob that were compared.
+    /// How many of the blob's values were compared.
     at: usize,
 }
 
@@ -315,10 +315,11 @@ impl<'a> Ahead<'a> {
         self.blob.as_ref().map_or(0, |blob| blob.count() - self.at)
     }
 
-    /// How many values are there to compare; 0 behind the last.
+    /// Loads the next part if the last one was compared. Returns how many values are loaded; 0 at
+    /// the end.
     fn fill(&mut self) -> Result<usize, Failure> {
         if self.left() == 0 {
-            self.blob = None; // before the next one takes memory
+            self.blob = None; // frees it before the next one is loaded
             (self.blob, self.at) = (self.parts.next(PART)?, 0);
         }
         Ok(self.left())
@@ -330,7 +331,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Goes through two tensors of as many values side by side. Files with diffs come whole.
+/// Compares two tensors of equal count, part by part. Blobs with diffs are loaded whole.
 fn compare(
     parts: &[Part],
     countings: &mut [Counting],
@@ -353,7 +354,8 @@ fn compare(
     }
 }
 
-/// Equal dimensions, or four legacy dimensions that differ only in leading ones.
+/// Returns whether the dimensions are equal, or one shape is legacy and they differ only in leading
+/// 1s.
 fn same_shape(a: Side, b: Side) -> bool {
     fn without_ones(mut shape: &[usize]) -> &[usize] {
         while let [1, rest @ ..] = shape {

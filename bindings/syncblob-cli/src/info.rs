@@ -13,20 +13,21 @@ use crate::net::Listing;
 use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
-/// One file. A file may contain a million blobs of a few bytes, so each blob has few numbers, in
-/// three shared vectors without separate allocations. Names stay in the model.
+/// The contents of one file. A file may have a million blobs of a few bytes each, so a blob has no
+/// separate allocation: its numbers are in three shared vectors. Names stay in the model.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,
     /// The net that the model carries.
     pub net: Option<Listing>,
-    /// Those of layers in the order of the layers, or those of no layer.
+    /// The layers' blobs, in the order of the layers; in a file without layers, all its blobs.
     blobs: Vec<Kept>,
     dims: Vec<usize>,
     stats: Vec<Stats>,
 }
 
-/// A blob's part of the vectors: `axes` dimensions, then sums of data and of diff, if present.
+/// A blob's entries in the vectors: `axes` dimensions, and the sums of data and of diff, if
+/// present.
 struct Kept {
     first_dim: u32,
     first_stats: u32,
@@ -69,7 +70,7 @@ impl<'a> Blobs<'a> {
 }
 
 impl Info {
-    /// The layers with their blobs, of a net.
+    /// Iterates over a net's layers with their blobs.
     pub fn layers(&self) -> impl Iterator<Item = (Layer<'_>, Blobs<'_>)> {
         let mut rest = &self.blobs[..];
         self.model.layers().map(move |layer| {
@@ -79,7 +80,7 @@ impl Info {
         })
     }
 
-    /// The blobs of no layer.
+    /// Returns the blobs that belong to no layer.
     pub fn others(&self) -> Blobs<'_> {
         match self.model.format() {
             Format::Caffemodel => Blobs { info: self, kept: &[] },
@@ -177,7 +178,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn new(format: Option<Format>, with_digests: bool) -> Result<Self> {
-        // Freed buffers are not kept: the next blob is rarely as large.
+        // No cache of freed buffers: the next blob rarely has the same size.
         let context = Context::builder().host_cache(false).build()?;
         let options = OpenOptions::new().context(&context);
         Ok(Self {
@@ -189,7 +190,7 @@ impl Reader {
         })
     }
 
-    /// Everything about a file, or the first thing wrong with it.
+    /// Reads a file; fails at the first error in it.
     pub fn read(&self, file: &Path) -> Result<Info> {
         let model = self.options.open(file)?;
         let file = file.as_os_str().to_string_lossy().into_owned();
@@ -218,7 +219,7 @@ impl Reader {
     }
 }
 
-/// An info whose vectors will not grow, and the bytes of all blobs.
+/// Returns an `Info` whose vectors have their final capacity, and the bytes of all blobs.
 fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
     for at in places(&model) {
@@ -234,7 +235,7 @@ fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     Ok((Info { file, model, net, blobs, dims, stats }, bytes))
 }
 
-/// Where the blobs are, in the file's order.
+/// Iterates over the places of all blobs, in the file's order.
 pub fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
     let in_layers = model.layers().flat_map(|layer| {
         let index = layer.index();
@@ -251,7 +252,7 @@ fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a file has fewer than 2^31 bytes")
 }
 
-/// Data and diff that are stored as different types may have to be loaded one by one.
+/// Computes the sums of data and diff. If their stored types differ, each may need a separate load.
 fn stats_of(stored: &StoredBlob, digests: bool) -> Result<(Option<Stats>, Option<Stats>)> {
     let is_single = |dtype| matches!(dtype, Dtype::F32 | Dtype::F16);
     match (is_single(stored.info().dtype()), is_single(stored.info().diff_dtype())) {

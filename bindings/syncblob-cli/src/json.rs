@@ -13,8 +13,7 @@ pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()
     out.write_all(b"\n")
 }
 
-/// Writes `\u009b` and the like for characters that JSON allows but a terminal
-/// obeys.
+/// Escapes (as `\u009b`) characters that JSON allows unescaped but that control a terminal.
 struct SafeFormatter;
 
 impl Formatter for SafeFormatter {

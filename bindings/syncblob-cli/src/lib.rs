@@ -1,6 +1,6 @@
 //! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
 //! Programs that convert without a command line have [`conversion::Conversion`].
-#![deny(unsafe_code)] // but for signals, calls that files need, and standard output
+#![deny(unsafe_code)] // except in the modules of signals, file calls and standard output
 
 mod advice;
 pub mod conversion;
@@ -77,7 +77,8 @@ enum Command {
 }
 
 impl Command {
-    /// The exit status if standard output cannot be written: 1 is a result of two commands.
+    /// Returns the exit status for unwritable standard output: not 1 for two commands, where 1 is a
+    /// result.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -156,7 +157,7 @@ impl Status {
     const SUCCESS: Self = Self(0);
     const FAILURE: Self = Self(1);
 
-    /// The number that a shell sees.
+    /// Returns the process's exit code.
     pub fn code(self) -> u8 {
         self.0
     }
@@ -177,9 +178,9 @@ impl From<Status> for ExitCode {
 /// Runs the command with its arguments, the first of them its own name. It prints to
 /// standard output and standard error.
 ///
-/// While it writes a file, it handles SIGINT and SIGTERM, unless the program ignores them: a signal
-/// ends the writing. Before `run` returns, it restores the program's actions and sends a received
-/// signal again.
+/// While `run` writes a file, it handles SIGINT and SIGTERM, unless the program ignores them: a
+/// signal ends the writing. Before `run` returns, it restores the program's signal actions and
+/// raises a received signal again.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
@@ -208,8 +209,7 @@ fn not_printed(error: &io::Error, status: Status) -> Status {
     status
 }
 
-/// Prints the error of the arguments, or the requested help.
-/// Wrong usage of a subcommand, with its usage.
+/// Prints an error about a subcommand's arguments, with its usage.
 fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) -> Status {
     let mut command = Arguments::command();
     command.build();
@@ -217,9 +217,10 @@ fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) 
     wrong_usage(&subcommand.error(kind, text))
 }
 
+/// Prints the error of the arguments, or the requested help.
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
-        true => error.print().or(Ok(())), // nobody can be told
+        true => error.print().or(Ok(())), // there is no other place to report to
         false => standard_output::check()
             .and_then(|()| error.print())
             .and_then(|()| io::stdout().flush()),
@@ -230,7 +231,7 @@ fn wrong_usage(error: &clap::Error) -> Status {
     }
 }
 
-/// The exit status; an error is one of standard output.
+/// Returns the exit status. An `Err` is a failure to write to standard output.
 fn info(arguments: &InfoArguments) -> io::Result<Status> {
     let mut out = BufWriter::new(StandardOutput::lock());
     let reader = match Reader::new(arguments.format.map(Format::from), arguments.json) {
@@ -242,7 +243,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
-        // Refusals are left to the library, whose errors are more detailed.
+        // The library reports files that cannot be read: its errors are more detailed.
         let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
         match format.map(|format| Source::open(file, Some(format))) {
             Some(Ok(source)) if !source.tensors.is_empty() => {
@@ -263,7 +264,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // It reads none of those that the library may have named.
+                // If the library named the format, no other reader here can read the file.
                 let is_said = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_said { failure } else { explained(file, failure) };
@@ -309,7 +310,7 @@ fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// The same with further lines, such as a program's, as they are.
+/// Complains with a text of several lines; only the first begins with "syncblob: ".
 fn complain_lines(text: &str) {
     let mut lines = text.lines();
     complain(&printable(lines.next().unwrap_or_default()));
@@ -318,12 +319,13 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// Not a failure: a [`convert::Note`].
+/// Prints a note, which is not a failure: a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
 
-/// A failure about a file, with advice. It may contain a path, or names from the file.
+/// Reports a failure about a file, with advice. Escapes the text: it may contain a path or names
+/// from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
     let advice = advice::about(file, failure);
@@ -331,7 +333,7 @@ fn complain_of(file: &Path, failure: &Failure) {
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
-/// The status's name, the error, and its position. The message may contain a path.
+/// Returns the status's name, the error and its position. Escapes the text: it may contain a path.
 fn describe(error: &Error) -> String {
     printable(&advice::useful_half_first(error, &error.to_string())).into()
 }
@@ -340,7 +342,7 @@ fn describe(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    /// The lines that the help gives as examples.
+    /// Returns the example lines of the help.
     fn examples(command: &clap::Command) -> Vec<String> {
         let help = command.clone().render_long_help().to_string();
         let after = help.split_once("Examples:\n").map_or("", |(_, after)| after);

@@ -1,4 +1,4 @@
-//! A net as it is listed: its layers, and the blobs between them with the shapes that are known.
+//! The listing of a net: its layers, and the blobs between them with their known shapes.
 
 mod print;
 
@@ -20,18 +20,18 @@ pub use self::print::{write, write_ends};
 pub struct Listing {
     net: Net,
     shapes: HashMap<String, Shape>,
-    /// The layers whose tops have no shape by a rule, and why.
+    /// A text for each layer whose tops' shapes cannot be derived: the layer and the reason.
     pub problems: Vec<String>,
 }
 
-/// A blob, and its shape if that is known.
+/// A blob, and its shape if known.
 #[derive(Clone, Copy)]
 pub struct Blob<'a> {
     pub name: &'a str,
     pub shape: Option<&'a Shape>,
 }
 
-/// The shape.
+/// Formats the shape.
 impl fmt::Display for Blob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
@@ -45,17 +45,18 @@ impl fmt::Display for Blob<'_> {
 }
 
 impl Listing {
-    /// The net of a prototxt.
+    /// Reads the net of a prototxt.
     pub fn read(path: &Path) -> Result<Self> {
         let options = options();
         let text = options.limits.read_prototxt(path)?;
         Net::from_prototxt(&text, &options).map(Self::new).map_err(failure)
     }
 
-    /// The net that a model carries; none, if that has no connections or is not a net.
+    /// Returns the net that a model carries; None if its layers have no connections or are not a
+    /// net.
     pub fn of_model(model: &Arc<Model>) -> Option<Self> {
         let mut options = options();
-        // Small beside what `info` keeps of the layers of a large model.
+        // Small compared with the memory that `info` uses for the layers of a large model.
         let limits = &mut options.limits;
         (limits.size, limits.fields, limits.layers) = (1 << 20, 50_000, 10_000);
         if model.num_layers() > limits.layers {
@@ -102,7 +103,7 @@ fn options() -> NetOptions {
 
 // As JSON: field names and their order are those of the schema.
 
-/// A prototxt, as a line.
+/// The line of a prototxt.
 #[derive(serde::Serialize)]
 pub struct Line<'a> {
     schema: u32,

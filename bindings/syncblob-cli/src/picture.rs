@@ -1,4 +1,4 @@
-//! Pictures of mean images and of a convolution's filters.
+//! Draws mean images and a convolution's filters.
 
 use crate::source::{Failure, Result};
 use crate::values::Pass;
@@ -14,7 +14,7 @@ pub struct Picture {
 /// The order of three channels in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
-    /// As OpenCV reads pictures, and hence Caffe.
+    /// OpenCV's order, and therefore Caffe's.
     #[default]
     Bgr,
     Rgb,
@@ -30,10 +30,10 @@ pub struct Tiles {
     width: usize,
 }
 
-/// No side of a picture is longer.
+/// The longest side of a picture.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The most pixels of a picture: 24 MiB. A few bytes of an archive can expand to many values.
+/// The most pixels of a picture (24 MiB): a few bytes of an archive can expand to many values.
 const MAX_PIXELS: usize = 1 << 23;
 
 /// The approximate length of an enlarged side.
@@ -43,9 +43,9 @@ const GOOD_SIDE: usize = 512;
 const MAGENTA: [u8; 3] = [255, 0, 255];
 
 impl Tiles {
-    /// How a shape can be shown. None if not at all: of four axes, or three for
-    /// one image, the last two have to be more than a single value. Filters
-    /// with other than 1 or 3 channels are shown channel by channel.
+    /// Returns the tiles that show a tensor of this shape: four axes for filters, three for one
+    /// image. None for other shapes, and if height and width are both 1. Filters whose channels are
+    /// not 1 or 3 are shown one channel at a time.
     pub fn of(shape: &[usize]) -> Option<Self> {
         let (filters, channels, height, width) = match *shape {
             [channels, height, width] => (1, channels, height, width),
@@ -61,7 +61,7 @@ impl Tiles {
         })
     }
 
-    /// The first `count` of them.
+    /// Returns the first `count` tiles.
     pub fn at_most(self, count: usize) -> Self {
         Self { count: self.count.min(count), ..self }
     }
@@ -71,20 +71,20 @@ impl Tiles {
         columns.clamp(1, self.count)
     }
 
-    /// Width and height in tiles' pixels, with a line between tiles.
+    /// Returns width and height in values, with a line between tiles.
     fn size(self) -> (usize, usize) {
         let (columns, rows) = (self.columns(), self.count.div_ceil(self.columns()));
         (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
     }
 
-    /// How many values are shown.
+    /// Returns how many values are shown.
     pub fn values(self) -> usize {
         self.count * self.channels * self.height * self.width
     }
 
-    /// The tiles side by side. The least value of all is black and the greatest
-    /// white; values of one image that are all from 0 to 255 stay as they are.
-    /// `scale` is the side of a value in pixels, or chosen.
+    /// Draws the tiles side by side. The least value of all is black, the greatest white; the
+    /// values of one image that are all from 0 to 255 are not scaled. `scale` is the side of a
+    /// value's square in pixels; None chooses it.
     pub fn draw(
         self,
         values: &mut impl Pass,
@@ -116,16 +116,17 @@ impl Tiles {
     }
 }
 
-/// A picture of which the first values are drawn.
+/// A partly drawn picture.
 struct Drawing {
     tiles: Tiles,
     channels: Channels,
     scale: usize,
     colour: Colour,
     picture: Picture,
-    /// Values that were drawn.
+    /// How many values were drawn.
     at: usize,
-    /// Pixels of the tile that are magenta, whatever their other channels are.
+    /// For each pixel of the tile, whether one of its channels is not finite: the pixel is then
+    /// magenta.
     spoiled: Vec<bool>,
 }
 
@@ -160,7 +161,7 @@ impl Drawing {
     }
 }
 
-/// Of the finite values.
+/// The least and the greatest finite value.
 struct Range {
     min: f64,
     max: f64,
@@ -180,12 +181,12 @@ impl Range {
     }
 }
 
-/// From values to bytes.
+/// Converts values to the bytes of a colour.
 struct Colour(Range);
 
 impl Colour {
     fn new(range: Range, is_one_image: bool) -> Self {
-        // An image with values from 0 to 1 would be invisible.
+        // With a maximum below 2, such as values from 0 to 1, the image would be almost black.
         if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
             return Self(Range { min: 0.0, max: 255.0 });
         }
@@ -207,7 +208,7 @@ impl Picture {
         Self { width, height, rgb: vec![255; width * height * 3] }
     }
 
-    /// Paints a square whose side is `scale`; `at` counts squares.
+    /// Paints the square in column `at.0` and row `at.1`; a square's side is `scale` pixels.
     fn square(&mut self, at: (usize, usize), scale: usize, paint: impl Fn(&mut [u8; 3])) {
         for y in at.1 * scale..(at.1 + 1) * scale {
             let start = (y * self.width + at.0 * scale) * 3;

@@ -1,5 +1,5 @@
-//! `completions` and `man`: shell completions and the manual page, from the definition of the
-//! arguments.
+//! `completions` and `man`: generate shell completions and the manual pages from the definition of
+//! the arguments.
 
 use std::io::{self, Write};
 
@@ -54,13 +54,13 @@ Exit status:
   1  standard output could not be written
   2  wrong usage, or there is no such command";
 
-/// The foot of a page.
+/// The footer of a manual page.
 const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
 
-/// Each of these takes the program's definition.
+/// Prints a shell's completions; `program` is the definition of the arguments.
 pub fn completions(arguments: &CompletionsArguments, mut program: Command) -> io::Result<Status> {
     let name = program.get_name().to_owned();
-    let mut script = Vec::new(); // clap_complete would panic where standard output is closed
+    let mut script = Vec::new(); // clap_complete would panic if standard output were closed
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write(&script)
 }

@@ -1,4 +1,4 @@
-//! `show`: a picture of a mean image or of filters; else histograms.
+//! `show`: draws a mean image or filters, or prints histograms.
 
 mod text;
 
@@ -68,7 +68,7 @@ Exit status:
      be written. An existing picture is then as it was
   2  wrong usage";
 
-/// Tiles of a picture.
+/// The most tiles of a picture.
 const MAX_TILES: usize = 1024;
 
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
@@ -86,9 +86,9 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// Why nothing, or not everything, was shown.
+/// Why the command ended early.
 enum Stop<'a> {
-    /// Of standard output.
+    /// A failure to write to standard output.
     Output(io::Error),
     File(&'a Path, Failure),
 }
@@ -97,7 +97,7 @@ fn of<'a>(file: &'a Path) -> impl FnOnce(Failure) -> Stop<'a> {
     move |failure| Stop::File(file, failure)
 }
 
-/// The requested tensors, by index.
+/// Returns the requested tensors and their indices.
 fn chosen<'a>(
     arguments: &Arguments,
     source: &'a Source,
@@ -164,7 +164,7 @@ fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
     for (index, tensor) in chosen {
         let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
         text::heading(&mut out, tensor, layer_type).map_err(Stop::Output)?;
-        // Other programs' files have types that no blob has.
+        // Files of other programs may have element types that blobs do not support.
         let summary = match Summary::of(&mut Passes::new(&source, index)) {
             Err(Failure::Unsupported(why)) => {
                 text::note(&mut out, &why).map_err(Stop::Output)?;

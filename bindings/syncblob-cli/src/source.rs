@@ -27,9 +27,9 @@ pub struct Source {
     pub format: FileFormat,
     /// The file's metadata beside its tensors.
     pub notes: Notes,
-    /// In the order of the layers if there are any, else in the file's.
+    /// In the order of the layers if there are any, else in the file's order.
     pub tensors: Vec<Tensor>,
-    /// The names of what else an archive holds.
+    /// The names of an archive's members that are not arrays.
     pub others: Vec<String>,
     store: Box<dyn Store>,
     context: Context,
@@ -49,7 +49,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     As(Dtype),
-    /// A type that no blob has, by the name that the format gives it.
+    /// A type that blobs do not support, by the format's name for it.
     Other(String),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Stored {
 }
 
 impl Tensor {
-    /// Each format refuses shapes whose product overflows when it is opened.
+    /// Returns the number of values. Cannot overflow: opening a file refuses such shapes.
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
@@ -74,17 +74,18 @@ impl Tensor {
 pub struct Details {
     /// The loaded blob has a diff too.
     pub has_diff: bool,
-    /// The shape is that of num, channels, height and width.
+    /// The shape is stored as the legacy fields num, channels, height and width.
     pub is_legacy: bool,
 }
 
-/// Values that are read at a time, where they need not be together.
+/// The most values read at a time, where parts suffice.
 pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
 pub trait Parts {
-    /// The next values, at most so many where the format can: in a blob of the tensor's shape if
-    /// they are all, else of one axis. None behind the last; a tensor without values is one blob.
+    /// Returns the next values, at most `most` if the format can be read in parts. The blob has the
+    /// tensor's shape if it holds all values, else one axis. None after the last values; a tensor
+    /// without values is returned as one blob.
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 
@@ -93,7 +94,7 @@ type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
 /// A reader of the tensors of one format, by their index in `Source::tensors`.
 trait Store {
-    /// Has the parts of a tensor read, once.
+    /// Calls `reading` once, with the parts of a tensor.
     fn read(
         &self,
         index: usize,
@@ -106,16 +107,16 @@ trait Store {
         Details::default()
     }
 
-    /// Caffe's own files alone have one.
+    /// Returns the model; only Caffe's own files have one.
     fn model(&self) -> Option<&Model> {
         None
     }
 }
 
 impl Source {
-    /// Opens a file, its format found out from its first bytes unless it is given.
+    /// Opens a file; detects its format from the first bytes if `format` is None.
     pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
-        // Freed buffers are not kept: the next tensor is rarely as large.
+        // No cache of freed buffers: the next tensor rarely has the same size.
         let context = Context::builder().host_cache(false).build()?;
         let is_found = format.is_none();
         let format = match format {
@@ -136,7 +137,7 @@ impl Source {
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
-    /// The layer of a tensor, if the file has it.
+    /// Returns the layer of a tensor, if the file has that layer.
     pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
         self.notes.layers.get(tensor.place?.layer?)
     }
@@ -145,17 +146,17 @@ impl Source {
         self.store.details(index)
     }
 
-    /// The model whose layers the tensors belong to.
+    /// Returns the model if the file is a .caffemodel, whose tensors belong to layers.
     pub fn net(&self) -> Option<&Model> {
         self.store.model().filter(|model| model.format() == Format::Caffemodel)
     }
 
-    /// Where tensors are loaded: freed buffers are not kept.
+    /// Returns the context in which tensors are loaded. It has no cache of freed buffers.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Gives the parts of a tensor to `reading`, and gives what that gives.
+    /// Passes the parts of a tensor to `reading` and returns its result.
     pub fn read<T>(&self, index: usize, reading: impl FnOnce(&mut dyn Parts) -> T) -> Result<T> {
         let tensor = &self.tensors[index];
         if let Stored::Other(name) = &tensor.dtype {
@@ -171,8 +172,7 @@ impl Source {
         Ok(given.expect("each format has its parts read"))
     }
 
-    /// The values of a tensor, of the type that they are stored in. Memory for
-    /// them alone is needed.
+    /// Loads all values of a tensor in their stored type. Needs memory only for these values.
     pub fn load(&self, index: usize) -> Result<BlobAny> {
         let mut loaded = None;
         self.parts(index, usize::MAX, &mut |blob| {
@@ -182,8 +182,8 @@ impl Source {
         Ok(loaded.expect("a tensor has at least one part"))
     }
 
-    /// The same values in order, in blobs of at most `most` where the format can:
-    /// only Caffe's own files, and arrays in Fortran's order, come whole.
+    /// Passes the same values to `each` in order, in blobs of at most `most` values. Tensors of
+    /// Caffe's own files, and arrays in Fortran's order, are passed whole.
     pub fn parts(
         &self,
         index: usize,
@@ -199,8 +199,8 @@ impl Source {
     }
 }
 
-/// The error of a file without Caffe fields: if its first bytes or its name are those of another
-/// format, the error of that format's reader.
+/// Chooses the error of a file that the library refused: if its first bytes or its name are those
+/// of another format, the error of that format's reader.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {
@@ -211,18 +211,18 @@ pub fn explained(path: &Path, failure: Failure) -> Failure {
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a file cannot be read or written. The text may hold names from the file.
+/// Why a file cannot be read or written. The text may contain names from the file.
 #[derive(Debug)]
 pub enum Failure {
     Library(syncblob::Error),
     Io(io::Error),
     /// Malformed bytes.
     Malformed(String),
-    /// Not supported, with an alternative.
+    /// Not supported; the text names an alternative.
     Unsupported(String),
     /// One of the above, whose text names the file.
     Told(String),
-    /// A signal has requested the end.
+    /// A signal interrupted the command.
     Interrupted,
 }
 
@@ -240,7 +240,7 @@ impl fmt::Display for Failure {
 impl From<syncblob::Error> for Failure {
     fn from(error: syncblob::Error) -> Self {
         match error.kind() {
-            ErrorKind::Cancelled => Self::Interrupted, // nothing but a signal cancels
+            ErrorKind::Cancelled => Self::Interrupted, // only a signal cancels
             _ => Self::Library(error),
         }
     }

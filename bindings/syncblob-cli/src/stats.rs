@@ -1,4 +1,4 @@
-//! Sums, extremes and a digest of the values of one payload.
+//! Computes sums, extremes and a digest of the values of one payload.
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -26,10 +26,10 @@ fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A value as it was loaded, which holds the stored one exactly.
+/// A loaded value, which represents the stored value exactly.
 pub trait Value: Copy {
     fn to_f64(self) -> f64;
-    /// Adds the little-endian bytes that were stored.
+    /// Appends the stored value's bytes to `out`, in little-endian order.
     fn put(self, stored: Dtype, out: &mut Vec<u8>);
 }
 
@@ -60,7 +60,7 @@ impl Value for f64 {
     }
 }
 
-/// The bits of the half that became this float: nothing is rounded, and a NaN's stay.
+/// Returns the bits of the half from which this float was converted. Exact; a NaN keeps its bits.
 fn half_of(value: f32) -> u16 {
     let bits = value.to_bits();
     let (exponent, fraction) = (bits >> 23 & 0xff, bits >> 13 & 0x3ff);
@@ -72,12 +72,12 @@ fn half_of(value: f32) -> u16 {
     (bits >> 16 & 0x8000 | magnitude) as u16
 }
 
-/// Values that are summed plainly before the error of the sum is kept.
+/// Values that are summed without compensation for rounding; sums of blocks are added with it.
 const BLOCK: usize = 256;
-/// Sums of a block, side by side: compilers make vectors of them.
+/// Partial sums of a block, side by side, which compilers vectorise.
 const LANES: usize = 8;
 
-/// Of the finite values of a block.
+/// Partial sums and extremes of the finite values of a block.
 struct Lanes {
     sum: [f64; LANES],
     asum: [f64; LANES],
@@ -107,7 +107,8 @@ impl Lanes {
         lanes
     }
 
-    /// Plainly where some lanes overflowed upwards and others downwards.
+    /// Adds the lanes. If some overflowed to infinity and others to minus infinity, adds the values
+    /// one by one instead.
     fn sum<T: Value>(&self, block: &[T]) -> f64 {
         let sum: f64 = self.sum.iter().sum();
         if sum.is_nan() {
@@ -117,7 +118,7 @@ impl Lanes {
         }
     }
 
-    /// Without a branch.
+    /// Adds a value if it is finite, without a branch.
     #[inline(always)]
     fn add(&mut self, lane: usize, value: f64) {
         let finite = value.is_finite();
@@ -133,7 +134,7 @@ impl Lanes {
 }
 
 impl Stats {
-    /// Computed only on request, since a digest takes most of the time.
+    /// Computes the sums, and the digest only on request, since it takes most of the time.
     pub fn of<T: Value>(values: &[T], stored: Dtype, with_digest: bool) -> Self {
         let mut digest = with_digest.then(Sha256::new);
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());
@@ -166,8 +167,7 @@ impl Stats {
     }
 }
 
-/// A sum with the error that rounding made (Neumaier's), so that it holds for
-/// billions of values.
+/// A sum with compensation for rounding (Neumaier's), which is accurate for billions of values.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     sum: f64,

@@ -1,31 +1,30 @@
-//! How the values of one payload are distributed.
+//! Computes the distribution of the values of one payload.
 
 use crate::source::Result;
 use crate::values::{Pass, Values};
 
-/// Over the finite values.
+/// The distribution of the finite values.
 #[derive(Debug)]
 pub struct Summary {
     pub nonfinite: usize,
-    /// Least and greatest; None where nothing is finite.
+    /// The least and the greatest value; None if no value is finite.
     pub range: Option<(f64, f64)>,
     pub mean: f64,
-    /// The standard deviation, of the values as the whole population.
+    /// The population standard deviation.
     pub deviation: f64,
     /// How many values lie in each part of the range.
     pub bins: [usize; BINS],
-    /// Values that are largest without their signs and their offsets, the
-    /// largest first.
+    /// The values of largest magnitude with their offsets, the largest first.
     pub largest: Vec<(f64, usize)>,
 }
 
 pub const BINS: usize = 32;
 
-/// How many of the largest values are kept.
+/// The number of `largest` values.
 const LARGEST: usize = 5;
 
 impl Summary {
-    /// Goes through the values twice: the bins lie between the extremes of all.
+    /// Reads the values twice: the bins depend on the extremes.
     pub fn of(values: &mut impl Pass) -> Result<Self> {
         let mut sums = Sums::default();
         values.each(&mut |values| sums.add(values))?;
@@ -118,12 +117,12 @@ impl Spread {
     }
 }
 
-/// The middle one where all values are the same.
+/// Returns the bin of a value; the middle bin if all values are equal.
 fn bin(value: f64, (min, max): (f64, f64)) -> usize {
     if min == max {
         return BINS / 2;
     }
-    // Halves, since the range of doubles is not a double.
+    // Halves avoid overflow: max - min may exceed the largest double.
     let part = (value / 2.0 - min / 2.0) / (max / 2.0 - min / 2.0);
     ((part * BINS as f64) as usize).min(BINS - 1)
 }

@@ -1,4 +1,4 @@
-//! The table for people.
+//! Prints `info` as a table for people.
 
 use std::io::{self, Write};
 
@@ -15,16 +15,16 @@ const COLUMNS: usize = 10;
 const HEADINGS: [&str; COLUMNS] =
     ["layer", "type", "blob", "shape", "dtype", "count", "bytes", "sum", "asum", "sumsq"];
 
-/// Columns that are numbers, from this one on: these are set to the right.
+/// The first column of numbers; columns from here on are right-aligned.
 const NUMBERS: usize = 5;
 
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
-/// A line about the file, a table, notes and an empty line. The rows are made
-/// twice, for the widths and for the eye, and none is kept.
+/// Writes a line about the file, a table, notes and an empty line. Makes the rows once for the
+/// widths and once for each output, instead of storing them.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -44,7 +44,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     writeln!(out)
 }
 
-/// A row of a table, whose columns from `numbers` on are set to the right.
+/// Writes a row of a table; columns from `numbers` on are right-aligned.
 pub fn write_cells<const N: usize>(
     out: &mut impl Write,
     cells: &[String; N],
@@ -83,7 +83,7 @@ fn heading(info: &Info) -> String {
     format!("{}: {}", printable(&info.file), words.join(", "))
 }
 
-/// A layer without blobs, a blob's data or its diff.
+/// A row: a layer without blobs, a blob's data, or a blob's diff.
 struct Row<'a> {
     layer: &'a str,
     layer_type: &'a str,
@@ -156,12 +156,12 @@ pub fn shape(dims: &[usize]) -> String {
     }
 }
 
-/// Seven digits, in whichever form is readable.
+/// Formats seven significant digits, with an exponent if the value is very small or large.
 pub fn number(value: f64) -> String {
     digits(value, 7)
 }
 
-/// So many significant digits, in whichever form is readable.
+/// Formats `digits` significant digits, with an exponent if the value is very small or large.
 pub fn digits(value: f64, digits: usize) -> String {
     if value == 0.0 || !(1e-4..1e9).contains(&value.abs()) {
         return if value == 0.0 { "0".into() } else { format!("{value:.*e}", digits - 1) };
@@ -170,7 +170,7 @@ pub fn digits(value: f64, digits: usize) -> String {
     format!("{value:.*}", usize::try_from(digits as i64 - before_point).unwrap_or(0))
 }
 
-/// "1 layer", "2 layers".
+/// Formats "1 layer", "2 layers".
 pub fn how_many(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! `info` of files that are not Caffe's: their tensors.
+//! `info` for files of other formats than Caffe's: lists their tensors.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,10 +13,11 @@ use crate::table::{how_many, write_cells, NAME};
 use crate::text::{grouped, printable, shortened};
 
 const HEADINGS: [&str; 4] = ["tensor", "shape", "dtype", "count"];
-/// The columns to the left.
+/// The number of left-aligned columns.
 const TEXTS: usize = 3;
 
-/// The file's format, if `Source` alone reads it. None also for a pipe: opening it would block.
+/// Returns the format of a file that `Source` reads without the library. None also for a pipe:
+/// opening it would block.
 pub fn format_of(path: &Path) -> Option<FileFormat> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;
@@ -25,7 +26,7 @@ pub fn format_of(path: &Path) -> Option<FileFormat> {
     Some(format).filter(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// A line about the file and a table.
+/// Writes a line about the file and a table.
 pub fn write(out: &mut impl Write, file: &str, source: &Source) -> io::Result<()> {
     let rows: Vec<_> = source.tensors.iter().map(cells).collect();
     let headings = HEADINGS.map(String::from);

@@ -1,9 +1,9 @@
-//! Text from files, made safe for a terminal.
+//! Makes text from files safe for a terminal.
 
 use std::borrow::Cow;
 
-/// Characters that move the cursor, start an escape sequence or reorder text:
-/// a hostile file must not write to the terminal.
+/// Returns whether a character moves the cursor, starts an escape sequence or reorders text: a
+/// hostile file must not control the terminal.
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -11,8 +11,8 @@ pub fn is_unprintable(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether every program takes a name in an archive for that of a file in the folder where the
-/// archive is unpacked, or in one below, and prints it as it is.
+/// Returns whether a name in an archive is safe: every program that unpacks the archive creates the
+/// file below the chosen folder, and can print the name unchanged.
 pub fn is_plain(name: &str) -> bool {
     let is_drive = name.as_bytes().get(1) == Some(&b':');
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
@@ -22,7 +22,7 @@ pub fn is_plain(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// The text with those characters as `\u{1b}`.
+/// Returns the text with unprintable characters escaped, as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return text.into();
@@ -34,8 +34,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// Truncates to `max` characters with a mark. A column is as wide as its longest cell, and names
-/// are untrusted.
+/// Truncates to `max` characters, with an ellipsis: a column is as wide as its longest cell, and
+/// names are untrusted.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", printable(&text[..end])),
@@ -43,7 +43,7 @@ pub fn shortened(text: &str, max: usize) -> String {
     }
 }
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);

@@ -1,4 +1,4 @@
-//! The values of one payload as doubles, whichever type they are stored in.
+//! Converts the values of one payload, of any stored type, to doubles.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ macro_rules! values {
                 }
             }
 
-            /// Those in the range, which lies inside.
+            /// Returns the values in the range, which must be within bounds.
             pub fn slice(self, range: Range<usize>) -> Self {
                 match self {
                     $(Self::$name(values) => Self::$name(&values[range]),)*
@@ -54,7 +54,7 @@ macro_rules! match_values {
 }
 pub(crate) use match_values;
 
-/// Does the same to values of each type.
+/// Evaluates the expression with the values as a slice of their type.
 macro_rules! each {
     ($values:expr, $slice:ident => $body:expr) => {
         syncblob::for_each_dtype!($crate::values::match_values, ($values) $slice ($body))
@@ -78,7 +78,7 @@ impl Part {
     }
 }
 
-/// Values that are converted at a time.
+/// The most values converted at a time.
 const BLOCK: usize = 1024;
 
 impl Values<'_> {
@@ -86,17 +86,17 @@ impl Values<'_> {
         each!(self, values => values.len())
     }
 
-    /// Whether they are integers that f64 cannot represent exactly.
+    /// Returns whether the type has integers that f64 cannot represent exactly.
     pub fn is_wide(self) -> bool {
         each!(self, values => is_wide_of(values))
     }
 
-    /// An element, if it is an integer, exactly.
+    /// Returns an element exactly if its type is an integer, else None.
     pub fn integer(self, index: usize) -> Option<i128> {
         each!(self, values => values[index].to_integer())
     }
 
-    /// All of them, some at a time.
+    /// Passes all values to `take`, one block at a time.
     pub fn for_each_block(self, mut take: impl FnMut(&[f64])) {
         let mut block = Block::default();
         for start in (0..self.len()).step_by(BLOCK) {
@@ -104,7 +104,7 @@ impl Values<'_> {
         }
     }
 
-    /// Those of two payloads of one length, some at a time.
+    /// Passes the values of two payloads of equal length to `take`, a block of each at a time.
     pub fn for_each_block_with(self, other: Self, mut take: impl FnMut(&[f64], &[f64])) {
         let [mut block, mut other_block] = [Block::default(), Block::default()];
         for start in (0..self.len().min(other.len())).step_by(BLOCK) {
@@ -115,7 +115,7 @@ impl Values<'_> {
 
 /// Values that can be iterated repeatedly.
 pub trait Pass {
-    /// Goes through them once, some at a time.
+    /// Passes all values once to `each`, some at a time.
     fn each(&mut self, each: &mut dyn FnMut(Values)) -> Result<()>;
 }
 
@@ -132,18 +132,18 @@ impl Pass for Values<'_> {
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,
-    /// How many values are wanted.
+    /// The most values of an iteration.
     count: usize,
     only: Option<BlobAny>,
 }
 
 impl<'a> Passes<'a> {
-    /// Over all values of a tensor.
+    /// Iterates over all values of a tensor.
     pub fn new(source: &'a Source, index: usize) -> Self {
         Self::of_first(source, index, usize::MAX)
     }
 
-    /// Over so many values at most.
+    /// Iterates over the first `count` values at most.
     pub fn of_first(source: &'a Source, index: usize, count: usize) -> Self {
         Self { source, index, count, only: None }
     }
@@ -185,7 +185,7 @@ impl Default for Block {
 }
 
 impl Block {
-    /// At most a block of values, from an offset on.
+    /// Converts at most a block of values, from `start` on.
     fn fill(&mut self, values: Values, start: usize) -> &[f64] {
         let count = BLOCK.min(values.len() - start);
         let block = &mut self.0[..count];
@@ -204,7 +204,7 @@ fn convert<T: Element>(from: &[T], to: &mut [f64]) {
     }
 }
 
-/// The indices of an element: 5 in a shape of 2x3 is [1, 2].
+/// Returns the indices of the element at an offset: 5 in a shape of 2x3 is [1, 2].
 pub fn indices(shape: &[usize], mut offset: usize) -> Vec<usize> {
     let mut indices = vec![0; shape.len()];
     for (index, &dim) in indices.iter_mut().zip(shape).rev() {

@@ -1,4 +1,5 @@
-//! `verify`: are files whole, safe and finite, and within float's range?
+//! `verify`: checks that files are complete and safe, and their values finite and within float's
+//! range.
 
 mod check;
 mod folders;
@@ -74,7 +75,7 @@ Exit status:
   2  wrong usage, or output that cannot be printed";
 
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
-    // Freed buffers are not kept: the next blob is rarely as large.
+    // No cache of freed buffers: the next blob rarely has the same size.
     let context = match Context::builder().host_cache(false).build() {
         Ok(context) => context,
         Err(error) => {

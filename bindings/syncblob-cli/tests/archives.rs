@@ -1,4 +1,4 @@
-//! Archives of NumPy arrays: they are read in parts, whatever they grow to.
+//! Tests archives of NumPy arrays: they are read in parts, whatever their unpacked size.
 
 mod program;
 
@@ -10,7 +10,7 @@ use program::{command, json_lines, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// A member for each name, which holds the bytes of `write`.
+/// Writes an archive with a member for each name; `write` produces each member's bytes.
 fn archive(path: &Path, names: &[&str], write: impl Fn(&mut dyn Write)) {
     let mut archive = ZipWriter::new(File::create(path).unwrap());
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -29,7 +29,8 @@ fn header(out: &mut dyn Write, descr: &str, shape: &str, fortran: bool) {
     out.write_all(text.as_bytes()).unwrap();
 }
 
-/// One array of 3 x 900,000 values, which are several parts: small ones, but for some.
+/// Writes one array of 3 x 900,000 small values, which is read in several parts; `others` replaces
+/// some values.
 fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
     let mut values: Vec<f32> = (0..2_700_000).map(|n| (n % 7) as f32).collect();
     for &(at, value) in others {
@@ -96,7 +97,7 @@ fn a_part_that_is_spoiled_is_a_finding() {
     let good = large(&files, "a.npz", &[]);
     let mut bytes = std::fs::read(&good).unwrap();
     let directory = bytes.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
-    let local = 14; // the checksum of the first member, and the same in the directory
+    let local = 14; // the first member's checksum; `directory + 16` is its copy
     for at in [local, directory + 16] {
         bytes[at] ^= 1;
     }
@@ -109,10 +110,10 @@ fn a_part_that_is_spoiled_is_a_finding() {
     }
 }
 
-/// What would be a file elsewhere where an archive is unpacked, or act on a terminal.
+/// Names that would be unpacked outside the folder, or that would act on a terminal.
 const NAMES: [&str; 6] = ["../../a", "/abs", "a/../../b", "..\\a", "C:a", "\u{1b}[2Ja"];
 
-/// One tensor of this name.
+/// Writes a file with one tensor of this name.
 fn safetensors(files: &Files, name: &str) -> PathBuf {
     let header = serde_json::json!({
         name: { "dtype": "F32", "shape": [1], "data_offsets": [0, 4] },
@@ -149,7 +150,7 @@ fn names_that_are_not_plain_are_not_written_into_an_archive() {
 fn names_too_long_for_an_archive_are_not_written_into_one() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // With ".npy" 65,535 bytes, and one more; a layer's name is followed by ".0".
+    // Names that with ".npy" have 65,535 bytes, and one more; ".0" follows a layer's name.
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));
@@ -177,7 +178,7 @@ fn names_that_are_not_plain_are_findings() {
         out.write_all(&[0; 4]).unwrap();
     });
     for name in NAMES {
-        // An array, and another member.
+        // The name as an array's, and as another member's.
         for (member, told) in
             [(format!("{name}.npy"), name.into()), (name.into(), name.to_string())]
         {
@@ -193,7 +194,7 @@ fn names_that_are_not_plain_are_findings() {
     assert_eq!(run(command("verify", &[], &[&path])).0, 0);
 }
 
-/// An array of 64 MiB in an archive of 65 KB, read with less memory than it has.
+/// Reads an array of 64 MiB, in an archive of 65 KB, with less than 64 MiB of memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_what_is_unpacked() {
@@ -227,21 +228,21 @@ fn memory_does_not_grow_with_what_is_unpacked() {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(0), "{words:?}: {text}");
     }
-    // In Fortran's order all of it would have to be in memory.
+    // In Fortran's order the whole array would have to be in memory.
     let file = zeros("fortran.npz", "(16, 524288)", true);
     for (words, refused) in [(&["verify", "FILE"][..], 1), (&["show", "FILE"], 0), (&report, 0)] {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(refused), "{words:?}: {text}");
         assert!(words.len() > 3 || text.contains("in Fortran's order"), "{text}");
     }
-    // A picture has a largest size.
+    // A picture's size is limited.
     let file = zeros("image.npz", "(2, 2048, 2048)", false);
     let picture = files.path("image.png");
     let (status, text) = bounded(&["show", "FILE", "-o", picture.to_str().unwrap()], &file);
     assert!(status == Some(1) && text.contains("pixels"), "{text}");
 }
 
-/// A shape of so many axes, each of one element, separated by commas.
+/// Returns a shape of `count` axes of one element, separated by commas.
 fn axes(count: usize) -> String {
     vec!["1"; count].join(",")
 }
@@ -277,7 +278,7 @@ fn more_axes_than_a_blob_has_are_refused_before_anything_is_printed() {
     }
 }
 
-/// Puts the name of the last member, in its header and in the directory, in place of another's.
+/// Replaces the name `from`, in the member's header and in the directory, with `to`.
 fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     for at in 0..bytes.len() - from.len() {
@@ -288,7 +289,7 @@ fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     files.write("same.npz", &bytes)
 }
 
-/// Every command that opens the file says so.
+/// Asserts that every command that opens the file fails, with this message.
 fn assert_refused(files: &Files, file: &Path, what: &str) {
     let (status, out, _) = run(command("verify", &["--json"], &[file]));
     let findings = json_lines(&out);
@@ -316,7 +317,7 @@ fn members_that_share_a_name_are_findings() {
     let what = "two members of the archive are called";
     assert_refused(&files, &renamed(&files, "b.0.npy", "a.0.npy"), what);
     assert_refused(&files, &renamed(&files, "read.it", "read.me"), what);
-    // One that the end of the archive does not count.
+    // A member that the archive's end record does not count.
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     let end = bytes.windows(4).rposition(|bytes| bytes == b"PK\x05\x06").unwrap();
     (bytes[end + 8], bytes[end + 10]) = (3, 3);
@@ -327,7 +328,7 @@ fn members_that_share_a_name_are_findings() {
 fn tensors_that_share_a_name_are_findings() {
     let entry = r#""a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}"#;
     let header = format!("{{{entry},{entry}}}");
-    // A file of a header alone is none of the format.
+    // The file ends after the header.
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let files = Files::new();
     let file = files.write("same.safetensors", &bytes);

@@ -1,4 +1,4 @@
-//! `syncblob convert` as its users run it.
+//! Tests `syncblob convert` as users run it.
 
 mod program;
 
@@ -12,14 +12,14 @@ use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo, StoredBlob};
 use syncblob_cli::conversion::{Conversion, FileFormat, Scheme};
 
-/// Standard error of a conversion that must succeed.
+/// Runs a conversion that must succeed; returns its standard error.
 fn convert(options: &[&str], from: &Path, to: &Path) -> String {
     let (status, out, err) = run(command("convert", options, &[from, to]));
     assert_eq!((status, out.as_str()), (0, ""), "{err}");
     err
 }
 
-/// Standard error of one that must fail and leave nothing.
+/// Runs a conversion that must fail and leave no file; returns its standard error.
 fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     let before = listing(to.parent().unwrap());
     let (status, out, err) = run(command("convert", options, &[from, to]));
@@ -28,7 +28,7 @@ fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     err
 }
 
-/// Names and sizes of what is in a folder.
+/// Returns the names and sizes of a folder's files.
 fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     let entry = |entry: std::io::Result<fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -39,12 +39,12 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// What a model holds: the name, and each layer's name, type and blobs by shape,
-/// type and bits.
+/// The contents of a model: its name; each layer's name, type and blobs; the blobs of no layer. A
+/// blob is its shape, type and bits.
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 
-/// As the command loads it.
+/// Loads a blob as the command does.
 fn loaded(stored: syncblob::Result<StoredBlob<'_>>) -> Values {
     let stored = stored.unwrap();
     values(&match stored.info().dtype() {
@@ -74,8 +74,8 @@ fn values(blob: &BlobAny) -> Values {
     (blob.shape().to_vec(), blob.dtype(), bits)
 }
 
-/// A net with all that can be difficult: layers without blobs, of one name and of
-/// none, doubles, values that are not finite, an empty blob.
+/// Writes a net with difficult cases: layers without blobs, with equal names and without a name,
+/// doubles, values that are not finite, an empty blob.
 fn odd_net(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("odd \"net\" 重み").unwrap();
@@ -102,18 +102,18 @@ fn a_net_comes_back_from_safetensors_as_it_was() {
     for names in ["caffe", "torch"] {
         let told = convert(&["--force", "--names", names], &net, &between);
         assert!(told.contains("2 layers have no name, or one that came before"), "{told}");
-        // Readers of PyTorch's files refuse one that does not say so.
+        // PyTorch's readers refuse a file without this key.
         let bytes = std::fs::read(&between).unwrap();
         let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
         assert_eq!(header.metadata().as_ref().unwrap()["format"], "pt");
-        // The same bytes in every run.
+        // The metadata's order is the same in every run.
         assert!(bytes[8..].starts_with(br#"{"__metadata__":{"format":"pt","syncblob":"#));
         assert_eq!(convert(&["-f"], &between, &back), "");
         assert_eq!(contents(&back), contents(&net));
     }
 }
 
-/// NetParameter of a layer a blob, each a BlobProto with NVCaffe's raw_data.
+/// Writes a NetParameter with one blob a layer; each blob is a BlobProto with NVCaffe's raw_data.
 fn raw_net(files: &Files) -> PathBuf {
     let field = |key: &[u8], bytes: &[u8]| [key, &[bytes.len() as u8], bytes].concat();
     let blob = |count: u8, raw_type: u8, raw: &[u8]| {
@@ -260,7 +260,7 @@ fn a_solver_state_comes_back_with_its_counters() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // Without what safetensors notes beside: the history alone, by its numbers.
+    // An archive has no metadata of safetensors: only the history, in the order of its numbers.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -288,7 +288,7 @@ fn normed_net(files: &Files, factor: f32) -> PathBuf {
 }
 
 /// A layer: its bottom and top, its parameters as a field of LayerParameter, and the shapes of its
-/// blobs, whose values count on from 1.
+/// blobs, whose values count up from 1.
 struct Row<'a> {
     name: &'a str,
     layer_type: &'a str,
@@ -318,7 +318,8 @@ fn connected_net(files: &Files, name: &str, rows: &[Row]) -> PathBuf {
 /// InnerProductParameter's `transpose: true`.
 const TRANSPOSE: &[u8] = &[0x30, 1];
 
-/// A BatchNorm with a Scale, one without, and an InnerProduct with parameters.
+/// Writes a net with a BatchNorm and its Scale, a BatchNorm without a Scale, and an InnerProduct
+/// with these parameters.
 fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     let row =
         |name, layer_type, ends, blobs| Row { name, layer_type, ends, parameters: &[], blobs };
@@ -335,7 +336,7 @@ fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     connected_net(files, "torch.caffemodel", &rows)
 }
 
-/// What `--dry-run` lists: name, shape.
+/// Returns the name and shape of each tensor that `--dry-run` lists.
 fn listed(file: &Path, extension: &str, options: &[&str]) -> Vec<(String, String)> {
     let to = file.with_extension(extension);
     let options = [&["--dry-run"], options].concat();
@@ -343,7 +344,7 @@ fn listed(file: &Path, extension: &str, options: &[&str]) -> Vec<(String, String
     assert_eq!((status, err.as_str(), to.exists()), (0, "", false));
     let word = |line: &str, at| line.split("  ").nth(at).unwrap().to_owned();
     let mut lines: Vec<_> = out.lines().collect();
-    lines.pop(); // the line about all
+    lines.pop(); // the total
     lines.into_iter().map(|line| (word(line, 0), word(line, 2))).collect()
 }
 
@@ -412,7 +413,7 @@ fn a_net_with_pytorchs_names_comes_back_as_it_computes() {
     convert(&["--dtype=f32"], &between, &again);
     for between in [&between, &again] {
         convert(&["--force"], between, &back);
-        // Values 1, 2 of sums over a factor of 1.
+        // The statistics 1, 2, with a factor of 1.
         assert_eq!(contents(&back), contents(&net));
     }
 }
@@ -441,7 +442,7 @@ fn what_names_do_not_tell_is_refused() {
     convert(&["--only=alone.*"], &net, &alone);
     let mut bytes = fs::read(&alone).unwrap();
     let one = 1.0_f32.to_le_bytes();
-    let last = bytes.len() - 4; // alone.weight is the last by its name
+    let last = bytes.len() - 4; // alone.weight sorts last
     assert_eq!(bytes[last..], one);
     bytes[last] = 1;
     fs::write(&alone, &bytes).unwrap();
@@ -453,7 +454,7 @@ fn what_names_do_not_tell_is_refused() {
 #[test]
 fn blobs_of_a_net_that_cannot_be_read_are_converted_as_they_are() {
     let files = Files::new();
-    let net = torch_net(&files, &[0x38]); // a field without its value
+    let net = torch_net(&files, &[0x38]); // a truncated field
     let out = files.path("out.npz");
     let told = refuse(&[], &net, &out);
     assert!(told.contains("--names caffe converts the blobs as they are"), "{told}");
@@ -467,7 +468,7 @@ fn a_scale_factor_is_applied_as_caffe_applies_it() {
         let (net, back) = (normed_net(&files, factor), files.path("back.caffemodel"));
         let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
         let expected = [[0.1 * inverse, -3.7 * inverse], [7.0 * inverse, 1e-3 * inverse]];
-        // The factor is left out between, and is 1 again in the end.
+        // The intermediate file has no factor; the result's factor is 1.
         for (between, only) in [("n.safetensors", "*"), ("n.npz", "*.running_*")] {
             convert(&["-f", "--only", only], &net, &files.path(between));
             convert(&["-f"], &files.path(between), &back);
@@ -546,7 +547,7 @@ fn only_takes_whole_layers_to_a_caffemodel() {
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
     let told = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
     assert!(told.contains("\"scale\" would have blob 1 and no blob 0"), "{told}");
-    // What was left out keeps its place.
+    // A tensor's place does not change if others are left out.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
     let told = refuse(&[], &bias, &files.path("x.caffemodel"));
@@ -630,7 +631,7 @@ fn a_file_that_is_there_needs_force() {
     convert(&["--force"], &mean, &out);
     assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
     if cfg!(unix) {
-        // Into itself, in another type. Windows replaces no file that is open.
+        // Converts a file into itself, in another type. Windows cannot replace an open file.
         convert(&["--force", "--dtype=f64"], &mean, &mean);
         assert_eq!(contents(&mean).2[0].1, Dtype::F64);
     }
@@ -680,8 +681,7 @@ fn usage_that_is_wrong_is_status_2() {
     assert_eq!((status, help.contains("syncblob convert resnet.caffemodel")), (0, true));
 }
 
-/// A safetensors file of one tensor `fc.0` of so many floats, all 0: a hole, which
-/// takes no room on the disk.
+/// Writes a sparse safetensors file of one tensor `fc.0` of this shape, all 0.
 fn hole(files: &Files, name: &str, shape: &[u64]) -> PathBuf {
     let bytes = 4 * shape.iter().product::<u64>();
     let mut header = format!(

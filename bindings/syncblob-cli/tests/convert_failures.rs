@@ -1,4 +1,4 @@
-//! `syncblob convert` with files that are not what they claim to be.
+//! Tests `syncblob convert` with malformed files.
 
 mod program;
 
@@ -10,7 +10,7 @@ use program::{command, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// What is said of a file that cannot be converted.
+/// Converts a file that must be refused; returns the message.
 fn refusal(file: &Path) -> String {
     let out = file.with_extension("out");
     let arguments = command("convert", &["--to=npz"], &[file, &out]);
@@ -54,7 +54,7 @@ fn safetensors_that_lie_are_refused() {
         let told = refusal(&files.write("lie.safetensors", &bytes));
         assert!(told.contains(part), "{part} is not in {told}");
     }
-    // A header that would take 2^62 bytes, in a file that says what it is.
+    // A header of 2^62 bytes, in a file whose format is given.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);
@@ -108,7 +108,7 @@ fn zip(bytes: &[u8], method: CompressionMethod) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// The archive of one member with another size told for what is in it.
+/// Changes the recorded size of the only member of an archive.
 fn with_size(mut archive: Vec<u8>, size: u32) -> Vec<u8> {
     let directory = archive.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     for field in [22, directory + 24] {
@@ -151,8 +151,8 @@ fn npz_archives_that_lie_are_refused() {
     }
 }
 
-/// What the system writes of a file that is open, and has no name, is no path: a file of
-/// that name would be another one.
+/// Tests that OUT is refused if it is an open file without a name: the system's text for such a
+/// file is not its path.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_open_file_without_a_name_is_no_place_for_out() {

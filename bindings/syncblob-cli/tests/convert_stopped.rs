@@ -1,5 +1,5 @@
-//! `syncblob convert` when it is stopped or the disk is full: an error, and the old
-//! file as it was. By signals and programs of Unix.
+//! Tests that `syncblob convert` leaves the old file unchanged if a signal stops it or the disk is
+//! full. Uses signals and programs of Unix.
 #![cfg(unix)]
 
 mod program;
@@ -15,8 +15,7 @@ use program::{command, run, Files};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_syncblob");
 
-/// A safetensors file of so many tensors of so many MiB, all 0, that takes no room
-/// on the disk.
+/// Writes a sparse safetensors file of `tensors` tensors of `mib` MiB, all 0.
 fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
     let bytes = mib << 20;
     let entry = |index: u64| {
@@ -39,7 +38,7 @@ fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
     path
 }
 
-/// The hidden files beside it.
+/// Returns the command's hidden files in the folder of `file`.
 fn leftovers(file: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(file.parent().unwrap()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -50,12 +49,12 @@ fn leftovers(file: &Path) -> Vec<PathBuf> {
     paths.filter(is_hidden).collect()
 }
 
-/// The program in the midst of writing `out`: some of it is on the disk.
+/// Starts the program; returns when part of `out` is on the disk.
 fn started(from: &Path, out: &Path) -> Child {
     let mut program = Command::new(PROGRAM);
     program.args(command("convert", &["--force"], &[from, out]));
-    // A shell in the background, and nohup, have signals ignored, also by what they run.
-    // SAFETY: signal may be called between fork and exec.
+    // Programs of a background shell, or of nohup, inherit ignored signals. SAFETY: signal may be
+    // called between fork and exec.
     unsafe {
         program.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -83,7 +82,7 @@ fn send(signal: &str, child: &Child) {
 const TENSORS: u64 = 16;
 const MIB: u64 = 12;
 
-/// A signal as soon as some of `out` is written.
+/// Tests that each signal, sent when part of `out` is written, leaves the old file.
 fn stopped(input: &Path, out: &Path) {
     for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
         fs::write(out, b"old").unwrap();
@@ -105,7 +104,7 @@ fn a_signal_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// One that comes within a tensor, too.
+/// Tests a signal that arrives within a tensor.
 #[test]
 fn a_signal_ends_the_writing_of_one_large_tensor() {
     let files = Files::new();
@@ -115,7 +114,7 @@ fn a_signal_ends_the_writing_of_one_large_tensor() {
     }
 }
 
-/// A net's weights are read and written a part at a time.
+/// Tests a signal while a net's weights are written, part by part.
 #[test]
 fn a_signal_ends_the_writing_of_a_net() {
     let files = Files::new();
@@ -135,7 +134,7 @@ fn a_kill_leaves_the_old_file_and_a_hidden_one() {
         assert_eq!(fs::read(&out).unwrap(), b"old");
         let left = leftovers(&out);
         assert!(!left.is_empty());
-        // It is not in the way.
+        // The hidden file does not hinder another run.
         let (status, _, err) = run(command("convert", &["--force"], &[&input, &out]));
         assert_eq!(status, 0, "{err}");
         assert!(fs::metadata(&out).unwrap().len() >= (TENSORS * MIB) << 20);
@@ -144,7 +143,7 @@ fn a_kill_leaves_the_old_file_and_a_hidden_one() {
     }
 }
 
-/// What comes out on standard error, which is a terminal or a pipe.
+/// Tests standard error as a pipe and as a terminal.
 #[test]
 fn progress_is_shown_on_a_terminal_alone() {
     let files = Files::new();
@@ -166,7 +165,7 @@ fn progress_is_shown_on_a_terminal_alone() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// By default the signal of a file that is too large ends a program.
+/// Tests a limit of file sizes, whose signal ends a program by default.
 #[test]
 fn a_limit_of_files_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();
@@ -190,7 +189,7 @@ fn a_limit_of_files_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// In a namespace of its own, where the folder is a file system of 1 MiB.
+/// Runs in a separate namespace, where the folder is a file system of 1 MiB.
 const ON_A_SMALL_DISK: &str = "
     mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77
     cd \"$1\" && printf old > \"$3\"

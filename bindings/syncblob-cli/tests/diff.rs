@@ -12,7 +12,7 @@ fn diff(options: &[&str], a: &Path, b: &Path) -> (i32, String, String) {
     run(command("diff", options, &[a, b]))
 }
 
-/// The differences, and the summary.
+/// Returns the differences and the summary.
 fn json(options: &[&str], a: &Path, b: &Path) -> (Vec<Value>, Value) {
     let options: Vec<&str> = ["--json"].into_iter().chain(options.iter().copied()).collect();
     let (status, out, err) = diff(&options, a, b);

@@ -1,5 +1,5 @@
-//! Files that the command writes on file systems that fail, or lack calls: OUT is the old
-//! file or the new one, the exit status says which, and nothing is left beside it.
+//! Tests writing to file systems that fail or lack calls: OUT is the old file or the new file, as
+//! the exit status reports, and no other file is left in its folder.
 #![cfg(target_os = "linux")]
 
 mod program;
@@ -14,8 +14,8 @@ use std::process::Command;
 
 use program::{disk_library, Files};
 
-/// Each kind of file that the command writes: the words before IN, those after it, and
-/// whether the library writes the bytes, which syncs the folder itself.
+/// Each kind of file that the command writes: the command, the words between IN and OUT, OUT's
+/// name, and whether the library writes OUT (the library then also syncs the folder).
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -26,19 +26,19 @@ const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("show", &["-o"], "x.png", false),
 ];
 
-/// What came of a run.
+/// The result of a run.
 struct Run {
     status: Option<i32>,
     err: String,
-    /// Calls that failed, or at which a signal came.
+    /// The calls that failed, or at which a signal was raised.
     log: String,
 }
 
-/// A folder whose file system is a program's own, and IN outside of it.
+/// A folder on a fake file system, and IN in another folder.
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean, and for x.onnx a net.
+    /// A mean file; the next field is a net, for x.onnx.
     input: PathBuf,
     net: PathBuf,
 }
@@ -86,7 +86,7 @@ impl Disk {
         self.folder.join(SAVES[save].2)
     }
 
-    /// What the command writes where nothing fails; the folder is then empty.
+    /// Returns the bytes of OUT if no call fails; leaves the folder empty.
     fn expected(&self, save: usize) -> Vec<u8> {
         let run = self.run(save, false, &[]);
         assert_eq!((run.status, &*run.err), (Some(0), ""));
@@ -109,8 +109,8 @@ impl Disk {
     }
 }
 
-/// A disk, if the program can be made to use it: not if it is linked statically, or runs
-/// in an emulator.
+/// Returns a disk. None if the program does not use it: if it is linked statically or runs in an
+/// emulator.
 fn disk() -> Option<Disk> {
     disk_library()?;
     let disk = Disk::new();
@@ -184,7 +184,7 @@ fn a_signal_after_the_last_check_does_not_end_what_is_done() {
     let Some(disk) = disk() else { return };
     for (save, (command, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *command == "show" || *is_librarys {
-            continue; // which a signal ends at once; whose writer renames, too
+            continue; // a signal ends `show` at once; the library renames its own files
         }
         let expected = disk.expected(save);
         for call in ["rename:15", "syncfolder:2"] {
@@ -235,7 +235,7 @@ fn a_mode_that_is_right_need_not_be_changed() {
     }
 }
 
-/// A seed for each run, so that a failure can be had again.
+/// Each run has its own seed, so that a failure can be reproduced.
 #[test]
 fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
     let Some(disk) = disk() else { return };
@@ -292,7 +292,7 @@ const GROUP_OBJ: u16 = 0x04;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
-/// A list as the kernel has it: tags, rights and numbers of users.
+/// Returns an access list in the kernel's form: tags, rights and user numbers.
 fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut list = 2_u32.to_le_bytes().to_vec();
     for (tag, rights, number) in entries {
@@ -318,7 +318,7 @@ fn path_of(path: &Path) -> std::ffi::CString {
     std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// False, said why, where the file system has no lists.
+/// Sets an access list. Prints the reason and returns false if the file system has no lists.
 fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
     let path = path_of(path);
     // SAFETY: the texts end in NUL, the list has that many bytes.
@@ -343,7 +343,8 @@ fn list_of(path: &Path) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// The saves whose bytes the command writes itself, over a file with a list.
+/// Saves over a file with an access list, for each kind of file that the command writes without the
+/// library.
 fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
@@ -370,7 +371,8 @@ fn the_access_list_of_the_old_file_is_kept() {
     });
 }
 
-/// What the mode says of the group is the list's mask, not what the group had.
+/// Tests that the group gets no rights: with a list, the mode's group bits are the list's mask, not
+/// the group's rights.
 #[test]
 fn a_list_that_cannot_be_kept_gives_the_group_nothing() {
     over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {
@@ -399,7 +401,7 @@ fn the_list_that_a_folder_gives_to_new_files_opens_no_old_one() {
         assert_eq!(list_of(&out), None, "{name}");
         assert_eq!(fs::metadata(&out).unwrap().mode() & 0o777, 0o640, "{name}");
         fs::remove_file(&out).unwrap();
-        // A file that is new gets it, as from any program.
+        // A new file gets the folder's default list, as from any program.
         assert_eq!(disk.run(save, false, &[]).status, Some(0), "{name}");
         assert!(list_of(&out).is_some(), "{name}");
         fs::remove_file(&out).unwrap();

@@ -1,4 +1,4 @@
-//! The command as a function of a program that lives on.
+//! Tests the command as a function of a program that continues afterwards.
 #![cfg(unix)]
 
 mod program;
@@ -16,10 +16,11 @@ use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
 use program::{disk_library, Files};
 
-/// Says to the program that is this test once more what it has to do.
+/// The environment variable with the task of a child process, which runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// Where `disk_library` says at which calls the signal came.
+/// The environment variable with the file where `disk_library` logs the calls at which a signal was
+/// raised.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -29,7 +30,7 @@ extern "C" fn own(_: c_int) {
 }
 
 fn handle(number: c_int, action: libc::sighandler_t) {
-    // SAFETY: the handler changes a counter alone.
+    // SAFETY: the handler only changes a counter.
     unsafe { libc::signal(number, action) };
 }
 
@@ -44,7 +45,7 @@ fn convert(from: &Path, to: &Path) -> u8 {
     syncblob_cli::run(words).code()
 }
 
-/// Runs this test again, as a program with a task of its own.
+/// Runs this test again in a child process with a task.
 fn host(task: &str) -> ExitStatus {
     let name = "signals_are_the_programs_own_afterwards";
     let mut program = Command::new(std::env::current_exe().unwrap());
@@ -58,7 +59,7 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// Ends by the signal, or else says how often the program's own handler ran.
+/// Runs the task. The process ends by the signal, or checks how often its own handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;
@@ -102,7 +103,7 @@ fn as_host(task: &str) {
     }
 }
 
-/// The handler sees a signal when all is over, on whatever thread.
+/// Waits until the program's handler has run, on any thread, after the command ended.
 fn wait_until_seen() {
     while SEEN.load(Ordering::Relaxed) == 0 {
         thread::sleep(Duration::from_millis(1));
@@ -118,7 +119,7 @@ fn signals_are_the_programs_own_afterwards() {
     assert_eq!(host("default INT").signal(), Some(SIGINT));
     for task in ["own", "ignored", "during", "at the end"] {
         if task == "at the end" && disk_library().is_none() {
-            continue; // which says why
+            continue; // `disk_library` printed the reason
         }
         assert!(host(task).success(), "{task}");
     }

@@ -1,4 +1,4 @@
-//! What the program says of files that are not Caffe's.
+//! Tests the messages about files that are not Caffe's.
 
 #[path = "../../syncblob/tests/foreign/kinds.rs"]
 mod kinds;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use kinds::kinds;
 use program::run;
 
-/// Those that info cannot read: it lists the net of a prototxt.
+/// Returns the kinds of files that `info` cannot read. It can read a prototxt.
 fn unreadable() -> impl Iterator<Item = (Vec<u8>, String)> {
     kinds().into_iter().filter(|(_, words)| !words.contains(".prototxt"))
 }
@@ -21,7 +21,7 @@ fn each_kind_is_named_and_no_guess_follows() {
         let path = folder.path().join("net.caffemodel");
         fs::write(&path, &bytes).unwrap();
         let (status, out, err) = run(["info".as_ref(), path.as_os_str()]);
-        let lines = if words.contains("HDF5") { 5 } else { 1 }; // with a program
+        let lines = if words.contains("HDF5") { 5 } else { 1 }; // with a Python program
         assert_eq!((status, out.as_str(), err.lines().count()), (1, "", lines), "{err}");
         let (_, said) = err.split_once(": this is ").unwrap_or_else(|| panic!("{words}: {err}"));
         assert!(said.starts_with(&words), "{words}: {err}");
@@ -57,7 +57,7 @@ fn a_refusal_that_names_nothing_still_asks() {
     assert!(!err.contains(": this is ") && err.contains("; was it cut off"), "{err}");
 }
 
-/// Field 1 to 15 of a message, as bytes.
+/// Returns a field of a message, numbered 1 to 15, as bytes.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -70,7 +70,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// As an exporter writes it: all nodes, then the graph's name.
+/// Returns an ONNX file as exporters write it: all nodes, then the graph's name.
 fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
     let node = [field(1, b"x"), field(2, b"y"), field(4, b"Relu")].concat();
     let graph = [field(1, &node).repeat(nodes), field(2, b"main_graph")].concat();
@@ -179,13 +179,13 @@ fn another_format_s_file_is_refused_in_that_format_s_words() {
             let (status, printed, err) = run(arguments);
             let said = printed + &err;
             if arguments[0] == "info" && said.contains(": this is a safetensors file") {
-                continue; // which it does not read
+                continue; // `info` does not read it
             }
             assert!(status != 0 && said.contains(words), "{arguments:?}, {bytes:?}: {said}");
             assert!(!said.contains("Caffe") && !said.contains("MALFORMED"), "{said}");
         }
     }
-    // What is certainly something else is called that, whatever its name.
+    // A file whose bytes identify it is reported as such, whatever its name.
     let path = folder.path().join("pointer.safetensors");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
         .unwrap();
@@ -193,7 +193,7 @@ fn another_format_s_file_is_refused_in_that_format_s_words() {
     assert!(err.contains(": this is a Git LFS pointer to 12 bytes"), "{err}");
 }
 
-/// Sparse files, of which the first bytes alone tell.
+/// Tests sparse files, which only the first bytes identify.
 #[test]
 fn files_larger_than_a_message_are_named_and_nobody_is_suspected() {
     let folder = tempfile::tempdir().unwrap();

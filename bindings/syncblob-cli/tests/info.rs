@@ -1,4 +1,4 @@
-//! The program as its users run it.
+//! Tests `syncblob info` as users run it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -198,13 +198,13 @@ fn as_skips_the_detection() {
     let mean = files.mean();
     let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
     assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
-    // To protobuf, fields of another message are merely unknown; here they are another file's.
+    // To protobuf, the fields of another message are only unknown; the library refuses them.
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");
 }
 
-/// What `info` gives when one of its streams takes nothing.
+/// Runs `info` with one of its streams redirected to a full device.
 #[cfg(unix)]
 fn info_into_nothing(
     file: &Path,

@@ -1,4 +1,4 @@
-//! Mistakes that people make, and the message of each: the useful half first.
+//! Tests the messages of users' mistakes: the useful half comes first.
 
 mod program;
 
@@ -6,8 +6,8 @@ use std::fs;
 
 use program::{run, Files};
 
-/// The command line with files of `Files`, the status, a part of the message that helps, and a part of
-/// the message that did not help and must not come back; empty where there was none.
+/// The command line, whose files are in `Files`; the status; a part of the helpful message; and a
+/// part of an earlier, unhelpful message that must not return (empty if there was none).
 const MISTAKES: [(&str, i32, &str, &str); 26] = [
     (
         "verify models",

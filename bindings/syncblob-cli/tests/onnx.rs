@@ -1,4 +1,4 @@
-//! `syncblob convert` to .onnx, and `syncblob prototxt`.
+//! Tests `syncblob convert` to .onnx, and `syncblob prototxt`.
 
 mod program;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use program::{fields, run, Files};
 use serde_json::{json, Value};
 
-/// A net as a prototxt: its input `data` of 1 x 3, and layers.
+/// Returns a prototxt with the input `data` of 1 x 3 and these layers.
 fn prototxt(layers: &str) -> String {
     format!(
         "name: 'tiny' layer {{ name: 'data' type: 'Input' top: 'data' \
@@ -37,7 +37,7 @@ impl Folder {
         Self { files, model, out }
     }
 
-    /// The arguments, in which names of files stand for their paths.
+    /// Splits a command line and replaces names of files with their paths.
     fn words(&self, line: &str) -> Vec<OsString> {
         let word = |word: &str| match word.split_once('.') {
             Some((name, _)) if !name.starts_with(['-', '0', '1']) => self.files.path(word).into(),
@@ -58,7 +58,7 @@ impl Folder {
     }
 }
 
-/// Name and shape of each input (11) or output (12) of an ONNX file.
+/// Returns the name and shape of each input (`number` 11) or output (12) of an ONNX file.
 fn ends(onnx: &[u8], number: u64) -> Vec<String> {
     let graph = fields(onnx, 7)[0];
     let end = |info: &&[u8]| {
@@ -85,7 +85,7 @@ fn nets_are_converted() {
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
-    // A layer comes after what it reads.
+    // The layers in an order in which each layer follows its inputs.
     let (head, flat) = image.split_at(image.rfind("layer").unwrap());
     let (input, fc) = head.split_at(head.rfind("layer").unwrap());
     folder.files.write("image.prototxt", [input, flat, fc].concat().as_bytes());
@@ -113,7 +113,7 @@ fn nets_are_converted() {
             (vec![input.into()], vec![output.into()]),
             "{line}"
         );
-        // The same is listed, and nothing is written.
+        // A dry run lists the same and writes nothing.
         let (status, out, err) = folder.run(&format!("{line} --dry-run --force"));
         assert_eq!((status, &*err), (0, ""), "{line}");
         for (end, what) in [(input, "input"), (output, "output")] {
@@ -140,7 +140,7 @@ fn weights_are_there_as_they_are_or_as_halves() {
     }
 }
 
-/// Who wrote it, and of what.
+/// Tests the metadata: the program that wrote the file, and its sources.
 #[test]
 fn metadata_names_the_sources() {
     let folder = Folder::new();
@@ -170,7 +170,7 @@ fn metadata_names_the_sources() {
     }
 }
 
-/// It is not opened again, and an empty one's digest would be wrong.
+/// Tests that a pipe is not opened again for its digest, which would be an empty file's.
 #[cfg(unix)]
 #[test]
 fn a_pipe_has_a_name_and_no_digest() {
@@ -357,18 +357,18 @@ fn a_model_gives_its_prototxt_back() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains("blobs"), "{text}");
-    // It is the net of the model.
+    // The printed text is the model's net.
     folder.files.write("found.prototxt", text.as_bytes());
     assert_eq!(folder.run("convert found.prototxt net.caffemodel found.onnx").0, 0);
     assert_eq!(folder.run("convert net.caffemodel net.onnx").0, 0);
     let graph = |path: &Path| fields(&fs::read(path).unwrap(), 7).concat();
     let graphs = [graph(&folder.files.path("found.onnx")), graph(&folder.out)];
     assert_eq!(graphs[0], graphs[1]);
-    // And it is in the current form already.
+    // The printed text is already in the current form.
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
-/// What `info --json` has as the net of a file.
+/// Returns the net of a file from `info --json`.
 fn listed(folder: &Folder, file: &str) -> Value {
     let (status, out, err) = folder.run(&format!("info --json {file}"));
     assert_eq!((status, &*err, out.lines().count()), (0, "", 1));
@@ -428,7 +428,8 @@ fn info_lists_nets_with_the_shapes_that_are_known() {
     }
 }
 
-/// Models without connections have none; what is wrong with a prototxt is reported.
+/// Tests a model without connections, which has no net, and a broken prototxt, whose error is
+/// reported.
 #[test]
 fn info_lists_no_net_where_there_is_none() {
     let folder = Folder::new();
@@ -486,7 +487,7 @@ fn what_has_no_net_has_no_prototxt() {
     }
 }
 
-/// The prototxt's names, in messages and in what is printed.
+/// Tests the prototxt's names in messages and in the output.
 #[cfg(unix)]
 #[test]
 fn a_hostile_name_cannot_reach_the_terminal() {
@@ -512,7 +513,7 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// What stands beside OUT when a bad model is found in the midst of writing.
+/// Tests that a model that proves malformed while OUT is written leaves no files.
 #[test]
 fn weights_that_cannot_be_read_leave_nothing() {
     let folder = Folder::new();
@@ -536,7 +537,7 @@ fn a_symbolic_link_is_followed_and_stays() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // But not to what is read.
+        // A link to an input file is refused.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

@@ -1,4 +1,5 @@
-//! Weights in an .onnx file are the model's, whether the program or the system copies them.
+//! Tests that weights in an .onnx file are the model's, whether the program or the system copies
+//! them.
 
 mod program;
 
@@ -35,7 +36,7 @@ fn weights_are_those_of_the_model() {
     let (status, _, err) = run(command("convert", &[], &[&prototxt, &model, &out]));
     assert_eq!((status, &*err), (0, ""));
 
-    // The values from the model's file are where they are if none is copied by the system.
+    // The values are at the same places as in a file of which the system copied no value.
     let net = Net::from_prototxt(NET.as_bytes(), &NetOptions::default()).unwrap();
     let net = net.with_weights(Arc::new(Model::open(&model).unwrap())).unwrap();
     let wanted = net.to_onnx(&OnnxOptions::default()).unwrap().to_bytes().unwrap();
@@ -47,7 +48,7 @@ fn weights_are_those_of_the_model() {
     }
 }
 
-/// How often the bytes are there.
+/// Counts the occurrences of `bytes` in `all`.
 fn count(all: &[u8], bytes: &[u8]) -> usize {
     all.windows(bytes.len()).filter(|part| part[..64] == bytes[..64] && *part == bytes).count()
 }

@@ -1,4 +1,4 @@
-//! `syncblob report`.
+//! Tests `syncblob report`.
 
 mod browser;
 mod program;
@@ -11,7 +11,7 @@ use browser::Browser;
 use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, Format, Model, Payload};
 
-/// The report of a file.
+/// Writes the report of a file.
 fn report(files: &Files, file: &Path) -> PathBuf {
     let output = files.path("report.html");
     let options = ["--force", "-o", output.to_str().unwrap()];
@@ -22,7 +22,7 @@ fn report(files: &Files, file: &Path) -> PathBuf {
 const HOSTILE: &str =
     "</title></style><script>document.title = 'owned'</script><img src=x onerror=alert(1)>\"'&\u{202e}";
 
-/// A net with names that would be tags, filters, a layer without blobs, NaN.
+/// Writes a net with names that are HTML tags, filters, a layer without blobs, and NaN.
 fn hostile(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name(HOSTILE).unwrap();
@@ -51,7 +51,7 @@ fn the_page_holds_all_it_needs_and_names_are_text() {
     assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
 }
 
-/// A bracket and its text or path, as the page has them.
+/// Tests for the tags of texts and paths in the page.
 #[test]
 fn a_net_is_drawn_beside_its_weights() {
     let files = Files::new();
@@ -69,7 +69,7 @@ fn a_net_is_drawn_beside_its_weights() {
     assert!(!page.contains("<h2>Net</h2>"), "it has no connections");
 }
 
-/// A chain of ReLU layers whose names are tags.
+/// Writes a chain of ReLU layers whose names are HTML tags.
 fn chain(files: &Files, layers: u64) -> PathBuf {
     let texts = |pairs: &[(u64, &[u8])]| -> Vec<u8> {
         pairs.iter().flat_map(|&(number, text)| field(number, text)).collect()
@@ -146,7 +146,7 @@ fn a_signal_leaves_nothing_behind() {
     assert_eq!(names(), ["net"]);
 }
 
-/// What a browser makes of the page of a file: its rows and its pictures.
+/// Opens a page in the browser; returns the numbers of its rows and pictures.
 fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     browser.open(page);
     assert_eq!(browser.complaints(), [] as [String; 0]);
@@ -156,7 +156,7 @@ fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     let decoded = "Promise.all([...document.images].map(image => image.decode()))
         .then(() => [...document.images].every(image => image.naturalWidth > 0))";
     assert_eq!(browser.evaluate(decoded), true);
-    // The style is applied: its hash is the policy's.
+    // The style is applied: the policy has its hash.
     assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
     let count = |browser: &mut Browser, what: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()
@@ -205,20 +205,20 @@ fn a_browser_draws_a_net() {
     assert_eq!(browser.evaluate(colour), "none");
 }
 
-/// The first cells of the rows that are shown, in their order; hostile names are "hostile".
+/// Returns the first cells of the visible rows in order; hostile names are "hostile".
 fn shown(browser: &mut Browser) -> String {
     let names = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())
         .map(row => row.cells[0].textContent.replace(/^<.*/, 'hostile')).join(' ')";
     browser.evaluate(names).as_str().unwrap().to_owned()
 }
 
-/// What has the focus: an element's name and text.
+/// Returns the name and text of the focused element.
 fn focused(browser: &mut Browser) -> String {
     let element = "document.activeElement.tagName + ' ' + document.activeElement.textContent";
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// From the top of the page, with the keys Tab and Enter alone.
+/// Tests searching and sorting from the top of the page, with only the keys Tab and Enter.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");

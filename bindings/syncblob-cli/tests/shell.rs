@@ -1,4 +1,4 @@
-//! `syncblob completions` and `syncblob man`.
+//! Tests `syncblob completions` and `syncblob man`.
 
 mod program;
 

@@ -1,4 +1,4 @@
-//! `syncblob show`.
+//! Tests `syncblob show`.
 
 mod program;
 
@@ -13,7 +13,7 @@ fn show(options: &[&str], file: &Path) -> (i32, String, String) {
     run(command("show", options, &[file]))
 }
 
-/// Width, height, and the pixels of a PNG file as red, green, blue.
+/// Returns width, height and pixels (red, green, blue) of a PNG file.
 fn decoded(path: &Path) -> (usize, usize, Vec<[u8; 3]>) {
     let mut reader =
         png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();

@@ -1,4 +1,4 @@
-//! What is printed is there, or the status says that it is not.
+//! Tests that the status reports output that could not be printed.
 #![cfg(unix)]
 
 mod program;

@@ -1,4 +1,4 @@
-//! `syncblob verify`.
+//! Tests `syncblob verify`.
 
 mod program;
 
@@ -14,7 +14,7 @@ fn verify(options: &[&str], files: &[&Path]) -> (i32, String, String) {
     run(command("verify", options, files))
 }
 
-/// The findings in one file, which are all that is printed.
+/// Returns the findings in one file; asserts that nothing else is printed.
 fn findings(file: &Path) -> Vec<Value> {
     let (status, out, err) = verify(&["--json"], &[file]);
     let findings = json_lines(&out);
@@ -140,8 +140,8 @@ fn other_formats_are_checked_unless_it_is_said_what_the_file_is() {
     assert_eq!(json_lines(&out)[0]["status"], "SB_ERR_MALFORMED");
 }
 
-/// The inputs of the fuzzers, whatever they were made for. Where Python does not run, those that are
-/// kept, without the seeds.
+/// Returns the inputs of all fuzzers; without Python only the stored inputs, not the generated
+/// seeds.
 fn corpora(files: &Files) -> Vec<PathBuf> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let made = files.path("made");

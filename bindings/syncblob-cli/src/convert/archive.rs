@@ -1,11 +1,11 @@
-//! Where a zip archive is written until something fails.
+//! A writer for a zip archive that discards all data after a failure.
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
-/// Passes bytes on until one call fails or the archive is abandoned, then takes all at its
-/// end and keeps none: a `ZipWriter` completes its archive when it is dropped, whatever
-/// went wrong, and reports on standard error, or by a panic, that it cannot.
+/// Writes bytes to `out` until a call fails or the archive is abandoned; afterwards every write
+/// succeeds and its bytes are discarded. A dropped `ZipWriter` completes its archive even after a
+/// failure; an error there would be printed to standard error or cause a panic.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,
@@ -14,7 +14,7 @@ pub struct Until<'a, W: Write + Seek> {
 }
 
 impl<'a, W: Write + Seek> Until<'a, W> {
-    /// From the beginning of `out`.
+    /// Starts at the beginning of `out`.
     pub fn new(out: W, is_over: &'a Cell<bool>) -> Self {
         Self { out: BufWriter::new(out), at: 0, end: 0, is_over }
     }
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk with room for so many bytes.
+    /// A fake disk with room for `.1` bytes.
     struct Small(Cursor<Vec<u8>>, usize);
 
     impl Write for Small {

@@ -1,4 +1,4 @@
-//! Tensors into Caffe's own files, which the library writes.
+//! Writes tensors to Caffe's own files, through the library.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without its values, and their sources.
+/// A model without values, and where to read the values.
 pub struct Net {
     model: Model,
-    /// By layer; those of no layer are in the last.
+    /// The blobs of each layer; the last entry has the blobs of no layer.
     contents: Vec<Vec<Content>>,
 }
 
@@ -23,7 +23,8 @@ const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: 
     write .safetensors instead, which has no such limit";
 
 impl Net {
-    /// Refuses what would be more than a message can have. A signal ends its calls.
+    /// Refuses a model that would exceed protobuf's limit for a message. A signal cancels the
+    /// model's calls.
     pub fn new(format: Option<Format>, plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
         let mut net = Self::announced(format, plan).map_err(|failure| match failure {
             Failure::Library(error) if error.kind() == ErrorKind::OverLimit => {
@@ -109,7 +110,7 @@ impl Net {
     }
 }
 
-/// The tensors of no layer by their numbers: `history.0`, `history.1`.
+/// Returns the tensors of no layer in the order of their numbers: `history.0`, `history.1`.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];
@@ -131,6 +132,6 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // As many as there are places, and none twice.
+    // Every place has exactly one tensor.
     Ok(contents.into_iter().flatten().collect())
 }

@@ -1,4 +1,4 @@
-//! Which layers a net has, and which tensors are their blobs.
+//! Derives the layers of a net and their blobs from a plan's tensors.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,16 +6,16 @@ use super::names::{self, Parsed, Role};
 use super::plan::Plan;
 use crate::source::{Failure, Kind, Layer, Result};
 
-/// The sources of a blob.
+/// The source of a blob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An index of the plan's items.
     Item(usize),
-    /// The scale factor of a BatchNorm whose blobs are scaled already: one 1.
+    /// The value 1: the scale factor of a BatchNorm whose mean and variance are already divided.
     One,
 }
 
-/// The layers of a net in order, each with its blobs.
+/// Returns the layers of a net in order, each with its blobs.
 pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
     if matches!(plan.notes.kind, Some(kind) if kind != Kind::Caffemodel) {
         let text = "a caffemodel has layers, and IN has none";
@@ -42,14 +42,14 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
 
 type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
 
-/// The layers that have a mean or a variance, by the names of their tensors.
+/// Returns the layers that have a mean or a variance, as the names of their tensors show.
 fn norms(plan: &Plan) -> HashSet<&str> {
     let unplaced = plan.items.iter().filter(|item| item.place.is_none());
     let parsed = unplaced.filter_map(|item| names::parse(&item.name));
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// The position that a name gives; creates its layer at the first use.
+/// Returns the layer and blob that a tensor's name stands for; adds the layer if it is new.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,
@@ -93,7 +93,8 @@ fn both(plan: &Plan, other: Content, name: &str, blob: usize) -> Failure {
     ))
 }
 
-/// Blobs are known by their order alone, so that none may be missing.
+/// Returns the layer's blobs in order. Refuses a gap: a Caffe file identifies blobs only by their
+/// order.
 fn complete(layer: Layer, mut blobs: BTreeMap<usize, Content>) -> Result<(Layer, Vec<Content>)> {
     if layer.scale_applied && blobs.len() >= 2 {
         blobs.entry(2).or_insert(Content::One);

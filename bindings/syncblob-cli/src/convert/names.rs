@@ -1,6 +1,6 @@
-//! The meaning of tensor names without other information.
+//! Parses tensor names of files without metadata.
 
-/// A tensor's layer, and its role there.
+/// The layer of a tensor, its blob number and its role.
 pub struct Parsed<'a> {
     pub layer: &'a str,
     pub blob: usize,

@@ -1,4 +1,4 @@
-//! A whole net into ONNX: the layers of a prototxt or of the model itself, and the weights.
+//! Converts a whole net to ONNX: the layers of a prototxt or of the model, and the weights.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -108,8 +108,8 @@ pub struct NetTask<'a> {
     pub note: Note<'a>,
 }
 
-/// Converts, and writes the file as a whole or not at all. Gives what would be written where that
-/// is only to be listed.
+/// Converts a net and writes the complete file or nothing. Returns the converted net if this is a
+/// dry run.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
     refuse_source(task)?;
     let Opened { net, model } = open(task.inputs, task.arguments)?;
@@ -141,7 +141,7 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
     Ok(None)
 }
 
-/// Refuses to replace a file that is read, whatever its name.
+/// Refuses to replace an input file, also through another path to the same file.
 fn refuse_source(task: &NetTask) -> Result<()> {
     let data = beside(task.output);
     for output in [task.output, &data] {
@@ -158,14 +158,14 @@ fn refuse_source(task: &NetTask) -> Result<()> {
     Ok(())
 }
 
-/// The file that has the weights, if OUT is too small for them.
+/// Returns the path of the weights' file, for a net too large for one file.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");
     output.with_file_name(name)
 }
 
-/// The blob that may be meant by an output that no layer makes.
+/// Suggests a blob for the first requested output that no layer makes.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
@@ -178,7 +178,7 @@ fn meant_output(net: &Net, outputs: &[String]) -> String {
     }
 }
 
-/// A line for each layer that cannot be converted, then advice.
+/// Makes a failure: a line for each layer that cannot be converted, then advice.
 fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Failure {
     let (problems, has_weights) = (error.problems(), net.model().is_some());
     let mut text = error.to_string();
@@ -203,11 +203,11 @@ const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob befor
 /// A net and its sources.
 struct Opened {
     net: Net,
-    /// The model's file, to copy weights from, where that is possible.
+    /// The model's file, if weights can be copied from it.
     model: Option<File>,
 }
 
-/// The net of the files: of a prototxt, of a model, or of both in this order.
+/// Opens a net from a prototxt, from a model, or from both in this order.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), Some(model)),
@@ -241,18 +241,18 @@ fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     Ok(Opened { net: net.with_sources(prototxt, model), model: file })
 }
 
-/// Whether a file is a net in protobuf's text format.
+/// Returns whether a file is a net in protobuf's text format.
 pub fn is_prototxt(path: &Path) -> bool {
     matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error))
 }
 
-/// Whether a file is of tensors, in another format than Caffe's.
+/// Returns whether a file holds tensors in a format other than Caffe's.
 fn is_of_tensors(path: &Path) -> bool {
     let format = File::open(path).ok().and_then(|file| FileFormat::of_file(&file).ok());
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// The error of a prototxt.
+/// Converts the error of a prototxt; reports a model that was passed in its place.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),
@@ -260,7 +260,7 @@ fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     }
 }
 
-/// The model, whose weights and layers are wanted.
+/// Opens the model; refuses a file that is not a .caffemodel.
 fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
     let refuse = |text: &str| Err(about_output(path, Failure::Unsupported(text.into())));
     match Model::open(path) {
@@ -307,7 +307,7 @@ fn preprocessing(arguments: &NetArguments) -> Result<Preprocessing> {
     Ok(preprocessing)
 }
 
-/// Numbers with commas between them, else a file.
+/// Parses numbers between commas; reads any other text as the path of a mean file.
 fn mean(text: &str) -> Result<Mean> {
     let numbers: std::result::Result<Vec<f32>, _> = text.split(',').map(str::parse).collect();
     if let Ok(numbers) = numbers {
@@ -336,7 +336,7 @@ fn write(onnx: &Onnx, model: Option<&File>, file: &File, interrupt: &Interrupt) 
     Ok(out.flush()?)
 }
 
-/// The weights go beside the file, which comes last: it names them.
+/// Writes the weights to a second file, then the ONNX file, which names that file.
 fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt) -> Result<()> {
     let path = beside(task.output);
     let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;
@@ -352,12 +352,12 @@ fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt
     })
 }
 
-/// The signal, if that is why writing ended.
+/// Returns `Interrupted` if a signal ended the writing, else the error.
 fn interrupted(error: syncblob_net::Error, interrupt: &Interrupt) -> Failure {
     interrupt.check().err().unwrap_or_else(|| failure(error))
 }
 
-/// Whether a path is named as a file of ONNX.
+/// Returns whether a path has the extension .onnx.
 pub fn is_onnx(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }

@@ -13,10 +13,10 @@ use crate::advice;
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 use crate::text::{is_plain, shortened};
 
-/// Bytes of a name in an archive.
+/// The most bytes of a name in a zip archive.
 const MAX_MEMBER_NAME: usize = u16::MAX as usize;
 
-/// Characters of a name in an error.
+/// The most characters of a name in an error message.
 const NAME: usize = 60;
 
 /// The user's options.
@@ -28,13 +28,14 @@ pub struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    /// Whether a tensor is not left out.
+    /// Returns whether a tensor of this name is converted.
     pub fn include(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.matches(name))
     }
 }
 
-/// The same for all tensors of a layer.
+/// Suggests a pattern in place of one that matches nothing; for a layer's name a pattern of its
+/// tensors.
 fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> String {
     let layer = format!("{only}.");
     match names.clone().any(|name| name.starts_with(&layer)) {
@@ -47,7 +48,7 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// Metadata beside the tensors.
     pub notes: Notes,
-    /// Some tensors were left out on purpose.
+    /// Whether an option left out some tensors.
     pub partial: bool,
 }
 
@@ -60,7 +61,7 @@ pub struct Item {
     pub origin: Origin,
 }
 
-/// The sources of a tensor's values.
+/// The source of a tensor's values.
 #[derive(Clone)]
 pub enum Origin {
     /// An index of the source's tensors.
@@ -121,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// Programs that unpack an archive make files of the names in it.
+    /// Refuses names that an archive cannot hold, or that would be unpacked outside its folder.
     fn check_members(&self) -> Result<()> {
         let refuse = |what, item: &Item| {
             let name = shortened(&item.name, NAME);
@@ -142,7 +143,7 @@ impl Plan {
         self.items.iter().map(|item| item.bytes() as u64).sum()
     }
 
-    /// The one tensor of a format that holds one.
+    /// Returns the only tensor, for a format that holds exactly one.
     pub fn single(&self) -> Result<&Item> {
         match &self.items[..] {
             [item] => Ok(item),
@@ -158,7 +159,7 @@ impl Plan {
     }
 }
 
-/// The type that a tensor is written in.
+/// Returns the type that a tensor is written as.
 fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     let refuse = |what: String| {
         let text = format!("tensor \"{}\" is of type {}: {what}", tensor.name, tensor.dtype);
@@ -172,7 +173,7 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     }
     let caffe = matches!(wishes.format, FileFormat::Caffe(_));
     match wishes.dtype.unwrap_or(stored) {
-        // Exact, and Caffe has nothing narrower.
+        // F32 holds these values exactly, and Caffe has no narrower type.
         Dtype::F16 | Dtype::Bf16 if caffe && wishes.dtype.is_none() => Ok(Dtype::F32),
         dtype @ (Dtype::F32 | Dtype::F64) => Ok(dtype),
         dtype if caffe => {

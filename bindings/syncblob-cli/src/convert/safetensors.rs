@@ -1,4 +1,4 @@
-//! Tensors into a safetensors file: a header in JSON, then their bytes.
+//! Writes a safetensors file: a header in JSON, then the tensors' bytes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,12 +11,13 @@ use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{safetensors_type, Failure, Result, NOTES_KEY};
 
-/// The header is padded to this, so that the tensors are aligned.
+/// The header's size is a multiple of this, so that the tensors are aligned.
 const ALIGNMENT: usize = 8;
 
 pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     let mut items: Vec<_> = plan.items.iter().collect();
-    // Wide types first keeps all aligned; by name is how the others write them.
+    // Wide types come first, which keeps all tensors aligned. Other writers sort by name within a
+    // type too.
     items.sort_by_key(|item| (std::cmp::Reverse(item.dtype.size()), &item.name));
     file.write_all(&header(plan, &items)?)?;
     for item in items {
@@ -25,7 +26,7 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// `Metadata` writes the texts in another order each time.
+/// The header, with its texts in a fixed order: `Metadata` would write them in a random order.
 #[derive(Serialize)]
 struct Header<'a> {
     #[serde(rename = "__metadata__")]

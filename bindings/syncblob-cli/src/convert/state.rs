@@ -1,4 +1,4 @@
-//! Which tensors IN has: its own, or those that PyTorch's modules have for its net.
+//! Finds the tensors of IN: its own, or the state of PyTorch's modules for its net.
 
 use syncblob::{BlobAt, Element, Model};
 use syncblob_net::{ErrorKind, Limits, StateTensor, StateValues};
@@ -16,7 +16,7 @@ pub struct Found {
     pub origin: Origin,
 }
 
-/// The tensors, and what goes with them.
+/// Returns the tensors and their metadata.
 pub fn found(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let to_caffe = matches!(wishes.format, FileFormat::Caffe(_));
     check_scheme(source, wishes.scheme, to_caffe)?;
@@ -47,7 +47,7 @@ fn all(source: &Source) -> impl Iterator<Item = Found> + '_ {
     tensors.map(|(index, tensor)| Found { tensor, origin: Origin::Tensor(index) })
 }
 
-/// The parameters and buffers of PyTorch's modules.
+/// Returns the parameters and buffers of PyTorch's modules for the net.
 fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     let mut notes = source.notes.clone();
     let names = unique_names(&notes.layers);
@@ -67,7 +67,7 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Notes what makes a blob of the tensor again, and gives the blob's place.
+/// Records how to convert the tensor back to a blob; returns the blob's place.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {
@@ -90,7 +90,8 @@ fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     }
 }
 
-/// Only Caffe's blobs, without constants that only PyTorch's modules have.
+/// Returns the tensors that are Caffe's blobs, without the constants that only PyTorch's modules
+/// have.
 fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let mut found = Vec::new();
     let for_torch = &source.notes.for_torch;
@@ -114,7 +115,7 @@ fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     Ok((source.notes.clone(), found))
 }
 
-/// Another program may have changed it.
+/// Refuses a constant that another program has changed.
 fn check_constant(source: &Source, index: usize, value: f32) -> Result<()> {
     let blob = source.load(index)?;
     let is_same = each!(Values::of(&blob, Part::Data)?, values => {

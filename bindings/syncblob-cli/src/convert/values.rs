@@ -1,4 +1,4 @@
-//! The pipeline of values: loading, conversion, output as bytes.
+//! Loads values, converts them, and passes them on as bytes.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::source::{Failure, Result, Source, Stored, PART};
 use crate::text::{grouped, printable};
 use crate::values::{each, Part, Values};
 
-/// Bytes that are handed on at a time; whole values of any type.
+/// The most bytes passed on at a time; a multiple of every type's size.
 const PIECE: usize = 1 << 20;
-/// Values that are converted at a time.
+/// The most values converted at a time.
 const CHUNK: usize = 1 << 16;
 
 pub struct Reader<'a> {
@@ -36,7 +36,7 @@ struct Overflows {
     first: String,
 }
 
-/// Where bytes go.
+/// Receives a tensor's bytes, piece by piece.
 pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 impl<'a> Reader<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Self { source, input, interrupt, progress, overflows: RefCell::default() }
     }
 
-    /// A tensor's bytes in pieces, each value with its low byte first.
+    /// Passes a tensor's bytes to `sink` in pieces, in little-endian order.
     pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
         self.pieces(item, &mut |piece| {
             if cfg!(target_endian = "little") {
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A tensor as a blob of the type that it is written in, f32 or f64.
+    /// Returns a tensor as a blob of the type that it is written as, f32 or f64.
     pub fn blob(&self, item: &Item) -> Result<BlobAny> {
         if self.is_ready(item) {
             self.interrupt.check()?;
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the values are written as they are.
+    /// Returns whether the values are written without conversion.
     fn is_ready(&self, item: &Item) -> bool {
         match &item.origin {
             Origin::Tensor(index) => self.source.tensors[*index].dtype == Stored::As(item.dtype),
@@ -93,7 +93,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The values of a tensor in order, in parts where IN has them so.
+    /// Passes the values of a tensor to `each` in order, in parts if IN's format can be read in
+    /// parts.
     fn parts(&self, item: &Item, each: &mut dyn FnMut(BlobAny) -> Result<()>) -> Result<()> {
         match item.origin {
             Origin::Tensor(index) => self.source.parts(index, PART, each),
@@ -113,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(blob.into())
     }
 
-    /// The bytes of a tensor as this machine has them, in pieces.
+    /// Passes a tensor's bytes to `sink` in pieces, in this machine's byte order.
     fn pieces(&self, item: &Item, sink: Sink) -> Result<()> {
         let mut written = Ok(());
         let mut overflows = 0;
@@ -132,7 +133,7 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // Errors of the sink concern OUT, all others IN.
+        // An error of the sink is about OUT, every other error about IN.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Says how many values became infinite.
+    /// Reports how many values became infinite.
     pub fn finish(self, note: Note) {
         drop(self.progress);
         let Overflows { values, tensors, first } = self.overflows.into_inner();
@@ -208,7 +209,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// A type that values are rounded to: to the nearest, ties to even.
+/// A type that values are rounded to; to the nearest, ties to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;
@@ -255,7 +256,7 @@ mod tests {
         let half = f64::from(f16::EPSILON) / 2.0;
         let cases = [
             (1.0 + half, 1.0),                      // a tie, to even
-            (1.0 + half + 1e-12, 1.0 + 2.0 * half), // above it, which f32 cannot tell
+            (1.0 + half + 1e-12, 1.0 + 2.0 * half), // above a tie, which f32 cannot represent
             (1.0 + 3.0 * half - 1e-12, 1.0 + 2.0 * half),
             (1.0 + 3.0 * half, 1.0 + 4.0 * half),
             (65519.999999, 65504.0),

@@ -1,5 +1,5 @@
-//! A file that is written from a model's: a signal ends it, a bar shows it, and the system copies
-//! long values, which then never come into the program's memory.
+//! A writer that copies values from a model's file. A signal ends the writing, and a progress bar
+//! shows it. The system copies long values, without the program's memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -16,10 +16,11 @@ const BUFFER: usize = 1 << 18;
 /// Shorter values are written together with the adjacent bytes.
 const LEAST: u64 = BUFFER as u64;
 
-/// Between two looks for a signal.
+/// The most bytes copied between two checks for a signal.
 const MOST: u64 = 64 << 20;
 
-/// A file to copy from, if it is the one that a path named before, and if the system copies.
+/// Opens the file to copy from. None if the path now names another file than `before`, or if the
+/// system cannot copy between files.
 pub fn same_file(path: &Path, before: &Metadata) -> Option<File> {
     let file = File::open(path).ok().filter(|_| cfg!(target_os = "linux"))?;
     system::is_same(before, &file.metadata().ok()?).then_some(file)
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// The contents of a file after writing some bytes and a range of the model.
+    /// Returns the contents of a file after writing some bytes and a range of the model.
     fn written(model: &File, offset: u64, size: u64) -> (io::Result<bool>, Vec<u8>) {
         let out = tempfile::NamedTempFile::new().unwrap();
         let interrupt = Interrupt::default();

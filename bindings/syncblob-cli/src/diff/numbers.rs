@@ -1,4 +1,4 @@
-//! How much two payloads of the same length differ.
+//! Measures how much two payloads of the same length differ.
 
 use crate::values::Values;
 
@@ -12,23 +12,24 @@ pub struct Tolerance {
 #[derive(Debug, Default, PartialEq)]
 pub struct Numbers {
     pub count: usize,
-    /// Values beyond the tolerance, those that are NaN in one payload included.
+    /// Values beyond the tolerance, or NaN in one payload only.
     pub differing: usize,
     pub nan_only_a: usize,
     pub nan_only_b: usize,
-    /// Of pairs without NaN; infinite if only one value is infinite.
+    /// The largest absolute difference of pairs without NaN; infinite if only one value is
+    /// infinite.
     pub max_abs: f64,
     pub max_rel: f64,
-    /// The first element with the largest difference that is not allowed, and
-    /// its two values. NaN or infinity in one alone is the largest.
+    /// The first element with the largest difference that is not allowed, and its two values. A
+    /// value that is NaN or infinite in one payload only has the largest difference.
     pub at: usize,
     pub a: f64,
     pub b: f64,
 }
 
 impl Numbers {
-    /// Counts two values that are not equal, two integers with their difference. How much they
-    /// differ; negative when that is allowed.
+    /// Counts two unequal values. `integers` is the exact difference of two integers. Returns the
+    /// difference; a negative number if the tolerance allows it.
     fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());
@@ -45,7 +46,8 @@ impl Numbers {
         };
         self.max_abs = self.max_abs.max(absolute);
         self.max_rel = self.max_rel.max(relative);
-        // An infinite value is near no other, whatever the tolerance times it is.
+        // An infinite value is never within the tolerance: relative to it, any tolerance would be
+        // infinite.
         let allowed =
             scale.is_finite() && absolute <= tolerance.absolute + tolerance.relative * scale;
         self.differing += usize::from(!allowed);
@@ -57,7 +59,7 @@ impl Numbers {
     }
 }
 
-/// The numbers of the values that were compared.
+/// Accumulates the numbers over the values compared so far.
 pub struct Counting {
     pub numbers: Numbers,
     tolerance: Tolerance,
@@ -69,7 +71,7 @@ impl Counting {
         Self { numbers: Numbers::default(), tolerance, worst: -1.0 }
     }
 
-    /// Compares the next values, as many of each.
+    /// Compares the next values, equally many of each payload.
     pub fn add(&mut self, a: Values, b: Values) {
         let (values_a, values_b, begin) = (a, b, self.numbers.count);
         // f64 cannot represent all 64-bit integers.
@@ -104,14 +106,14 @@ impl Counting {
 mod tests {
     use super::*;
 
-    /// Tests one block, and the same values in two blocks.
+    /// Compares the values as one block and as two blocks: the results must agree.
     fn of(a: Values, b: Values, tolerance: Tolerance) -> Numbers {
         let [mut once, mut twice] = [0; 2].map(|_| Counting::new(tolerance));
         once.add(a, b);
         for range in [0..a.len() / 2, a.len() / 2..a.len()] {
             twice.add(a.slice(range.clone()), b.slice(range));
         }
-        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // NaN is NaN
+        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // text: NaN is NaN
         once.numbers
     }
 

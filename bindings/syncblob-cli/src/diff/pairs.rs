@@ -1,4 +1,4 @@
-//! Which tensor of one file belongs to which of the other.
+//! Pairs the tensors of two files.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,8 +27,8 @@ pub enum Pair {
     One(Which, usize),
 }
 
-/// The names that a file's tensors are compared by: those that Caffe's own files
-/// have, wherever layer and number are known.
+/// The names by which a file's tensors are paired: layer and number where both are known, as in
+/// Caffe's own files.
 pub struct Names<'a> {
     source: &'a Source,
     layers: Vec<String>,
@@ -49,7 +49,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The tensors of A in its order, then those of B alone in its order.
+/// Returns A's tensors in A's order, then the tensors that only B has, in B's order.
 pub fn pairs(a: &Names, b: &Names) -> Vec<Pair> {
     let names = b.source.tensors.iter().map(|tensor| b.of(tensor));
     let mut waiting: HashMap<_, _> = names.enumerate().map(|(index, name)| (name, index)).collect();

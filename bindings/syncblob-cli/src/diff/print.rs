@@ -1,4 +1,4 @@
-//! Differences as they are found: a table for people, JSON for programs.
+//! Prints differences as they are found: a table for people, JSON for programs.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::text::{grouped, printable, shortened};
 use crate::values::{indices, Part};
 
 pub trait Print {
-    /// Takes the names of all tensors that there may be a difference in.
+    /// Receives the names of all tensors that will be compared.
     fn begin(&mut self, names: &mut dyn Iterator<Item = Cow<str>>) -> io::Result<()>;
     fn difference(&mut self, difference: &Difference) -> io::Result<()>;
     fn summary(&mut self, files: [&Path; 2], summary: &Summary) -> io::Result<()>;
@@ -23,15 +23,15 @@ pub trait Print {
 
 // --- the table --------------------------------------------------------------------
 
-/// Rows are written when they are found, so the widths are known before: that of
-/// the names, and of numbers with seven digits.
+/// A table whose column widths are fixed in advance, since rows are written as they are found: the
+/// widest name, and numbers of seven digits.
 pub struct Table<W> {
     out: W,
     name_width: usize,
     is_empty: bool,
 }
 
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 const NAME: usize = 60;
 
 const HEADINGS: [&str; 6] = ["tensor", "differing", "of", "max abs", "max rel", ""];
@@ -103,7 +103,7 @@ impl<W: Write> Print for Table<W> {
     }
 }
 
-/// "0.5 and 0.25 at [0, 2]", and how many are NaN in one file alone.
+/// Formats "0.5 and 0.25 at [0, 2]", and how many values are NaN in one file only.
 fn worst(part: Part, numbers: &Numbers, shape: &[usize]) -> String {
     let Numbers { at, a, b, nan_only_a, nan_only_b, .. } = *numbers;
     let of = if part == Part::Diff { "diff: " } else { "" };

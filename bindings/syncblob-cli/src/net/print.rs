@@ -1,4 +1,4 @@
-//! The table for people.
+//! Prints a net as a table for people.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,11 @@ use crate::text::{printable, shortened};
 
 const HEADINGS: [&str; 5] = ["layer", "type", "bottoms", "top", "shape"];
 
-/// Bottoms of a layer that are shown.
+/// The most bottoms of a layer that are shown.
 const MAX_BOTTOMS: usize = 4;
 
-/// A line about the file, a table with a row for each top, the ends, and layers without shapes.
+/// Writes a line about the file, a table with a row for each top, the net's inputs and outputs, and
+/// layers without shapes.
 pub fn write(out: &mut impl Write, file: &str, net: &Listing) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -64,7 +65,7 @@ fn bottoms(layer: &Layer) -> String {
     shown.join(", ")
 }
 
-/// The inputs and outputs, a line each.
+/// Writes a line for each input and output.
 pub fn write_ends(out: &mut impl Write, net: &Listing) -> io::Result<()> {
     for input in net.inputs() {
         writeln!(out, "input {}: {}", shortened(input.name, NAME), input)?;

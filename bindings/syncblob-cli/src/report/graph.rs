@@ -1,5 +1,5 @@
-//! A net as inline SVG: a row for each layer in the order in which they run, and a lane for each
-//! blob from the layer that makes it down to the last one that reads it.
+//! Draws a net as inline SVG: a row for each layer in execution order, and a lane for each blob,
+//! from the layer that makes the blob down to the last layer that reads it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,14 +9,14 @@ use maud::{html, Markup};
 use crate::net::{Blob, Listing};
 use crate::text::{grouped, shortened};
 
-/// Rows that are drawn: the page should open at once.
+/// The most rows that are drawn: the page should open without delay.
 const MAX_ROWS: usize = 600;
-/// Lanes beside each other; blobs beyond share the last one.
+/// The most lanes; further blobs share the last lane.
 const MAX_LANES: usize = 24;
-/// Bottoms and tops of a row that are drawn, and of tops that are named.
+/// The most bottoms and tops of a row that are drawn, and tops whose shapes are shown.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 const NAME: usize = 40;
 
 const ROW: usize = 22;
@@ -48,14 +48,14 @@ fn rows(net: &Listing) -> Vec<Row<'_>> {
     inputs.chain(layers).take(MAX_ROWS).collect()
 }
 
-/// A blob from one row that writes it to the next: it is read in rows.
+/// A blob from the row that writes it until the next row that overwrites it.
 struct Value {
     made: usize,
     lane: usize,
     readers: Vec<usize>,
 }
 
-/// The values between rows, and of each row the lane that it stands in.
+/// The values between rows, and the lane of each row.
 struct Plan {
     values: Vec<Value>,
     lanes: Vec<usize>,
@@ -69,7 +69,8 @@ impl Plan {
         plan
     }
 
-    /// Makes the values; returns those that each row reads and makes.
+    /// Creates the values; returns for each row the values that it reads and the values that it
+    /// makes.
     fn link(&mut self, rows: &[Row]) -> Vec<[Vec<usize>; 2]> {
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut of_rows = Vec::with_capacity(rows.len());
@@ -90,7 +91,7 @@ impl Plan {
         of_rows
     }
 
-    /// A row stands in the lane of a value that ends there, else in a free one.
+    /// Chooses each row's lane: the lane of a value that ends in the row, else a free lane.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {
@@ -125,7 +126,7 @@ impl Plan {
         (lanes.max().unwrap_or(0) + 1) * LANE
     }
 
-    /// Lines of all values.
+    /// Returns the SVG path of all values' lines.
     fn edges(&self) -> String {
         let mut path = String::new();
         for value in &self.values {
@@ -136,7 +137,7 @@ impl Plan {
             } else {
                 format!("M{} {}L{x} {}", self::x(from), y(value.made), y(value.made) + ROW / 2)
             };
-            let _ = write!(path, "{start}V{}", y(last) - ROW / 2); // a String takes all
+            let _ = write!(path, "{start}V{}", y(last) - ROW / 2); // a String cannot fail
             for &reader in &value.readers {
                 let _ = write!(
                     path,
@@ -166,7 +167,7 @@ fn y(row: usize) -> usize {
     row * ROW + ROW / 2
 }
 
-/// The drawing, and how much of the net it shows.
+/// Returns the drawing and, if it is incomplete, a line about how much it shows.
 pub fn graph(net: &Listing) -> Markup {
     let rows = rows(net);
     let plan = Plan::of(&rows);
@@ -191,7 +192,7 @@ pub fn graph(net: &Listing) -> Markup {
     }
 }
 
-/// The known shapes of a row's tops.
+/// Returns the known shapes of a row's tops.
 fn shapes(row: &Row) -> String {
     let known = row.tops.iter().filter(|top| top.shape.is_some());
     let shown = known.take(MAX_SHAPES).map(Blob::to_string).collect::<Vec<_>>();

@@ -21,7 +21,7 @@
     found.textContent = `${count} of ${rows.length}`;
   }
 
-  // What a row is sorted by; null, which goes last, where it has nothing in the column.
+  // Returns a row's sort key; null, which sorts last, if the row has no value in the column.
   function key(row, column, isNumber) {
     const cell = row.element.cells[column];
     if (!cell || cell.colSpan > 1) return null;
@@ -36,7 +36,7 @@
     return typeof a === "number" ? a - b : words.compare(a, b);
   }
 
-  // The file's order, where nothing is sorted, and among equals.
+  // Sorts the rows. Without a direction, and among equal keys, the order is the file's.
   function sort(column, direction) {
     const isNumber = headings[column].classList.contains("number");
     const keyed = rows.map(row => ({ row, key: direction ? key(row, column, isNumber) : null }));

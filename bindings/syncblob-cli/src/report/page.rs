@@ -1,6 +1,6 @@
-//! The page: the part before the table's rows, a row, the part after them. `html!` escapes all text
-//! from the file, and characters that reorder text are made visible. The only script searches and
-//! sorts existing rows; without it the page is otherwise the same.
+//! The parts of the page: before the table's rows, a row, and after the rows. `html!` escapes all
+//! text from the file, and characters that reorder text are made visible. The only script searches
+//! and sorts existing rows; the page is complete without it.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -17,7 +17,7 @@ use crate::text::{grouped, shortened};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 const NAME: usize = 200;
 
 /// Significant digits of a number.
@@ -37,13 +37,13 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None also for values that cannot be loaded: the note has the reason.
+    /// None without a tensor, and for values that cannot be loaded: `note` has the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and behind the distribution, and whether they are numbers. The
-/// distribution is in sight at 1200 pixels.
+/// The sortable columns before and after the distribution, and whether they are numbers. In a
+/// window of 1200 pixels the distribution is visible.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),
@@ -58,7 +58,8 @@ const HEADINGS: [&[(&str, bool)]; 2] = [
 pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figure]) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let name = shortened(name, NAME);
-    // A page that carries all it needs: nothing may be loaded, and nothing else run.
+    // The page needs no other resources: the policy forbids loading anything and running other
+    // scripts.
     let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; \
@@ -109,7 +110,7 @@ pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figu
         }
     };
     let page = page.into_string();
-    // The rows follow one by one.
+    // Ends before the rows, which are written one by one.
     let body = page.rfind("</tbody>").unwrap_or(page.len());
     page[..body].to_owned()
 }
@@ -170,7 +171,7 @@ fn figure_of(figure: &Figure) -> Markup {
     }
 }
 
-/// A row of the table.
+/// Returns a row of the table.
 pub fn row(row: &Row) -> String {
     let layer_type = row.layer.map_or(String::new(), |layer| shortened(&layer.layer_type, NAME));
     let Some(tensor) = row.tensor else {

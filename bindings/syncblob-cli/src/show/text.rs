@@ -1,4 +1,4 @@
-//! A histogram as text.
+//! Prints a histogram as text.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::table::{how_many, number, shape};
 use crate::text::{grouped, printable, shortened};
 use crate::values::indices;
 
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 const NAME: usize = 60;
 
 pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) -> io::Result<()> {
@@ -17,13 +17,13 @@ pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) 
     writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))
 }
 
-/// The reason why there is no distribution.
+/// Writes the reason why there is no distribution.
 pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
     writeln!(out, "  {}\n", printable(why))
 }
 
-/// A histogram in one line or, if it is all that is shown, in a line for each
-/// part of the range; then mean, standard deviation and the largest values.
+/// Writes a histogram, then mean, standard deviation and the largest values. The histogram is one
+/// line; with `is_alone`, a line for each bin.
 pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,
@@ -51,7 +51,7 @@ pub fn distribution(
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Values are always visible: only 0 of `most` gives 0 of `steps`.
+/// Scales `count` of `most` to `steps`, rounded up: any value is visible, only 0 becomes 0.
 fn part(count: usize, most: usize, steps: usize) -> usize {
     (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
 }

@@ -1,4 +1,4 @@
-//! Caffe's own files. A tensor is called by its layer and number: `conv1.0`.
+//! Reads Caffe's own files. A tensor's name is its layer and its blob number: `conv1.0`.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl Store for Caffe {
     }
 }
 
-/// A blob, which the library loads at once.
+/// A blob as its only part: the library loads a blob whole.
 struct Whole<'a> {
     model: &'a Model,
     at: BlobAt,
@@ -82,7 +82,7 @@ pub fn open(
     Ok((notes, tensors, Box::new(Caffe { model, blobs })))
 }
 
-/// The name of a blob without a layer.
+/// Returns the name of a blob without a layer.
 pub fn name_of_no_layer(model: &Model, blob: usize) -> String {
     match model.format() {
         Format::Blob => "blob".to_owned(),
@@ -96,8 +96,8 @@ fn details(stored: &StoredBlob) -> Details {
     Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
-/// Blobs of a file. Some hundred bytes are kept of each, and a file can have one in
-/// every two of its bytes.
+/// The most blobs of a file: a blob takes some hundred bytes of memory, but may take only two bytes
+/// of the file.
 const MAX_BLOBS: usize = 1 << 17;
 
 fn check_number(model: &Model) -> Result<()> {
@@ -112,7 +112,7 @@ fn check_number(model: &Model) -> Result<()> {
     )))
 }
 
-/// The type that holds a blob's values exactly, also for NVCaffe's raw types.
+/// Returns the type that holds a blob's values exactly, also for NVCaffe's raw types.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -153,25 +153,25 @@ fn layers(model: &Model) -> Vec<Layer> {
     layers.collect()
 }
 
-/// Unique names of layers in other formats, since Caffe allows equal and empty names: the second
-/// `conv` is `conv#2`, a layer without a name is `#` and its index.
+/// Returns unique names of layers for other formats, since Caffe allows equal and empty names: the
+/// second `conv` is `conv#2`, a layer without a name is `#` and its index.
 pub fn unique_names(layers: &[Layer]) -> Vec<String> {
     let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
     names.all().iter().map(text).collect()
 }
 
-/// These names for bytes of any value, one layer after the other.
+/// Computes these unique names layer by layer, for names of arbitrary bytes.
 #[derive(Default)]
 pub struct Names {
     unique: Vec<Vec<u8>>,
     indices: HashMap<Vec<u8>, usize>,
-    /// The number to try next after each name: a file may have one name many times.
+    /// The number to try next for each name: a file may repeat a name many times.
     next: HashMap<Vec<u8>, usize>,
 }
 
 impl Names {
-    /// Names of all layers. The first layer of a name keeps it.
+    /// Names all layers. The first layer with a name keeps the name unchanged.
     pub fn new<'a>(layers: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let mut names = Self::default();
         for (index, name) in layers.clone().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -181,18 +181,19 @@ impl Names {
         names
     }
 
-    /// By the layers' indices, each once.
+    /// Returns the unique names, by layer index.
     pub fn all(&self) -> &[Vec<u8>] {
         &self.unique
     }
 
-    /// The layer that is called so.
+    /// Returns the index of the layer with this unique name.
     pub fn index(&self, unique: &[u8]) -> Option<usize> {
         self.indices.get(unique).copied()
     }
 
-    /// Names one layer more, behind the others. False, and nothing has changed, where another one
-    /// is called so, which has to be called something else now: then all are named anew.
+    /// Adds the name of one more layer after the others. Returns false and changes nothing if
+    /// another layer already has `name` as its unique name, such as `conv#2`: the caller must then
+    /// name all layers again.
     #[must_use]
     pub fn push(&mut self, name: &[u8]) -> bool {
         let fits = !self.indices.contains_key(name) || self.next.contains_key(name);

@@ -1,4 +1,4 @@
-//! A blob filled from bytes as NumPy and safetensors store them.
+//! Fills blobs from bytes as NumPy and safetensors store them.
 
 use bytemuck::Pod;
 use syncblob::{Blob, BlobAny, Context, Dtype, Element};
@@ -12,29 +12,29 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Where a tensor's bytes come from, in C order.
+/// A source of a tensor's bytes, in C order.
 pub trait Bytes {
-    /// Whether all values must be requested at once.
+    /// Returns whether all values must be requested at once.
     fn is_whole(&self) -> bool {
         false
     }
 
-    /// Writes the next bytes.
+    /// Writes the next bytes of the tensor to `bytes`.
     fn read(&mut self, bytes: &mut [u8]) -> Result<()>;
 
-    /// Judges what there is behind the last.
+    /// Checks the data after the last value.
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// A tensor's bytes as its parts.
+/// Converts a tensor's bytes to its parts.
 pub struct Filled<'a, B> {
     tensor: &'a Tensor,
     context: &'a Context,
     order: ByteOrder,
     bytes: B,
-    /// Values; None when the last ones were given.
+    /// How many values are left; None after the last part was returned.
     left: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ impl<B: Bytes> Parts for Filled<'_, B> {
     }
 }
 
-/// Writes bytes, which become values.
+/// Writes the next bytes to a buffer, which then holds values.
 type Read<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
 
 macro_rules! blob {

@@ -1,4 +1,4 @@
-//! Which format a file has.
+//! Detects the format of a file.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,9 +14,10 @@ use crate::advice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One of Caffe's. `None` leaves it to the library to find out which; a net is written.
+    /// One of Caffe's formats. With `None` the library detects an input's format, and an output is
+    /// a .caffemodel.
     Caffe(Option<Format>),
-    /// Of the crate `safetensors`.
+    /// A safetensors file.
     Safetensors,
     /// NumPy's archive of arrays.
     Npz,
@@ -25,14 +26,15 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// Detects the format from the first bytes. The library reads all other files.
+    /// Detects the format from the first bytes; `Caffe(None)` if unrecognised, since the library
+    /// reads all other files.
     pub(crate) fn of_file(file: &File) -> Result<Self> {
         let mut start = [0; 9];
         let found = read_start(file, &mut start)?;
         let length = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| start[i]));
         Ok(match &start[..found] {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Self::Npy,
-            // A member, or the end of an archive without any.
+            // The first member, or the end record of an empty archive.
             [b'P', b'K', 3, 4, ..] if npz::is_of_others(file)? => Self::Caffe(None),
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Npz,
             [.., b'{'] if found == start.len() && length < file.metadata()?.len() => {
@@ -42,7 +44,7 @@ impl FileFormat {
         })
     }
 
-    /// From the end of the name.
+    /// Returns the format of a path's extension.
     pub(crate) fn of_path(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "caffemodel" => Self::Caffe(Some(Format::Caffemodel)),
@@ -67,7 +69,8 @@ impl fmt::Display for FileFormat {
     }
 }
 
-/// The format of a file that the library refused, if it is not Caffe's.
+/// Returns the probable format of a file that the library refused; None if that is Caffe's or
+/// unknown.
 pub fn meant(path: &Path, failure: &Failure) -> Option<FileFormat> {
     let Failure::Library(error) = failure else { return None };
     let is_of_bytes = !matches!(
@@ -78,7 +81,7 @@ pub fn meant(path: &Path, failure: &Failure) -> Option<FileFormat> {
         return None;
     }
     match advice::known(error) {
-        Some("a safetensors file") => Some(FileFormat::Safetensors), // of which the end is missing
+        Some("a safetensors file") => Some(FileFormat::Safetensors), // a truncated one
         Some(_) => None,
         None => FileFormat::of_path(path).filter(|format| !matches!(format, FileFormat::Caffe(_))),
     }

@@ -9,7 +9,7 @@ use syncblob::Format;
 /// The key of safetensors' metadata.
 pub const KEY: &str = "syncblob";
 
-/// The kind of Caffe file of the tensors.
+/// The kind of Caffe file that the tensors are from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// None: a format of a newer library.
+    /// Returns None for a format of a newer library.
     pub fn of(format: Format) -> Option<Self> {
         match format {
             Format::Caffemodel => Some(Self::Caffemodel),
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// Where a tensor belongs: in a layer, or among the blobs of no layer.
+/// The place of a tensor: in a layer, or among the blobs of no layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// An index of `Notes::layers`.
@@ -53,7 +53,7 @@ pub struct Place {
 pub struct Notes {
     /// None for a file without Caffe's metadata.
     pub kind: Option<Kind>,
-    /// The net's.
+    /// The name of the net.
     pub name: String,
     pub layers: Vec<Layer>,
     pub solver: Option<Solver>,
@@ -63,7 +63,7 @@ pub struct Notes {
 /// Differences between tensors with PyTorch's names and the net's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForTorch {
-    /// Tensors that no blob of the net is, and the one value that each has everywhere.
+    /// Tensors that are not blobs of the net, with the constant value of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f32>,
     /// Matrices whose axes are swapped.
@@ -108,7 +108,7 @@ struct WrittenLayer {
     name: String,
     #[serde(rename = "type")]
     layer_type: String,
-    /// By the index of the blob; null for one that was left out.
+    /// The tensors' names by blob index; null for a blob that was left out.
     tensors: Vec<Option<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     scale_applied: bool,
@@ -117,7 +117,7 @@ struct WrittenLayer {
 const VERSION: u32 = 1;
 
 impl Notes {
-    /// As JSON, with the names and positions of the tensors. None if there is nothing to note.
+    /// Returns the notes as JSON, with the tensors' names and places. None if there is no metadata.
     pub fn to_json<'a>(
         &self,
         tensors: impl IntoIterator<Item = (&'a str, Place)>,
@@ -148,8 +148,8 @@ impl Notes {
         serde_json::to_string(&written).ok()
     }
 
-    /// The notes, and the positions of tensors by name. None for other metadata, or a later
-    /// version's.
+    /// Parses notes; returns them and the tensors' places by name. None for other metadata, or for
+    /// a later version.
     pub fn from_json(text: &str) -> Option<(Self, HashMap<String, Place>)> {
         let written: Written = serde_json::from_str(text).ok()?;
         if written.version != VERSION {

@@ -22,7 +22,7 @@ pub struct Header {
     order: ByteOrder,
     /// The first axis varies fastest.
     fortran: bool,
-    /// Its own bytes, and those of the values.
+    /// The size of the header; next, the size of the values.
     pub header_bytes: u64,
     pub value_bytes: u64,
 }
@@ -38,12 +38,13 @@ impl Header {
         Tensor { name, place: None, shape: self.shape.clone(), dtype: self.dtype.clone() }
     }
 
-    /// Whether values must be put into another order, which takes all of them.
+    /// Returns whether the values must be reordered, which requires all of them at once.
     pub fn is_whole(&self) -> bool {
         self.fortran && self.shape.len() > 1
     }
 
-    /// Reads the values, at which `from` is positioned. `end` checks the rest.
+    /// Returns a reader of the values; `from` must be positioned at the first value. `end` checks
+    /// the data after the last value.
     pub fn parts<'a, R: Read>(
         &'a self,
         tensor: &'a Tensor,
@@ -55,7 +56,7 @@ impl Header {
     }
 }
 
-/// The values behind a header.
+/// A reader of the values after a header.
 pub struct Values<'a, R> {
     header: &'a Header,
     from: R,
@@ -79,7 +80,7 @@ impl<R: Read> Bytes for Values<'_, R> {
     }
 }
 
-/// The text of the header, and the number of bytes before it.
+/// Returns the text of the header, and the number of bytes before the text.
 fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     let mut start = [0; 10];
     from.read_exact(&mut start)?;
@@ -102,14 +103,14 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     }
     let mut text = vec![0; length];
     from.read_exact(&mut text)?;
-    // Latin-1 in versions 1 and 2, whose first half is ASCII.
+    // Versions 1 and 2 are in Latin-1, of which only the ASCII half is accepted.
     let text = String::from_utf8(text)
         .map_err(|_| Failure::Malformed("an npy header that is no text".into()))?;
     Ok((text, before))
 }
 
 fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
-    // The parser calls itself for each bracket.
+    // The parser recurses for each bracket.
     if text.bytes().filter(|byte| b"([{".contains(byte)).count() > MAX_NESTING {
         return Err("a type of too many parts".into());
     }
@@ -138,7 +139,7 @@ fn parse_shape(value: &Value) -> Result<Vec<usize>, String> {
     dims.iter().map(|value| dim(value).ok_or_else(|| "a dimension is no size".into())).collect()
 }
 
-/// The type, the order of its bytes, and their number.
+/// Returns the type, its byte order and its size in bytes.
 fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
     let Some(text) = value.as_string() else {
         return Ok((Stored::Other("a structure".into()), ByteOrder::Little, 0));
@@ -166,8 +167,8 @@ fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
     })
 }
 
-/// Puts values that come with the first axis fastest where they belong with the
-/// last axis fastest.
+/// Reads values in Fortran's order (first axis fastest) and stores them in C order (last axis
+/// fastest).
 fn scatter(bytes: &mut [u8], shape: &[usize], from: &mut impl Read) -> Result<()> {
     if bytes.is_empty() {
         return Ok(());
@@ -261,7 +262,7 @@ mod tests {
         let mut bytes = [0; 24];
         let values: Vec<u8> = (0..24).collect();
         scatter(&mut bytes, &[2, 3, 2], &mut &values[..]).unwrap();
-        // Element (i, j, k) comes at i + 2 j + 6 k.
+        // Element (i, j, k) is stored at i + 2 j + 6 k.
         let firsts: Vec<u8> = bytes.chunks(2).map(|element| element[0] / 2).collect();
         assert_eq!(firsts, [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11]);
     }

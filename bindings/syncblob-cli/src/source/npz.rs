@@ -15,12 +15,12 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// Deflate can expand data a thousand times, so its output is bounded. The file bounds stored
-/// members.
+/// Bounds the output of deflate, which can expand data a thousand times. Uncompressed members are
+/// bounded by the file's size.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
-/// How much may come of the bytes of a member, and of one that is small, where all is needed at
-/// once.
+/// A member that must be in memory as a whole may have MAX_GROWTH times its compressed size, plus
+/// MAX_SMALL.
 const MAX_GROWTH: u64 = 7;
 const MAX_SMALL: u64 = 20 << 20;
 
@@ -28,7 +28,7 @@ type Archive = ZipArchive<BufReader<File>>;
 
 struct Npz {
     archive: RefCell<Archive>,
-    /// The number of each tensor's member.
+    /// The index of each tensor's member.
     members: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Store for Npz {
     }
 }
 
-/// The checksum is compared at the end.
+/// Refuses data after the array. Reading to the member's end also verifies its checksum.
 fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     match member.read(&mut [0])? {
         0 => Ok(()),
@@ -59,7 +59,7 @@ fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     }
 }
 
-/// Data that must be in memory as a whole is bounded by its bytes in the file.
+/// Refuses a member that must be in memory as a whole but is too large for its bytes in the file.
 fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
     if member.size() <= most {
@@ -74,8 +74,8 @@ fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     )))
 }
 
-/// An archive whose members are not arrays, such as a PyTorch file. A member that cannot be read
-/// counts as an array.
+/// Returns whether the file is an archive of members that are not arrays, such as a PyTorch file.
+/// False if the archive cannot be read or is empty.
 pub fn is_of_others(file: &File) -> Result<bool> {
     let Ok(archive) = ZipArchive::new(BufReader::new(file.try_clone()?)) else { return Ok(false) };
     let is_array = |name| npyz::npz::array_name_from_file_name(name).is_some();

@@ -1,4 +1,4 @@
-//! The safetensors format: a header in JSON, then the tensors' bytes.
+//! Reads the safetensors format: a header in JSON, then the tensors' bytes.
 
 mod header;
 
@@ -11,14 +11,14 @@ use syncblob::{Context, Dtype, ReadAt};
 use super::fill::{ByteOrder, Bytes, Filled};
 use super::{notes, Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// Room for a hundred thousand tensors. The format allows 100 MB, which would
-/// take a gigabyte once it is parsed.
+/// Enough for a hundred thousand tensors. The format allows 100 MB, which would take a gigabyte of
+/// memory when parsed.
 const MAX_HEADER: u64 = 16 << 20;
 const LENGTH_BYTES: u64 = 8;
 
 struct Safetensors {
     file: File,
-    /// Where each tensor's bytes begin.
+    /// The offset of each tensor's bytes.
     starts: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))
 }
 
-/// The header, and where the tensors' bytes begin.
+/// Reads the header; returns it and the offset of the tensors' bytes.
 fn read_header(file: &File) -> Result<(Metadata, u64)> {
     let size = file.metadata()?.len();
     let mut length = [0; LENGTH_BYTES as usize];
@@ -127,7 +127,7 @@ fn stored(info: &TensorInfo) -> Stored {
     }
 }
 
-/// The format's type of a blob's elements.
+/// Returns the safetensors type of a blob's element type.
 pub fn type_of(dtype: Dtype) -> Result<Type> {
     let found = TYPES.iter().find(|(known, _)| *known == dtype);
     found

@@ -1,4 +1,4 @@
-//! The checks of a file.
+//! Checks a file.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,19 +13,19 @@ use crate::source::{explained, Failure, FileFormat, Result, Source};
 use crate::text::{is_plain, is_unprintable};
 use crate::values::{indices, Part, Pass, Passes, Values};
 
-/// One thing that is wrong, and where: in the file, a layer, or a blob.
+/// A problem, and its place: the file, a layer, or a blob.
 #[derive(Default)]
 pub struct Finding<'a> {
     pub kind: Kind,
-    /// None also for the blobs of no layer.
+    /// The layer's name; None also for the blobs of no layer.
     pub layer: Option<&'a str>,
     pub blob: Option<usize>,
-    /// In a format that is not Caffe's.
+    /// The tensor's name, in a format other than Caffe's.
     pub tensor: Option<&'a str>,
     pub part: Option<Part>,
-    /// The values that the finding is about, and the indices of the first.
+    /// How many values the finding is about, and the indices of the first.
     pub values: Option<(usize, Vec<usize>)>,
-    /// The byte of the file where it is, or where the blob's message begins.
+    /// The problem's offset in the file, or the offset of the blob's message.
     pub offset: Option<u64>,
     pub failure: Option<Failure>,
 }
@@ -68,8 +68,8 @@ pub struct Checked {
 
 type Report<'a> = &'a mut dyn FnMut(&Finding) -> io::Result<()>;
 
-/// Reports each finding in a file, which is Caffe's for sure or is looked at first;
-/// an error is one of `report`.
+/// Reports each finding in a file. Detects the file's format unless `is_caffes` is true. An `Err`
+/// comes from `report`.
 pub fn file(
     options: &OpenOptions,
     file: &Path,
@@ -84,13 +84,13 @@ pub fn file(
         return Ok(Checked::default());
     }
     match if is_caffes { None } else { format_of(file) } {
-        // Other files are left to the library, whose errors are more detailed.
+        // The library reads all other files: its errors are more detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
 }
 
-/// None for non-regular files: opening a pipe would block.
+/// Detects the format of a regular file. None for other files: opening a pipe would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;
@@ -98,8 +98,8 @@ fn format_of(file: &Path) -> Option<FileFormat> {
     FileFormat::of_file(&File::open(file).ok()?).ok()
 }
 
-/// One of Caffe's own files. It may hold a million blobs in a few bytes each, so
-/// that nothing is kept of one.
+/// Checks one of Caffe's own files. Stores nothing about a blob: a file may have a million blobs of
+/// a few bytes each.
 fn caffes(
     options: &OpenOptions,
     file: &Path,
@@ -143,7 +143,7 @@ fn caffes(
     Ok(checked)
 }
 
-/// A file of another program's format.
+/// Checks a file of another program's format.
 fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked> {
     let source = match Source::open(file, Some(format)) {
         Ok(source) => source,
@@ -175,7 +175,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Names in an archive become files' names.
+/// Returns whether a tensor's name is unsafe. Names in an archive become names of files.
 fn is_unsafe(name: &str, format: FileFormat) -> bool {
     match format {
         FileFormat::Npz => !is_plain(name),
@@ -226,7 +226,7 @@ fn names(model: &Model, report: Report) -> io::Result<()> {
 
 // --- values -----------------------------------------------------------------------
 
-/// How many values the blob has.
+/// Reports findings in the values of a blob; returns how many values it has.
 fn values<'a>(
     loaded: Result<BlobAny>,
     parts: &[Part],
@@ -256,8 +256,8 @@ fn values<'a>(
     Ok(loaded.count() * parts.len())
 }
 
-/// The same of a tensor that is read in parts. Of one that cannot be read to its end nothing else
-/// is reported.
+/// Reports findings in a tensor that is read in parts; returns how many values it has. If the
+/// tensor cannot be read to its end, reports only that.
 fn streamed<'a>(
     source: &Source,
     index: usize,
@@ -289,7 +289,7 @@ fn counts<'a>(
     Ok(())
 }
 
-/// How many values, and the offset of the first, that are not as they should be.
+/// For each kind of bad value, how many there are and the offset of the first.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,

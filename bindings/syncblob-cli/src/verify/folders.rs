@@ -1,12 +1,13 @@
-//! The model files in a folder.
+//! Finds the model files in folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::source::FileFormat;
 
-/// The model files below a folder, by name; a file as it is. A folder without one, or that cannot
-/// be read, stays itself, so that its check reports it.
+/// Returns the model files below a folder, sorted by name; returns a file unchanged. A folder
+/// without model files, or an unreadable folder, is itself in the result, so that its check reports
+/// it.
 pub fn expand(path: &Path, recursive: bool) -> Vec<PathBuf> {
     if !recursive || !path.is_dir() {
         return vec![path.to_owned()];

@@ -1,4 +1,4 @@
-//! A finding as a line.
+//! Prints a finding as a line.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use crate::table::how_many;
 use crate::text::{grouped, printable, shortened};
 use crate::verify::check::{Checked, Finding, Kind};
 
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 const NAME: usize = 60;
 
-/// "net.caffemodel: layer conv1, blob 0, data: 3 values are NaN, the first at [0, 2]"
+/// Writes "net.caffemodel: layer conv1, blob 0, data: 3 values are NaN, the first at [0, 2]".
 pub fn line(out: &mut impl Write, file: &str, finding: &Finding) -> io::Result<()> {
     let mut place = Vec::new();
     if let Some(layer) = finding.layer {
@@ -61,7 +61,7 @@ pub fn clean(out: &mut impl Write, file: &str, checked: &Checked) -> io::Result<
     )
 }
 
-/// "107 files: nothing found", or how many findings there are in how many.
+/// Writes "107 files: nothing found", or how many findings are in how many files.
 pub fn summary(out: &mut impl Write, files: usize, bad: usize, findings: usize) -> io::Result<()> {
     let files = how_many(files, "file");
     match bad {

@@ -1,5 +1,5 @@
-//! Chromium without a window, spoken to over a pipe: Chrome's DevTools protocol,
-//! messages of JSON that end in NUL.
+//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol: JSON messages that end in
+//! NUL.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ pub struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     messages: u64,
-    /// What came unasked since the page began to load.
+    /// Events received since the page began to load.
     events: Vec<Value>,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// None, said so, where there is no Chromium.
+    /// Starts Chromium. Prints a note and returns None if it is not installed.
     pub fn start() -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let is_there = |name: &&str| {
@@ -64,7 +64,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// The answer to a command.
+    /// Sends a command and returns the answer.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.messages += 1;
         let mut message = json!({ "id": self.messages, "method": method, "params": parameters });
@@ -89,7 +89,7 @@ impl Browser {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Loads a file, to the end.
+    /// Loads a file and waits for the load event.
     pub fn open(&mut self, file: &Path) {
         self.events.clear();
         self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
@@ -99,7 +99,7 @@ impl Browser {
         }
     }
 
-    /// The value of a JavaScript expression, once it is known.
+    /// Returns the value of a JavaScript expression, after its promise is resolved.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -108,9 +108,9 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Everything that the console shows: errors, warnings, what was refused.
+    /// Returns all messages of the console: errors, warnings, refused resources.
     pub fn complaints(&mut self) -> Vec<String> {
-        self.evaluate("0"); // what was on its way has arrived
+        self.evaluate("0"); // messages in flight have arrived
         let complains = |event: &&Value| {
             ["Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"]
                 .iter()
@@ -119,13 +119,13 @@ impl Browser {
         self.events.iter().filter(complains).map(Value::to_string).collect()
     }
 
-    /// The addresses that were asked for since the page began to load.
+    /// Returns the addresses requested since the page began to load.
     pub fn requests(&self) -> Vec<String> {
         let requests = self.events.iter().filter(|e| e["method"] == "Network.requestWillBeSent");
         requests.map(|e| e["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Presses and lets go of a key: `"Tab"`, `"Enter"`.
+    /// Presses and releases a key: `"Tab"`, `"Enter"`.
     pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
@@ -138,7 +138,7 @@ impl Browser {
         }
     }
 
-    /// Types a text where the focus is.
+    /// Types a text into the focused element.
     pub fn type_text(&mut self, text: &str) {
         self.call("Input.insertText", json!({ "text": text }));
     }
@@ -154,7 +154,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// A screenshot, as base64 of a PNG.
+    /// Returns a screenshot as a PNG in base64.
     pub fn screenshot(&mut self) -> String {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         answer["data"].as_str().unwrap().into()

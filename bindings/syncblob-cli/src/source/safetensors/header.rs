@@ -1,6 +1,6 @@
-//! The JSON of a safetensors header. The parser of the crate `safetensors` keeps all of it before it
-//! looks at a tensor, which takes sixteen times its size and more, and drops a tensor whose name
-//! comes again.
+//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` first builds the
+//! whole header in memory, in at least sixteen times its size, and drops a tensor whose name is
+//! repeated.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use syncblob::Shape;
 
 use crate::text::shortened;
 
-/// Characters of a name in an error.
+/// The most characters of a name in an error message.
 const NAME: usize = 60;
 
 pub fn parse(text: &[u8]) -> Result<Metadata, String> {
