@@ -1,6 +1,6 @@
 /**
- * caffe::Blob on sb_blob. The shape is kept here too, because Caffe gives it as a vector of int
- * and asks for it all the time.
+ * caffe::Blob on sb_blob. Stores the shape here too, because Caffe returns it as a vector of
+ * int and reads it often.
  */
 #ifndef SYNCBLOB_CAFFE_HPP
 #define SYNCBLOB_CAFFE_HPP
@@ -30,7 +30,7 @@ template <> struct DtypeOf<unsigned int> { static const sb_dtype value = SB_DTYP
 template <> struct DtypeOf<bool> { static const sb_dtype value = SB_DTYPE_U8; };
 static_assert(sizeof(bool) == 1, "a bool has one byte");
 
-/** offset * dim + index, which an int must hold. */
+/** Returns offset * dim + index, which must fit into an int. */
 inline int Step(int offset, int dim, int index) {
     int step;
     const bool fits =
@@ -39,7 +39,7 @@ inline int Step(int offset, int dim, int index) {
     return step;
 }
 
-/** The product, which an int must hold. */
+/** Returns the product of the dimensions, which must fit into an int. */
 inline int Product(const int *begin, const int *end) {
     int64_t product = 1;
     for (const int *dim = begin; dim != end; ++dim) {
@@ -59,7 +59,7 @@ inline vector<int> Dimensions(const BlobShape &shape) {
     return dims;
 }
 
-/** Whether the message has the four dimensions that came before BlobShape. */
+/** Returns whether the message has the four legacy dimensions that BlobShape replaced. */
 inline bool IsLegacy(const BlobProto &proto) {
     return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
 }
@@ -70,7 +70,7 @@ inline vector<int> Dimensions(const BlobProto &proto) {
     return Dimensions(proto.shape());
 }
 
-/** Where a message keeps the values of an element type. */
+/** Returns a message's field for values of an element type. */
 inline google::protobuf::RepeatedField<float> *DataOf(BlobProto *proto, const float *) {
     return proto->mutable_data();
 }
@@ -84,7 +84,8 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
     return proto->mutable_double_diff();
 }
 
-/** In order and in place: the values may be the field's own, lent to the blob. */
+/** Copies values into a field. In order, without moving the memory: the values may be the
+ *  field's own, which the blob borrows. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();
@@ -172,7 +173,8 @@ template <typename Dtype> class Blob {
         return shape_[index < 0 ? index + num_axes() : index];
     }
 
-    /** An index may be equal to its extent, one past the end: layers step by offset(0, 1). */
+    /** Returns an offset. An index may equal its extent (one past the end): layers step by
+     *  offset(0, 1). */
     int offset(int n, int c = 0, int h = 0, int w = 0) const {
         syncblob::Require(0 <= n && n <= num() && 0 <= c && c <= channels() && 0 <= h &&
                               h <= height() && 0 <= w && w <= width(),
@@ -242,7 +244,7 @@ template <typename Dtype> class Blob {
     Dtype *mutable_gpu_diff() {
         return static_cast<Dtype *>(diff()->mutable_gpu_data());
     }
-    /** All sharers see it. */
+    /** Replaces the data for all blobs that share it. */
     void set_cpu_data(Dtype *data) {
         this->data()->set_cpu_data(data);
     }
@@ -270,7 +272,7 @@ template <typename Dtype> class Blob {
     void Update() {
         syncblob::Check(sb_blob_update, blob_.get());
     }
-    /** Added in double, then rounded; 0 before the first shape. */
+    /** The sums are computed in double, then rounded; 0 before the first shape. */
     Dtype asum_data() const {
         return Sum(sb_blob_asum, SB_DATA);
     }
@@ -297,10 +299,10 @@ template <typename Dtype> class Blob {
     void ToProto(BlobProto *proto, bool write_diff = false) const;
 
   protected:
-    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // from the first shape on, as the next two
-    mutable shared_ptr<SyncedMemory> data_; // that of blob_, when there was memory for it
+    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // NULL until shaped, as the next two
+    mutable shared_ptr<SyncedMemory> data_; // blob_'s data; NULL after a failed allocation
     mutable shared_ptr<SyncedMemory> diff_;
-    mutable shared_ptr<SyncedMemory> shape_data_; // for gpu_shape; none where it is out of date
+    mutable shared_ptr<SyncedMemory> shape_data_; // for gpu_shape; NULL if out of date
     vector<int> shape_;
     int count_;
     int capacity_;
@@ -340,7 +342,7 @@ template <typename Dtype> class Blob {
         return static_cast<Dtype>(total);
     }
 
-    /** The values of one of two fields into a memory; nothing where both are empty. */
+    /** Copies the values of the field that is not empty; nothing if both are empty. */
     template <typename Field, typename Doubles>
     static void Take(const Field &values, const Doubles &doubles, Dtype *to) {
         if (doubles.size() > 0)
@@ -352,8 +354,8 @@ template <typename Dtype> class Blob {
     DISABLE_COPY_AND_ASSIGN(Blob);
 };
 
-/** Growth beyond the capacity begins anew with data and diff, as in Caffe. Below it contents,
- *  shares and lent memory stay, but for a share that is too small. */
+/** Growth beyond the capacity replaces data and diff, as in Caffe. Within the capacity contents,
+ *  shares and borrowed memory stay, except a share that is too small. */
 template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const int *end) {
     if (data_ && diff_ && shape_.size() == static_cast<size_t>(end - begin) &&
         std::equal(begin, end, shape_.data()))
@@ -382,7 +384,7 @@ template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const in
     diff();
 }
 
-/** A blob without a shape, which shares what has no elements. */
+/** Creates a blob without a shape, which can share a blob without elements. */
 template <typename Dtype> void Blob<Dtype>::Create() {
     sb_blob *made;
     syncblob::Check(sb_blob_create, SYNCBLOB_CAFFE_CONTEXT,
@@ -390,7 +392,8 @@ template <typename Dtype> void Blob<Dtype>::Create() {
     blob_.reset(made);
 }
 
-/** Memories without bytes, of the capacity that Caffe counts from here on. */
+/** Replaces data and diff with unallocated memories; `count` is the new capacity in Caffe's
+ *  sense. */
 template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_axes, int count) {
     sb_blob *made;
     syncblob::Check(sb_blob_create_shaped, SYNCBLOB_CAFFE_CONTEXT,
@@ -405,7 +408,7 @@ template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_
 }
 
 template <typename Dtype> const int *Blob<Dtype>::gpu_shape() const {
-    data(); // there is a shape
+    data(); // fails without a shape
     if (!shape_data_) {
         const size_t bytes = shape_.size() * sizeof(int);
         shared_ptr<SyncedMemory> memory(new SyncedMemory(bytes, sb_blob_context(blob_.get())));
@@ -415,18 +418,18 @@ template <typename Dtype> const int *Blob<Dtype>::gpu_shape() const {
     return static_cast<const int *>(shape_data_->gpu_data());
 }
 
-/** Touches the source, as Caffe does: one that was never written is zeros from then on. */
+/** Uses the source as Caffe does: memory that was never written becomes zeros. */
 template <typename Dtype>
 void Blob<Dtype>::CopyFrom(const Blob &source, bool copy_diff, bool reshape) {
     if (source.count_ != count_ || source.shape_ != shape_) {
         syncblob::Require(reshape, SB_ERR_SHAPE_MISMATCH, "copy between blobs of different shapes");
-        source.data(); // it has a shape
+        source.data(); // fails without a shape
         ReshapeLike(source);
     }
     const shared_ptr<SyncedMemory> &from = copy_diff ? source.diff() : source.data();
     const shared_ptr<SyncedMemory> &to = copy_diff ? diff() : data();
     if (Caffe::mode() == Caffe::GPU) {
-        from->gpu_data(); // the library copies where the source's bytes are
+        from->gpu_data(); // the library copies on the side of the source's bytes
         syncblob::Check(sb_blob_copy_from, blob_.get(), sb_part(copy_diff ? SB_DIFF : SB_DATA),
                         static_cast<const sb_blob *>(source.blob_.get()), 0U);
         return;
@@ -461,7 +464,7 @@ template <typename Dtype> void Blob<Dtype>::FromProto(const BlobProto &proto, bo
         Take(proto.diff(), proto.double_diff(), mutable_cpu_diff());
 }
 
-/** float and double alone, as in Caffe: other element types do not compile. */
+/** Only for float and double, as in Caffe: other element types do not compile. */
 template <typename Dtype> void Blob<Dtype>::ToProto(BlobProto *proto, bool write_diff) const {
     const Dtype *data = cpu_data();
     const Dtype *diff = write_diff ? cpu_diff() : nullptr;

@@ -1,6 +1,6 @@
 /**
- * caffe::SyncedMemory on sb_mem, and how a failure ends: by LOG(FATAL), as in Caffe, or by an
- * exception where SYNCBLOB_CAFFE_THROW is defined.
+ * caffe::SyncedMemory on sb_mem. A failure ends in LOG(FATAL), as in Caffe, or in an exception
+ * if SYNCBLOB_CAFFE_THROW is defined.
  */
 #ifndef SYNCBLOB_CAFFE_MEMORY_HPP
 #define SYNCBLOB_CAFFE_MEMORY_HPP
@@ -21,16 +21,16 @@
 #define SYNCBLOB_CAFFE_CONTEXT ::caffe::SyncblobContext::Get()
 #endif
 
-/** One for the whole process, also where a shared library hides its names. */
+/** Makes an object unique in the process, also if a shared library hides its names. */
 #define SYNCBLOB_CAFFE_SHARED __attribute__((visibility("default")))
 
 namespace caffe {
 
-/** The context in which the calling thread makes memories, as Caffe::SetDevice says on which device
- *  it does. A thread begins with the built-in one, NULL, which has no device. */
+/** The context in which the calling thread makes memories, as Caffe::SetDevice selects the
+ *  thread's device. Initially the built-in context, NULL, which has no device. */
 class SYNCBLOB_CAFFE_SHARED SyncblobContext {
   public:
-    /** `context` stays the caller's, who keeps it as long as it is set. */
+    /** The caller keeps ownership of `context`, and must not release it while it is set. */
     static void Set(sb_context *context) {
         OfThread() = context;
     }
@@ -46,8 +46,7 @@ class SYNCBLOB_CAFFE_SHARED SyncblobContext {
 };
 
 #ifdef SYNCBLOB_CAFFE_THROW
-/** What a failing call throws. Nothing has changed but what the call's status in the C headers
- *  says. */
+/** The exception of a failed call. The C headers document the state after each status. */
 class SYNCBLOB_CAFFE_SHARED SyncblobError : public std::runtime_error {
   public:
     SyncblobError(sb_status failure, const std::string &message)
@@ -59,14 +58,14 @@ class SYNCBLOB_CAFFE_SHARED SyncblobError : public std::runtime_error {
 
 namespace syncblob {
 
-/** Ends the process, or throws. */
+/** Ends the process or throws an exception. */
 [[noreturn]] __attribute__((noinline, cold)) inline void Fail(sb_status status,
                                                               const char *message) {
 #ifdef SYNCBLOB_CAFFE_THROW
     throw SyncblobError(status, message);
 #else
     LOG(FATAL) << sb_status_name(status) << ": " << message;
-    std::abort(); // glog does not say to the compiler that it never returns
+    std::abort(); // glog does not declare that it never returns
 #endif
 }
 
@@ -75,7 +74,7 @@ inline void Require(bool holds, sb_status status, const char *message) {
         Fail(status, message);
 }
 
-/** Check(call, arguments...): one call of the C library, which must succeed. */
+/** Check(call, arguments...): calls the C library; fails if the call does. */
 template <typename... Parameters, typename... Arguments>
 __attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...),
                                                  Arguments... arguments) {
@@ -85,21 +84,21 @@ __attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...
         Fail(status, error.message);
 }
 
-/** What CaffeMallocHost gave, by its address. */
+/** The memories that CaffeMallocHost returned, by address. */
 struct SYNCBLOB_CAFFE_SHARED HostMemories {
     std::mutex lock;
     std::unordered_map<void *, sb_mem *> memories;
 
     static HostMemories &All() {
-        static HostMemories *all = new HostMemories; // for memory that is freed at the very end
+        static HostMemories *all = new HostMemories; // never destroyed: memory may be freed at exit
         return *all;
     }
 };
 
 } // namespace syncblob
 
-/** The host side of a memory: page-locked where the thread's context has a device that offers it,
- *  counted and capped as a blob's is. */
+/** Allocates host memory: page-locked if the device of the thread's context supports it; counted
+ *  and limited as a blob's memory is. */
 inline void CaffeMallocHost(void **ptr, size_t size, bool *use_cuda) {
     sb_mem *made;
     void *bytes;
@@ -134,7 +133,7 @@ inline void CaffeFreeHost(void *ptr, bool) {
 
 class SyncedMemory {
   public:
-    /** As sb_head. LOST is not Caffe's: the newest bytes went with the device. */
+    /** As sb_head. LOST is not in Caffe: the newest bytes were lost in a failure. */
     enum SyncedHead { UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED, LOST };
 
     SyncedMemory() : SyncedMemory(size_t(0)) {
@@ -166,7 +165,8 @@ class SyncedMemory {
         return bytes;
     }
 
-    /** `data` stays the caller's and has size() bytes, which nobody can check. */
+    /** The caller keeps ownership of `data`, which must have size() bytes; this cannot be
+     *  checked. */
     void set_cpu_data(void *data) {
         syncblob::Check(sb_mem_set_cpu, mem_, data, size(), 0, nullptr, nullptr);
     }
@@ -174,7 +174,7 @@ class SyncedMemory {
         syncblob::Check(sb_mem_set_gpu, mem_, data, size(), 0, nullptr, nullptr);
     }
 #ifndef CPU_ONLY
-    /** Unlike Caffe's, whoever uses the bytes next waits for them. */
+    /** Unlike in Caffe, the next use of the bytes waits for the copy. */
     void async_gpu_push(const cudaStream_t &stream) {
         syncblob::Check(sb_mem_async_gpu_push, mem_, reinterpret_cast<sb_stream>(stream));
     }
@@ -198,7 +198,7 @@ class SyncedMemory {
         syncblob::Check(sb_mem_create, context, size, &mem_);
     }
 
-    /** One more owner of a blob's memory. */
+    /** Adds an owner of a blob's memory. */
     explicit SyncedMemory(Shared shared) : mem_(sb_mem_retain(shared.mem)) {
     }
 

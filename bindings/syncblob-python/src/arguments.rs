@@ -1,4 +1,4 @@
-//! Conversion of Python arguments: element types, shapes, devices, bytes, limits.
+//! Converts Python arguments: element types, shapes, devices, bytes, limits.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
 
 use crate::error::{detached, refused, Failure};
 
-/// A name, a type such as `numpy.float32`, whatever has such a name as its text (`numpy.dtype` and
-/// `torch.dtype`), or what NumPy makes a type of that has one: `"f4"`.
+/// Converts an element type: a name, a type such as `numpy.float32`, an object whose text is such a
+/// name (`numpy.dtype`, `torch.dtype`), or a value that NumPy converts to such a type (`"f4"`).
 pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let text = match value.cast::<PyType>() {
         Ok(class) => class.name()?,
@@ -28,26 +28,26 @@ pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     found.ok_or_else(|| no_dtype(value.py(), name))
 }
 
-/// The element type of a name.
+/// Returns the element type with this name.
 pub fn named(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name)
 }
 
-/// The error of an unknown element type.
+/// Makes the error of an unknown element type.
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
     let known = known.join(", ");
     refused(py, "DtypeError", &format!("no blob holds {name}; the types are {known}"))
 }
 
-/// `None` where NumPy is not there, or makes no type of the value.
+/// Returns NumPy's name of the type; `None` without NumPy, or if NumPy cannot convert the value.
 fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
     let made = value.py().import("numpy").ok()?.call_method1("dtype", (value,)).ok()?;
     Some(made.str().ok()?.to_string_lossy().into_owned())
 }
 
-/// Dimensions, or one: `(2, 3)`, `[2, 3]`, `6`. Bytes, dicts, sets and truth values would pass for
-/// such, but are mistakes.
+/// Converts one or more dimensions: `(2, 3)`, `[2, 3]`, `6`. Refuses bytes, dicts, sets and
+/// booleans, which Python could convert but which are mistakes.
 pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     let is_mistake = value.is_instance_of::<PyBytes>()
         || value.is_instance_of::<PyByteArray>()
@@ -71,7 +71,7 @@ pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(dims.into())
 }
 
-/// The same of the arguments of a call, `reshape(2, 3)` and `reshape((2, 3))`.
+/// Converts the arguments of a call: `reshape(2, 3)` or `reshape((2, 3))`.
 pub fn shape_of_call(arguments: &Bound<'_, PyTuple>) -> PyResult<Shape> {
     match arguments.len() {
         1 => shape(&arguments.get_item(0)?),
@@ -83,7 +83,7 @@ fn dimension(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     number("a dimension", value)
 }
 
-/// A number; one that does not fit is a ValueError.
+/// Converts a number; a number out of range is a ValueError.
 pub fn number<'py, T>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -101,7 +101,7 @@ pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> Py
     })
 }
 
-/// A text of a file as `str`. Bytes that are not UTF-8 are decoded as by `os.fsdecode`, so that
+/// Decodes a text of a file. Bytes that are not UTF-8 are decoded as by `os.fsdecode`, so that
 /// different texts stay different.
 pub fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
     match std::str::from_utf8(bytes) {
@@ -113,26 +113,26 @@ pub fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>
     }
 }
 
-/// The bytes that `text` reads as this.
+/// Returns the bytes that `text` decodes to this value.
 pub fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let text = value.cast::<PyString>()?;
     let bytes = text.call_method1("encode", ("utf-8", "surrogateescape"))?;
     Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
 }
 
-/// A path of the system: `str`, `bytes`, `os.PathLike`.
+/// Converts a path: `str`, `bytes` or `os.PathLike`.
 pub fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     value.py().import("os")?.call_method1("fsdecode", (value,))?.extract()
 }
 
-/// The contexts of a process by their devices.
+/// The contexts of a process, by device.
 struct Contexts {
     process: u32,
     by_device: Mutex<HashMap<String, Context>>,
 }
 
-/// Those of this process. A child of fork cannot use its parent's, which stay where they are; nor
-/// their lock, which another thread of the parent's may have held.
+/// Returns this process's contexts. A child of fork cannot use the parent's contexts, nor their
+/// lock, which another thread of the parent may have held; the child leaks both.
 fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
@@ -156,7 +156,8 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     }
 }
 
-/// The context of a device, in one process the same one each time: `"cpu"`, `"cuda:0"`, `"sim:0"`.
+/// Returns the context of a device: `"cpu"`, `"cuda:0"`, `"sim:0"`. A process has one context for
+/// each device.
 pub fn context(device: &str) -> Result<Context, Failure> {
     if device == "cpu" {
         return Ok(Context::host());
@@ -176,8 +177,8 @@ pub enum Source {
     Bytes(PyBackedBytes),
 }
 
-/// A `str` or an `os.PathLike` is a path; a bytes-like object is the file's content, which an open
-/// file is read for.
+/// Converts the argument of `load`. A `str` or an `os.PathLike` is a path; a bytes-like object is a
+/// file's content; an open file is read.
 pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));
@@ -198,7 +199,7 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     Ok(Source::Bytes(bytes.cast_into::<PyBytes>()?.into()))
 }
 
-/// The rest of an open file.
+/// Reads the rest of an open file.
 fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     if !file.hasattr("read")? {
         let kind = file.get_type();
@@ -212,7 +213,7 @@ fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     }
 }
 
-/// Where a file of Caffe's is saved: refuses names that promise another format.
+/// Converts the path to save a Caffe file to; refuses extensions of other formats.
 pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     const OTHERS: [(&str, &str); 9] = [
         ("safetensors", CONVERT),
@@ -239,7 +240,7 @@ pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     }
 }
 
-/// The names are those of the library.
+/// Returns the format with this name in the library.
 pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     let known = [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector];
     known.into_iter().find(|format| format.name() == name).ok_or_else(|| {

@@ -18,13 +18,13 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// Blob(shape=None, dtype="float32", device="cpu")
 /// --
 ///
-/// An n-dimensional array with two memories, data and diff, each on the host, on a
-/// device, or on both. Memory is allocated when it is first used, and is zeros then.
+/// An n-dimensional array with two memories, data and diff, each on the host, on a device, or on
+/// both. A memory is allocated, and filled with zeros, at its first use.
 ///
-/// `shape` is a number or several; without it the blob has no shape yet. In its place an array of
-/// one axis or more makes a blob with a copy of the array's values and, without a `dtype`, its type. `dtype` is a name
-/// such as ``"float32"``, or one of NumPy's or PyTorch's types. `device` is ``"cpu"``,
-/// ``"cuda:0"`` and so on, or ``"sim:0"``, a simulated one that is always there.
+/// `shape` is one number or several; without it the blob has no shape yet. If `shape` is an array
+/// with at least one axis, the blob gets a copy of the array's values and, without a `dtype`, the
+/// array's type. `dtype` is a name such as ``"float32"``, or a type of NumPy or PyTorch. `device`
+/// is ``"cpu"``, ``"cuda:0"`` and so on, or ``"sim:0"``, a simulated device that always exists.
 ///
 /// >>> weights = Blob((2, 3))
 /// >>> weights.data[...] = 1.0
@@ -33,7 +33,8 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// >>> weights.asum_data()
 /// 4.5
 ///
-/// NumPy takes it as an array of its data, in place; so do all programs that speak DLPack.
+/// NumPy and all libraries that support DLPack accept a blob as an array of its data, without a
+/// copy.
 ///
 /// >>> import numpy as np
 /// >>> np.asarray(weights).shape
@@ -45,8 +46,8 @@ pub struct Blob {
     shares: AtomicBool,
 }
 
-/// Beside its own lock a blob that shares a memory takes this one, which all such blobs have: no two
-/// of them write at a time. It is taken last.
+/// A blob that shares a memory takes this lock too, after its own: no two sharers write at the same
+/// time.
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
@@ -57,7 +58,7 @@ impl Blob {
     }
 
     fn shares(&self) -> bool {
-        self.shares.load(Ordering::Relaxed) // written under the blob's own lock
+        self.shares.load(Ordering::Relaxed) // written while the blob's own lock is held
     }
 
     fn reading<T>(&self, work: impl FnOnce(&BlobAny) -> T) -> T {
@@ -120,7 +121,7 @@ impl Blob {
         self.read(py, |blob| Ok(blob.dtype()))
     }
 
-    /// The values as they lie in memory; nothing, if there never were any.
+    /// Returns the values as they are in memory; None if the memory was never used.
     fn values<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
             let (size, head) =
@@ -133,7 +134,7 @@ impl Blob {
             })?;
             if values.is_some() {
                 return Ok(values);
-            } // else it was reshaped meanwhile
+            } // otherwise the blob was reshaped meanwhile
         }
     }
 
@@ -184,17 +185,17 @@ impl Blob {
         })
     }
 
-    /// The data as a NumPy array, in place: writes to the array change the blob.
+    /// The data as a NumPy array, without a copy: writes to the array change the blob.
     ///
-    /// On a blob with a device the values are brought to the host, and an array that you
-    /// keep is the blob's until the next work on the device: fetch it again then. An array
-    /// keeps its memory alive, whatever becomes of the blob.
+    /// On a blob with a device the values are copied to the host. Work on the device makes an array
+    /// out of date: get `data` again after it. An array keeps its memory alive, also after the blob
+    /// is reshaped or deleted.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.array(py, Part::Data)
     }
 
-    /// The diff, as `data`.
+    /// The diff as a NumPy array, in the same way as `data`.
     #[getter]
     fn diff<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.array(py, Part::Diff)
@@ -218,7 +219,7 @@ impl Blob {
         self.read(py, |blob| Ok(blob.count()))
     }
 
-    /// The bytes of the data.
+    /// The size of the data in bytes.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.read(py, |blob| Ok(size_of_values(blob)))
@@ -237,22 +238,20 @@ impl Blob {
     }
 
     /// Where the newest data is, in Caffe's words: ``"UNINITIALIZED"``, ``"HEAD_AT_CPU"``,
-    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` with a device, or with queued work,
-    /// that failed.
+    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` if the device, or queued work, failed.
     #[getter]
     fn data_head(&self, py: Python<'_>) -> PyResult<String> {
         self.head(py, Part::Data)
     }
 
-    /// Where the newest diff is.
+    /// Where the newest diff is, in the words of `data_head`.
     #[getter]
     fn diff_head(&self, py: Python<'_>) -> PyResult<String> {
         self.head(py, Part::Diff)
     }
 
-    /// Changes the shape. A memory is replaced by a fresh one of zeros only where it is too
-    /// small; else its elements stay. Arrays that were made before keep their shape and
-    /// their memory.
+    /// Changes the shape. A memory that is too small is replaced by zeros; a memory that is large
+    /// enough keeps its elements. Existing arrays keep their shape and their memory.
     ///
     /// >>> blob = Blob((2, 3))
     /// >>> blob.reshape(6)
@@ -302,14 +301,13 @@ impl Blob {
         self.write(py, |blob| blob.scale(Part::Diff, factor))
     }
 
-    /// Gives the data its first values, by one of Caffe's fillers: ``"constant"`` (`value`),
-    /// ``"uniform"`` (`min`, `max`), ``"gaussian"`` (`mean`, `std`, `sparse`),
-    /// ``"positive_unitball"``, ``"xavier"`` and ``"msra"`` (`variance_norm`:
-    /// ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``. A number of another
-    /// filler is a `TypeError`.
+    /// Fills the data by one of Caffe's fillers: ``"constant"`` (`value`), ``"uniform"`` (`min`,
+    /// `max`), ``"gaussian"`` (`mean`, `std`, `sparse`), ``"positive_unitball"``, ``"xavier"`` and
+    /// ``"msra"`` (`variance_norm`: ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``. An
+    /// option that the filler does not have is a `TypeError`.
     ///
-    /// Equal seeds give equal values, on every machine. Without a `seed` each call draws
-    /// another one, as Caffe does where no random_seed is set.
+    /// Equal seeds produce equal values on every machine. Without a `seed` each call uses a random
+    /// seed, as Caffe does without random_seed.
     ///
     /// >>> weights = Blob((64, 3, 7, 7))
     /// >>> weights.fill("msra", seed=42, variance_norm="fan_out")
@@ -334,7 +332,7 @@ impl Blob {
         })
     }
 
-    /// Brings the data to the device; arithmetic is then done there.
+    /// Copies the data to the device, where arithmetic then runs.
     ///
     /// >>> blob = Blob(4, device="sim:0")
     /// >>> blob.fill("constant", value=2.0)
@@ -345,8 +343,8 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
-    /// Takes the data of another blob as its own, in place, as Caffe's ShareData: of as many elements
-    /// of the same type, on the same device. The shapes may differ.
+    /// Shares the data of another blob instead of its own, as Caffe's ShareData. The blobs must
+    /// have equally many elements, of the same type, on the same device; their shapes may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
     /// >>> second.share_data(first)
@@ -357,12 +355,12 @@ impl Blob {
         self.share(py, other.get(), Part::Data)
     }
 
-    /// Takes the diff of another blob as its own, as `share_data` the data.
+    /// Shares the diff of another blob instead of its own, under the rules of `share_data`.
     fn share_diff(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Diff)
     }
 
-    /// A blob with a copy of data and diff, on the same device or another.
+    /// Returns a blob with a copy of data and diff, on the same device or on another.
     #[pyo3(signature = (device=None))]
     fn copy(&self, py: Python<'_>, device: Option<&str>) -> PyResult<Self> {
         let target = device.map(|device| detached(py, || context(device))).transpose()?;
@@ -381,8 +379,8 @@ impl Blob {
         })
     }
 
-    /// Writes the blob to a file as Caffe does, such as ``mean.binaryproto``: float32 and
-    /// float64. The file is the old one or the whole new one.
+    /// Writes a blob of float32 or float64 to a file as Caffe does, such as ``mean.binaryproto``.
+    /// If the call fails, an old file is unchanged.
     #[pyo3(signature = (path, *, diff=false))]
     fn save(
         &self,
@@ -393,7 +391,7 @@ impl Blob {
         self.model(py, diff)?.save(py, path)
     }
 
-    /// The bytes that `save` writes.
+    /// Returns the bytes that `save` writes.
     #[pyo3(signature = (*, diff=false))]
     fn to_bytes<'py>(&self, py: Python<'py>, diff: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.model(py, diff)?.to_bytes(py)
@@ -408,7 +406,7 @@ impl Blob {
         self.copy(py, None)
     }
 
-    /// A blob of its type, shape and device, with the bytes of data and diff.
+    /// Pickles type, shape and device, and the bytes of data and diff.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let (py, blob) = (slf.py(), slf.get());
         let shape = match blob.read(py, |blob| Ok(blob.is_shaped()))? {
@@ -451,7 +449,7 @@ impl Blob {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = stream; // what is given is ready for any
+        let _ = stream; // the data is ready on every stream
         let own = self.__dlpack_device__(py)?;
         let side = match dl_device {
             Some(wanted) if wanted == own => tensor::side(own),
@@ -465,7 +463,7 @@ impl Blob {
         self.capsule(py, side, max_version)
     }
 
-    /// Where `__dlpack__` gives the data: on the blob's device, without one on the host.
+    /// Returns the device of the tensor from `__dlpack__`: the blob's device, or the host.
     fn __dlpack_device__(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
         Ok(tensor::device(&self.device(py)?))
     }
@@ -476,7 +474,7 @@ impl Blob {
     }
 }
 
-/// The array that a value is; None for numbers and lists of dimensions.
+/// Converts an array argument; None for numbers and lists of dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -487,7 +485,7 @@ fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 impl Blob {
-    /// A blob with a copy of an array, of the array's type or another one that holds it.
+    /// Makes a blob with a copy of an array, of the array's type or of `dtype`.
     fn of_values(
         array: &Bound<'_, PyAny>,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -526,7 +524,7 @@ impl Blob {
         }
     }
 
-    /// A file of this one blob.
+    /// Returns a model of format `blob` with this blob.
     fn model(&self, py: Python<'_>, diff: bool) -> PyResult<Model> {
         let payload = if diff { Payload::DataAndDiff } else { Payload::Data };
         detached(py, || {
@@ -536,12 +534,13 @@ impl Blob {
         })
     }
 
-    /// Whether the blob has a shape and a type.
+    /// Returns whether the blob has this shape and this type.
     pub fn is_of(&self, py: Python<'_>, shape: &[usize], dtype: Dtype) -> PyResult<bool> {
         self.read(py, |blob| Ok(blob.shape() == shape && blob.dtype() == dtype))
     }
 
-    /// Whether a file holds its type; then, whether it can be stored.
+    /// Returns whether a Caffe file can have the blob's type; if so, checks that the blob can be
+    /// stored.
     pub fn check_stored(&self, py: Python<'_>) -> PyResult<bool> {
         self.read(py, |blob| match blob {
             BlobAny::F32(_) | BlobAny::F64(_) => calls::check_added(blob).map(|()| true),
@@ -554,7 +553,7 @@ impl Blob {
         self.reading(|blob| add(model, layer, blob, Payload::Data))
     }
 
-    /// Replaces a blob of a model by a copy of this one.
+    /// Replaces a blob of a model with a copy of this blob.
     pub fn put_into(&self, model: &mut syncblob::Model, at: BlobAt) -> Result<(), Failure> {
         self.reading(|blob| match blob {
             BlobAny::F32(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),
@@ -597,9 +596,9 @@ fn not_stored(blob: &BlobAny) -> Failure {
     Failure::Refused("DtypeError", format!("Caffe's files hold float32 and float64, not {name}"))
 }
 
-/// A blob on the memory of an array, in place: NumPy's, PyTorch's, or another's that speaks
-/// DLPack. What either writes, the other sees. An array that must not be written is
-/// copied by the first call that would write it, and by `data`.
+/// Returns a blob that uses the memory of an array of NumPy, PyTorch or another library that
+/// supports DLPack. Writes to the blob change the array, and the reverse. The blob copies a
+/// read-only array at the first call that would write to it, and in `data`.
 ///
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")
@@ -612,8 +611,8 @@ pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<Blob> {
     tensor::blob_on(array).map(Blob::new)
 }
 
-/// Loads a file of one blob, such as ``mean.binaryproto``: from its path, or from its
-/// content as bytes. `max_memory` is as in `load`.
+/// Loads a file of one blob, such as ``mean.binaryproto``, from its path or from its content as
+/// bytes. `max_memory` is the limit that `load` has.
 #[pyfunction]
 #[pyo3(signature = (source, *, max_memory=None))]
 pub fn load_blob(

@@ -1,4 +1,4 @@
-//! Python's bytes, written where they are.
+//! Creates bytes objects and fills them in place.
 
 use std::mem::MaybeUninit;
 
@@ -8,8 +8,8 @@ use pyo3::types::PyBytes;
 
 use crate::error::{detached, Failure};
 
-/// A bytes object of the given size, filled by `write`, which runs without the interpreter's lock
-/// and returns whether it wrote all bytes; None if it did not.
+/// Returns a bytes object of the given size, filled by `write`. `write` runs without the
+/// interpreter's lock and returns whether it wrote all bytes; if not, returns None.
 pub fn written<'py>(
     py: Python<'py>,
     size: usize,
@@ -22,8 +22,8 @@ pub fn written<'py>(
         Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
             .cast_into_unchecked::<PyBytes>()
     };
-    // SAFETY: as above, and the object lives until it is returned. The empty one, which all share,
-    // has no bytes to be written.
+    // SAFETY: as above, and the object lives until it is returned. The shared empty object has no
+    // bytes to write.
     let room = unsafe {
         let start = ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
         std::slice::from_raw_parts_mut(start, size.unsigned_abs())

@@ -1,10 +1,10 @@
-//! The calls of the C library that write a memory which arrays share.
+//! The calls of the C library that write to memory that arrays share.
 //!
-//! The safe crate refuses to write a memory with another owner, which may hold a slice of it. Here
-//! all other owners are tensors behind Python arrays. They hold no slices: they read and write by
-//! pointer, as arrays that share memory do, and this crate never makes a slice of a memory that it
-//! has exported. The C library also requires that no two calls write one memory at the same time:
-//! the lock of the blob ensures this, with a lock that all sharers of a memory have in common.
+//! The safe crate refuses to write to memory with another owner, which may hold a slice of it. Here
+//! all other owners are tensors of Python arrays. Arrays hold no slices: they read and write by
+//! pointer, and this crate never makes a slice of memory that it has exported. The C library also
+//! requires that no two calls write to one memory at the same time: the blob's lock, and the lock
+//! of all sharers, ensure this.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use syncblob::{BlobAny, Dlpack, Error, ErrorKind, LegacyDlpack, Model, Part, Result, Side};
 use syncblob_sys as sys;
 
-/// Runs a call that may fail. `call` passes the pointer on as its `err`.
+/// Runs a call that may fail. `call` receives the pointer to pass as `err`.
 pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -22,7 +22,7 @@ pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<
     }
 }
 
-/// As `check`, for a call that writes one result through a pointer.
+/// Runs a call that may fail and that writes its result through a pointer.
 pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
     let mut out = MaybeUninit::uninit();
     check(|err| call(out.as_mut_ptr(), err))?;
@@ -42,13 +42,13 @@ pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()
     check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
 }
 
-/// Brings the data to the device.
+/// Copies the data to the device.
 pub fn to_device(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_gpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Copies the values, and returns whether they fill the room.
+/// Copies the values to `room`; returns false, and copies nothing, if the sizes differ.
 pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     if blob.count() * blob.dtype().size() != room.len() {
         return Ok(false);
@@ -61,15 +61,15 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
     Ok(true)
 }
 
-/// Whether a model can take a copy of the blob, but for the memory of that copy.
+/// Checks that a model can store a copy of the blob; does not allocate the copy.
 pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
-    // SAFETY: as above, and all that is kept of the pointer is whether there is one.
+    // SAFETY: as above, and the pointer is dropped.
     get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// A model's bytes, and whether there are as many as there is room for.
+/// Writes a model's bytes to `room`; returns whether they fill it exactly.
 pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     // SAFETY: the model is live, and writes no more bytes than there is room for.
     let written = get(|out, err| unsafe {
@@ -89,19 +89,19 @@ fn side_code(side: Side) -> sys::sb_side {
     }
 }
 
-/// A memory as a tensor that others may write.
+/// Exports a memory as a writable tensor.
 pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
     let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.
     let tensor = get(|out, err| unsafe {
         sys::sb_blob_to_mutable_dlpack(blob.as_ptr(), part, side, out, err)
     })?;
-    // SAFETY: the library's own tensor, whose deleter may be called on any thread; of the
-    // elements see above.
+    // SAFETY: the library's own tensor, whose deleter may be called on any thread; for the elements
+    // see the top of this file.
     unsafe { Dlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) }
 }
 
-/// The same as a tensor of DLPack before 1.0.
+/// Exports a memory as a writable tensor of DLPack before 1.0.
 pub fn to_legacy_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<LegacyDlpack> {
     let (part, side) = (part_code(part), side_code(side));
     // SAFETY: the blob is live and locked.

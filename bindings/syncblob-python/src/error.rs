@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions of Python's.
+//! Converts the library's errors to Python exceptions.
 
 use std::error::Error as _;
 use std::io;
@@ -11,7 +11,7 @@ use syncblob::{Dtype, Error, ErrorKind};
 
 use crate::owner::outlived_by_owners;
 
-/// The class in `errors.py` for a failure of the system.
+/// Returns the class in `errors.py` for an error number of the system.
 fn file_class(code: Option<i32>) -> &'static str {
     const ENOENT: i32 = 2;
     const EACCES: i32 = 13;
@@ -22,7 +22,7 @@ fn file_class(code: Option<i32>) -> &'static str {
     }
 }
 
-/// The class in `errors.py` for a kind of failure.
+/// Returns the class in `errors.py` for a kind of failure.
 fn class_name(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::DtypeMismatch => "DtypeError",
@@ -43,7 +43,7 @@ fn class_name(error: &Error) -> &'static str {
     }
 }
 
-/// The library's error as an exception.
+/// Converts the library's error to an exception.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, error).unwrap_or_else(|failure| failure)
 }
@@ -60,7 +60,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(value))
 }
 
-/// An error of a net as an exception; `path` is the file of the call, if there is one.
+/// Converts an error of a net to an exception; `path` is the file of the call, if any.
 fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -> PyResult<PyErr> {
     if let Some(error) = error.source().and_then(|source| source.downcast_ref::<Error>()) {
         return exception(py, error);
@@ -83,7 +83,7 @@ fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -
     Ok(PyErr::from_value(class(py, name)?.call((message,), Some(&details.into_py_dict(py)?))?))
 }
 
-/// Where the crate names an option of the command, the argument that does the same.
+/// Replaces options of the command in a message with the equivalent Python arguments.
 fn with_python(message: &str) -> String {
     const ARGUMENTS: [(&str, &str); 2] = [("--input ", "inputs"), ("--shape ", "shapes")];
     let line = |line: &str| {
@@ -97,7 +97,7 @@ fn with_python(message: &str) -> String {
     message.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The library's message, with Python's names for functions and flags.
+/// Returns the library's message with Python's names for functions and flags.
 fn message(error: &Error) -> String {
     match error.kind() {
         ErrorKind::NoDevice if error.message().contains("the context is host-only") => {
@@ -106,13 +106,13 @@ fn message(error: &Error) -> String {
         ErrorKind::WrongDevice if error.message() == "the blobs belong to different contexts" => {
             "the blobs are on different devices".to_owned()
         }
-        ErrorKind::Io => error.message().to_owned(), // which may hold a file's name
+        ErrorKind::Io => error.message().to_owned(), // the message may contain a file's name
         ErrorKind::DataLimit => with_keyword(error.message()),
         _ => with_dtypes(error.message()),
     }
 }
 
-/// Where the library names a limit, the argument that allows more.
+/// Appends, to a message about a limit, the argument that raises the limit.
 fn with_keyword(message: &str) -> String {
     const KEYWORDS: [(&str, &str); 4] = [
         ("memory limit", "max_memory"),
@@ -126,7 +126,7 @@ fn with_keyword(message: &str) -> String {
     }
 }
 
-/// The names of element types that the library has, as NumPy's.
+/// Replaces the library's names of element types with NumPy's.
 fn with_dtypes(message: &str) -> String {
     let pieces = message.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
     let renamed = pieces.map(|piece| {
@@ -146,8 +146,8 @@ fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(MODULE.get_or_try_init(py, || py.import(CLASSES).map(Bound::unbind))?.bind(py))
 }
 
-/// The classes are there once in a process: a package that is imported anew has those that others
-/// catch already.
+/// Adds the exception classes to the module. A process has one set of them: a package that is
+/// imported again gets the classes that existing code catches.
 pub fn share_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let classes = classes(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item(CLASSES, classes)?;
@@ -158,7 +158,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     classes(py)?.getattr(name)
 }
 
-/// Refusals of this module, with the same classes and codes as the library's.
+/// Makes an exception for a refusal by this module, with the library's classes and codes.
 pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let code = match name {
         "DtypeError" => "SB_ERR_DTYPE_MISMATCH",
@@ -175,9 +175,9 @@ pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
 /// A failure of work that is done without the interpreter's lock.
 pub enum Failure {
     Library(Error),
-    /// About a net, and the file that it was read from or is written to.
+    /// A net's error, and the file that the net is read from or written to.
     Net(syncblob_net::Error, Option<PathBuf>),
-    /// A class in `errors.py`, and why.
+    /// The name of a class in `errors.py`, and the message.
     Refused(&'static str, String),
 }
 
@@ -193,7 +193,8 @@ impl From<syncblob_net::Error> for Failure {
     }
 }
 
-/// Does work without the interpreter's lock. Locks of blobs and models are taken nowhere else.
+/// Runs `work` without the interpreter's lock. Locks of blobs and models are taken only in such
+/// work.
 pub fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Failure> + Send,

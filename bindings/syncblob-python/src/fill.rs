@@ -1,4 +1,4 @@
-//! Caffe's fillers by their names and numbers.
+//! Converts the names and options of Caffe's fillers.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ const VARIANCES: [(&str, i32); 3] = [
     ("average", sys::SB_VARIANCE_AVERAGE),
 ];
 
-/// A filler of a type with the numbers that this type has; the others keep Caffe's defaults.
+/// Makes a filler from its name and options; omitted options keep Caffe's defaults.
 pub fn filler(
     py: Python<'_>,
     name: &str,
@@ -77,8 +77,7 @@ fn variance(py: Python<'_>, name: &str) -> PyResult<i32> {
     })
 }
 
-/// Whether a blob of the type holds the numbers; C's floats would make infinities of those that are
-/// too large.
+/// Refuses numbers beyond the range of the element type: as C floats they would become infinite.
 pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
     let numbers = [filler.value, filler.min, filler.max, filler.mean, filler.std];
     let is_lost = |number: &f64| number.is_finite() && (*number as f32).is_infinite();
@@ -90,7 +89,7 @@ pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
     }
 }
 
-/// A random seed of the system.
+/// Returns a random seed from the system.
 pub fn another_seed(py: Python<'_>) -> PyResult<u64> {
     py.import("secrets")?.call_method1("randbits", (u64::BITS,))?.extract()
 }

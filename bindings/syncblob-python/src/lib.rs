@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// The classes and stored Python objects belong to one interpreter. On Windows interpreters cannot
-/// be distinguished: CPython 3.9's stable interface has no call for that.
+/// Refuses a second interpreter: the classes and stored Python objects belong to the first. Not
+/// checked on Windows, where CPython 3.9's stable interface has no call to identify an interpreter.
 fn check_interpreter() -> PyResult<()> {
     const NONE: i64 = -1;
     static FIRST: AtomicI64 = AtomicI64::new(NONE);
@@ -58,7 +58,7 @@ mod _syncblob {
     #[pymodule_export]
     use crate::net::{Net, NetLayer};
 
-    /// Runs the command ``syncblob`` and gives its exit status.
+    /// Runs the command ``syncblob`` and returns its exit status.
     #[pyfunction]
     fn run_command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
         py.detach(|| syncblob_cli::run(arguments).code())

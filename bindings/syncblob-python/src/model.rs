@@ -1,4 +1,4 @@
-//! Caffe's files for Python: a model, its layers, the blobs in it.
+//! Caffe's files for Python: models, layers and stored blobs.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,12 +23,11 @@ use crate::{bytes, calls, plain, tensor};
 /// Model(name="", *, format="caffemodel")
 /// --
 ///
-/// A Caffe file, opened by `load` or new: layers by their names, with blobs that are loaded on
-/// request.
+/// A Caffe file, opened by `load` or new: layers by name, whose blobs are loaded on request.
 ///
-/// It is a mapping of names to layers, in the file's order. Caffe lets two layers have one
-/// name, or none: the second ``conv`` is called ``conv#2``, a layer without a name by its
-/// index, ``#7``.
+/// A model is a mapping of names to layers, in the file's order. In Caffe several layers may have
+/// the same name or no name: the second ``conv`` is named ``conv#2``, a layer without a name ``#7``
+/// (its index).
 ///
 /// >>> model = Model("tiny")
 /// >>> layer = model.add_layer("ip", "InnerProduct", [[[0.5, 1.5]], [1.0]])
@@ -41,12 +40,12 @@ use crate::{bytes, calls, plain, tensor};
 #[pyclass(frozen, mapping, module = "syncblob")]
 pub struct Model {
     opened: RwLock<Opened>,
-    /// Limits of a read; 0: no limit.
+    /// The limit of a read in bytes; 0: no limit.
     max_memory: usize,
 }
 
 struct Opened {
-    /// Nets share it.
+    /// Shared with nets.
     model: Arc<syncblob::Model>,
     names: naming::Names,
 }
@@ -57,7 +56,7 @@ impl Opened {
         Self { model, names }
     }
 
-    /// The model for changes: a copy, if a net uses it.
+    /// Returns the model for changes; first replaces it with a copy if a net uses it.
     fn model_mut(&mut self) -> Result<&mut syncblob::Model, Failure> {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
@@ -73,7 +72,7 @@ impl Opened {
     }
 }
 
-/// A model that has passed its bounds.
+/// Copies a model. Sets no limits: the model has already passed the limits of its load.
 fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;
@@ -87,7 +86,7 @@ impl Model {
         Self { opened: RwLock::new(Opened::new(Arc::new(model))), max_memory }
     }
 
-    /// The model as it is now.
+    /// Returns the model in its present state, which later changes do not affect.
     pub fn share(&self, py: Python<'_>) -> PyResult<Arc<syncblob::Model>> {
         self.read(py, |opened| Ok(Arc::clone(&opened.model)))
     }
@@ -113,9 +112,9 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// The error of a name that no layer has, with a name like it.
+    /// Makes the error of a name that no layer has, with a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
-        const MOST_NAMES: usize = 1000; // each costs the product of the two lengths
+        const MOST_NAMES: usize = 1000; // a comparison's time is the product of both lengths
         const MOST_BYTES: usize = 100;
         let py = name.py();
         if name.to_string_lossy().len() > MOST_BYTES {
@@ -166,12 +165,12 @@ impl Model {
             })?;
             if let Some(saved) = saved {
                 return Ok(saved);
-            } // else it was changed meanwhile
+            } // otherwise the model was changed meanwhile
         }
     }
 }
 
-/// A view of `collections.abc` over the model.
+/// Returns a view from `collections.abc` of the model.
 fn view<'py>(model: &Bound<'py, Model>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
     model.py().import("collections.abc")?.getattr(kind)?.call1((model,))
 }
@@ -219,8 +218,8 @@ impl Model {
         PyTuple::new(slf.py(), (0..count).map(|index| layer(slf, index)))
     }
 
-    /// The blobs of no layer: a solver's history, the one blob of a mean file. `set_blob` replaces
-    /// one.
+    /// The blobs of no layer: a solver's history, or the only blob of a mean file. `set_blob`
+    /// replaces a blob.
     #[getter]
     fn blobs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let count = slf.get().num_blobs(slf.py())?;
@@ -228,7 +227,7 @@ impl Model {
         PyTuple::new(slf.py(), (0..count).map(blob))
     }
 
-    /// The iteration that a solver state was saved at; it may be set.
+    /// The iteration at which a solver state was saved; writable.
     ///
     /// >>> state = Model(format="solverstate")
     /// >>> state.iteration = 5000
@@ -245,7 +244,7 @@ impl Model {
         self.change_solver_info(value.py(), |info| info.iteration = iteration)
     }
 
-    /// The step of a solver state's learning rate policy; it may be set.
+    /// The step of a solver state's learning rate policy; writable.
     #[getter]
     fn current_step(&self, py: Python<'_>) -> PyResult<i32> {
         Ok(self.solver_info(py)?.current_step)
@@ -257,7 +256,7 @@ impl Model {
         self.change_solver_info(value.py(), |info| info.current_step = step)
     }
 
-    /// The file that holds a solver state's net; empty where none is named. It may be set.
+    /// The file of a solver state's net; empty if the state names no file. Writable.
     #[getter]
     fn learned_net(&self, py: Python<'_>) -> PyResult<OsString> {
         Ok(self.solver_info(py)?.learned_net.into_os_string())
@@ -294,22 +293,22 @@ impl Model {
         PyList::new(py, names)?.try_iter()
     }
 
-    /// The names of the layers, as a dict's.
+    /// Returns a view of the layers' names, as `dict.keys`.
     fn keys<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "KeysView")
     }
 
-    /// The layers, as a dict's.
+    /// Returns a view of the layers, as `dict.values`.
     fn values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "ValuesView")
     }
 
-    /// The names with their layers, as a dict's.
+    /// Returns a view of the names with their layers, as `dict.items`.
     fn items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "ItemsView")
     }
 
-    /// The layer of a name, or a default.
+    /// Returns the layer of a name, or a default.
     #[pyo3(signature = (name, default=None))]
     fn get(
         slf: &Bound<'_, Self>,
@@ -322,12 +321,11 @@ impl Model {
         }
     }
 
-    /// Adds a layer at the end, with copies of arrays or of blobs' data; a diff is not stored.
+    /// Adds a layer at the end, with copies of arrays or of blobs' data; diffs are not stored.
     ///
-    /// The element type decides: types all of whose values float32 holds are stored as
-    /// float32, all others as float64, such as lists of Python's numbers. Integers that
-    /// float64 does not hold exactly are a `DtypeError`. If a blob cannot be stored, no layer
-    /// is added.
+    /// Element types whose values float32 represents exactly are stored as float32, all others as
+    /// float64, also lists of Python numbers. Integers that float64 cannot represent exactly are a
+    /// `DtypeError`. If a blob cannot be stored, no layer is added.
     #[pyo3(signature = (name, r#type=Vec::new(), blobs=None))]
     #[pyo3(text_signature = "($self, name, type='', blobs=None)")]
     fn add_layer(
@@ -360,14 +358,15 @@ impl Model {
         Ok(layer(slf, index))
     }
 
-    /// Adds a blob of no layer, such as of a solver's history, as `add_layer` adds those of one.
+    /// Adds a blob that belongs to no layer, such as a solver's history. Stores it as `add_layer`
+    /// stores a layer's blobs.
     fn add_blob(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let blob = stored(value, None)?;
         let blob = blob.get();
         self.write(value.py(), |opened| blob.add_to(opened.model_mut()?, None))
     }
 
-    /// Replaces one of `blobs`, as `Layer.set_blob` one of a layer's.
+    /// Replaces one of `blobs`, under the rules of `Layer.set_blob`.
     ///
     /// >>> state = Model(format="solverstate")
     /// >>> state.add_blob([1.0])
@@ -386,16 +385,18 @@ impl Model {
     }
 
     /// Loads all blobs into a dict of arrays with PyTorch's names and shapes: ``conv1.weight``,
-    /// ``conv1.bias``, ``bn.running_mean``. A module whose parts have the layers' names loads it.
-    /// Each array is a separate copy.
+    /// ``conv1.bias``, ``bn.running_mean``. A PyTorch module whose parts have the layers' names can
+    /// load the dict. Each array is a separate copy.
     ///
     /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
-    /// Scale its weight is 1 and its bias 0. Mean and variance, which Caffe stores times a factor,
-    /// are divided by it. The order of layers is that of the net in the model, if Caffe wrote it.
+    /// Scale, the module's weight is 1 and its bias 0. Mean and variance, which Caffe stores
+    /// multiplied by a factor, are divided by this factor. The layers are in the order of the net,
+    /// if the model has its connections.
     ///
-    /// A blob of a layer that PyTorch has no words for is named by its number; a solver's are
-    /// ``history.0`` and so on. With ``names="caffe"`` all are, and all are as the file has them:
-    /// ``conv1.0``, ``bn.2``. `framework` is ``"numpy"`` or ``"torch"``.
+    /// Blobs of layers without an equivalent in PyTorch are named by their numbers; a solver's
+    /// blobs are ``history.0`` and so on. With ``names="caffe"`` all blobs are named by their
+    /// numbers (``conv1.0``, ``bn.2``) and have the file's values and shapes. `framework` is
+    /// ``"numpy"`` or ``"torch"``.
     #[pyo3(signature = (*, framework="numpy", names="torch"))]
     fn state_dict<'py>(
         &self,
@@ -422,9 +423,9 @@ impl Model {
         })
     }
 
-    /// Writes the file. Unchanged parts are written byte for byte. The file is always the old one
-    /// or the complete new one; it may be the one that was loaded. A model above the default limits
-    /// of `load` is written, too. A name that ends as another format's does is refused.
+    /// Writes the file. Unchanged parts are written byte for byte. If the call fails, an old file
+    /// is unchanged. The path may be the loaded file's. A model above the default limits of `load`
+    /// is written, too. A path with the extension of another format is refused.
     #[pyo3(name = "save")]
     fn save_to(
         &self,
@@ -434,13 +435,14 @@ impl Model {
         self.save(py, path)
     }
 
-    /// What `save` would write.
+    /// Returns the bytes that `save` would write.
     #[pyo3(name = "to_bytes")]
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.to_bytes(py)
     }
 
-    /// Reopened within its memory limit. The content has passed the other limits before.
+    /// Pickles the content and the memory limit. The other limits are lifted: the content has
+    /// already passed them.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -468,7 +470,7 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.blobs().len()))
     }
 
-    /// Replaces a blob, `replace`: by one of any shape and type.
+    /// Replaces a blob; with `replace` also with a value of another shape and type.
     fn put(&self, at: BlobAt, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
         let py = value.py();
         let kept = match replace {
@@ -485,7 +487,7 @@ impl Model {
     }
 }
 
-/// The place that an index means, which counts from the end where it is negative.
+/// Converts an index; a negative index counts from the end.
 fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usize> {
     let py = index.py();
     let given = match index.extract::<isize>() {
@@ -498,7 +500,7 @@ fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usi
     })
 }
 
-/// A list of arrays, which one array is not, though Python goes through its rows.
+/// Refuses a single array in place of a list of arrays: Python would iterate over its rows.
 fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
         return Err(PyTypeError::new_err("blobs are a list of arrays, not an array: [array]"));
@@ -506,16 +508,16 @@ fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Opens a Caffe file (``.caffemodel``, ``.solverstate``, ``mean.binaryproto``) by its path, or
+/// Opens a Caffe file (``.caffemodel``, ``.solverstate``, ``mean.binaryproto``) from its path, or
 /// from its content as bytes. The file is indexed and checked; values are loaded on request. Texts
 /// that are not UTF-8 are decoded as by `os.fsdecode`. For a file without a size, such as a pipe,
-/// read the bytes and pass them.
+/// pass its bytes.
 ///
 /// `format` replaces the detection of the format: ``"caffemodel"``, ``"solverstate"``, ``"blob"``
-/// or ``"blobvector"``. The other arguments are limits, above which the file is refused with
-/// `LimitError`: `max_memory` is the bytes of one read, index and values together (default: no
-/// limit); `max_layers` (default 100,000), `max_blobs` (1,000,000), and `max_name_bytes`, of one
-/// name or type (65,536).
+/// or ``"blobvector"``. The other arguments are limits; a file above a limit is a `LimitError`.
+/// `max_memory` limits the bytes of one read, index and values together (default: no limit);
+/// `max_layers` (default 100,000) and `max_blobs` (1,000,000) limit counts; `max_name_bytes`
+/// (65,536) limits each name and type.
 ///
 /// >>> model = load(Model("net").to_bytes(), max_memory=1 << 20)
 /// >>> model.name
@@ -544,12 +546,12 @@ pub fn load(
     detached(source.py(), || Ok(Model::new(model, limits.memory())))
 }
 
-/// The shape and type that a new value keeps.
+/// The shape and type that a new value must have.
 type Kept = (Vec<usize>, Dtype);
 
-/// A blob of the value: itself, or a copy of an array or of a blob of another type. Types all of
-/// whose values float32 holds become float32, the rest float64. With `kept` the shape must be
-/// that one, and so must the type, as which numbers without a type are stored.
+/// Converts a value to a blob that a file can store: the blob itself if it fits, else a copy of the
+/// array or blob. Types whose values float32 represents exactly become float32, all others float64.
+/// With `kept`, refuses another shape or type; numbers without a type get the type of `kept`.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -618,8 +620,9 @@ fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
     Err(refused(py, "ArgumentError", &text))
 }
 
-/// Whether a type holds all of an array's integers, and no other number became infinite. Python
-/// compares integers exactly; only those beyond the mantissa may be lost.
+/// Returns whether the stored type represents all of an array's integers exactly and no number
+/// became infinite. Python compares integers exactly; only integers beyond the mantissa can lose
+/// digits.
 fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype) -> PyResult<bool> {
     let digits = if held_as == Dtype::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
     let last = 1_i64 << digits;
@@ -639,7 +642,7 @@ fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype)
     stored.call_method0("tolist")?.eq(given.call_method0("tolist")?)
 }
 
-/// A layer of a model, with its blobs by their numbers. ``layer[0] = array`` is `set_blob`.
+/// A layer of a model, with its blobs by number. ``layer[0] = array`` calls `set_blob`.
 #[pyclass(frozen, module = "syncblob")]
 pub struct Layer {
     model: Py<Model>,
@@ -655,7 +658,7 @@ impl Layer {
         self.model.get().read(py, |opened| Ok(work(&opened.model.layer(self.index)?)))
     }
 
-    /// The layer's own fields in the file.
+    /// Returns the layer's fields in the file.
     fn message(&self, py: Python<'_>) -> PyResult<Message> {
         let limits = syncblob_net::Limits::default();
         let index = self.index;
@@ -676,44 +679,44 @@ impl Layer {
 
 #[pymethods]
 impl Layer {
-    /// The name as the file has it.
+    /// The layer's name in the file.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         text(py, &self.read(py, |layer| layer.name_bytes().to_vec())?)
     }
 
-    /// Such as ``"Convolution"``; of a file of 2014 ``"CONVOLUTION"``.
+    /// The layer's type, such as ``"Convolution"``; in files of 2014 ``"CONVOLUTION"``.
     #[getter]
     fn r#type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         text(py, &self.read(py, |layer| layer.layer_type_bytes().to_vec())?)
     }
 
-    /// The index in the model.
+    /// The layer's index in the model.
     #[getter]
     fn index(&self) -> usize {
         self.index
     }
 
-    /// The names of the blobs that it reads, if Caffe wrote the model.
+    /// The names of the blobs that the layer reads, if Caffe wrote the model.
     #[getter]
     fn bottoms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         plain::texts(py, &self.message(py)?, "bottom")
     }
 
-    /// The names of the blobs that it writes.
+    /// The names of the blobs that the layer writes, if Caffe wrote the model.
     #[getter]
     fn tops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         plain::texts(py, &self.message(py)?, "top")
     }
 
-    /// All other fields of the layer in the file, by Caffe's names, as in `NetLayer.params`; for an
-    /// old file in its old form.
+    /// All other fields of the layer in the file, by Caffe's names, as in `NetLayer.params`; an old
+    /// file's fields are in their old form.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, &self.message(py)?)
     }
 
-    /// The blobs, none of them loaded.
+    /// The layer's blobs, which are not loaded yet.
     #[getter]
     fn blobs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let count = self.__len__(py)?;
@@ -724,7 +727,7 @@ impl Layer {
         self.read(py, |layer| layer.num_blobs())
     }
 
-    /// One blob, or those of a slice.
+    /// Returns one blob, or the blobs of a slice.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if index.is_instance_of::<PySlice>() {
@@ -737,9 +740,9 @@ impl Layer {
         self.model.get().put(self.at(index)?, value, false)
     }
 
-    /// Replaces a blob by a copy of an array or of a blob's data, of the same shape and type;
-    /// numbers without a type are stored as the blob's. With `replace` the blob takes any shape,
-    /// and the type that `add_layer` would give it.
+    /// Replaces a blob with a copy of an array or of a blob's data, of the same shape and type;
+    /// numbers without a type are stored in the old blob's type. With `replace` the value may have
+    /// any shape, and is stored in the type that `add_layer` would choose.
     ///
     /// >>> layer = Model().add_layer("ip", "InnerProduct", [[1.0, 2.0]])
     /// >>> layer.set_blob(0, [3.0], replace=True)
@@ -785,11 +788,11 @@ fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A blob in a model, not loaded. NumPy and all programs that speak DLPack take it as an
-/// array: it is loaded then, and the array has the values to itself.
+/// A blob in a model, not loaded. NumPy and all libraries that support DLPack accept it as an
+/// array: each use loads a separate copy of the values.
 ///
-/// ``==`` tests whether two are the same blob of the same model; with a NumPy array it compares
-/// elements. `numpy.array_equal` compares the values of any two.
+/// ``==`` tests whether two objects are the same blob of the same model; with a NumPy array it
+/// compares elements. `numpy.array_equal` compares the values of two blobs.
 #[pyclass(frozen, module = "syncblob")]
 pub struct StoredBlob {
     model: Py<Model>,
@@ -807,12 +810,12 @@ impl StoredBlob {
     }
 }
 
-/// With the default type of loading.
+/// Loads a blob in its default type.
 pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> {
     stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }
 
-/// The type that holds a stored type exactly, also NVCaffe's raw types.
+/// Returns the type that represents a stored type exactly, also NVCaffe's raw types.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -837,22 +840,22 @@ impl StoredBlob {
         self.info(py, BlobInfo::count)
     }
 
-    /// NumPy's name of the type that it is loaded as: ``"float32"`` or ``"float64"``.
+    /// NumPy's name of the type in which the blob is loaded: ``"float32"`` or ``"float64"``.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.info(py, |info| loaded_as(info.dtype()).numpy_name())
     }
 
-    /// Whether the file has the diff too.
+    /// Whether the file also has the blob's diff.
     #[getter]
     fn has_diff(&self, py: Python<'_>) -> PyResult<bool> {
         self.info(py, |info| info.diff_count() > 0)
     }
 
-    /// Loads data and diff into a blob, with the type of this object's `dtype` or another one; on
-    /// the host, or on a device. Values are rounded to float32. A value that an integer type cannot
-    /// hold, such as a fraction, is a `DataError`. float16 from a file without halves, and
-    /// bfloat16, are a `DtypeError`.
+    /// Loads data and diff into a blob of type `dtype` (default: this object's `dtype`), on the
+    /// host or on a device. Values that are loaded as float32 are rounded. A value that an integer
+    /// type cannot represent, such as a fraction, is a `DataError`. float16 from a file without
+    /// halves, and bfloat16, are a `DtypeError`.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,
@@ -883,12 +886,12 @@ impl StoredBlob {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = copy; // it is one already
+        let _ = copy; // the result is always a copy
         let array = Bound::new(py, self.load(py, None, "cpu")?)?.getattr("data")?;
         tensor::converted(array, dtype, None)
     }
 
-    /// Some of the values, as of a NumPy array: ``blob[...]``, ``blob[:, 0]``.
+    /// Returns some of the values, indexed as a NumPy array: ``blob[...]``, ``blob[:, 0]``.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -897,7 +900,7 @@ impl StoredBlob {
         self.__array__(py, None, None)?.get_item(key)
     }
 
-    /// The values along the first axis, as of a NumPy array.
+    /// Iterates over the first axis, as a NumPy array.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         self.__array__(py, None, None)?.try_iter()
     }
@@ -911,7 +914,7 @@ impl StoredBlob {
         Bound::new(py, self.load(py, None, "cpu")?)?.call_method("__dlpack__", (), options)
     }
 
-    /// That of the host.
+    /// Returns the host's device.
     fn __dlpack_device__(&self) -> (i32, i32) {
         tensor::HOST
     }

@@ -22,16 +22,17 @@ use crate::{bytes, plain, tensor};
 /// Net(prototxt, weights=None, *, inputs=None, batch=None, level=0, stages=())
 /// --
 ///
-/// A net as Caffe would run it in phase TEST: its layers in their order, the shapes of its blobs,
-/// and with weights the same net for ONNX.
+/// A net as Caffe would run it in phase TEST: its layers in order, the shapes of its blobs, and,
+/// with weights, its conversion to ONNX.
 ///
-/// `prototxt` is a path, or the text as bytes; of any of Caffe's generations. `None` is the net
-/// that `weights` carries. `weights` is a path, bytes, or a `Model`, of which the net has the
-/// blobs as they are now.
+/// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. `None`
+/// selects the net that `weights` carries. `weights` is a path, bytes, or a `Model`; later changes
+/// of that model do not affect the net.
 ///
-/// `inputs` are shapes of inputs by name. They replace the net's; a net in a model rarely has any.
-/// `batch` is the size of the first axis of the first input, and of each input whose first axis is
-/// as long. `level` and `stages` are compared with the layers' rules of inclusion.
+/// `inputs` are shapes of inputs by name, which replace the net's; a net in a model rarely has
+/// shapes. `batch` is the size of the first axis of the first input, and of each input whose first
+/// axis is equally long. `level` and `stages` are matched with the layers' include and exclude
+/// rules.
 ///
 /// >>> net = Net(b'''
 /// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
@@ -88,14 +89,14 @@ impl Net {
         self.net.name()
     }
 
-    /// The layers, in the order in which they run; without those that only bring data or train.
+    /// The layers in execution order, without layers that only load data or only train.
     #[getter]
     fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let layer = |index| NetLayer { net: Arc::clone(&self.net), index };
         PyTuple::new(py, (0..self.net.layers().len()).map(layer))
     }
 
-    /// The names of the blobs that the net is given.
+    /// The names of the net's input blobs.
     #[getter]
     fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.net.inputs().iter().map(|input| &input.0))
@@ -107,8 +108,8 @@ impl Net {
         PyTuple::new(py, self.net.outputs())
     }
 
-    /// The shapes of all blobs by name, in the order in which they are made; without blobs of
-    /// layers that are not known, and those behind them.
+    /// The shapes of all blobs by name, in the order in which the layers make them. Omits the blobs
+    /// of unknown layers, and blobs that depend on them.
     #[getter]
     fn shapes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let shapes = PyDict::new(py);
@@ -124,26 +125,27 @@ impl Net {
         PyTuple::new(py, self.net.warnings())
     }
 
-    /// The net in ONNX, opset 17, as bytes; or in a file of this path, which is the old one or the
-    /// whole new one. Above 2 GiB weights do not fit into one file: they go into another beside
-    /// it, of the same name with ``.data`` behind.
+    /// Converts the net to ONNX, opset 17. Returns bytes, or writes the file `path`; if the call
+    /// fails, an old file is unchanged. Weights above 2 GiB do not fit into one file: they are
+    /// written to a second file, whose name is the first file's with ``.data`` appended.
     ///
-    /// Blobs keep their names. If a layer cannot be converted, the `UnsupportedError` names all
-    /// such layers, a line each. With `custom` they become nodes of the domain ``caffe``, which
-    /// what runs the file must know; `shapes` are those of blobs that they make, by name.
+    /// Blobs keep their names. If layers cannot be converted, the `UnsupportedError` lists all of
+    /// them, one a line. With `custom` such layers become nodes of the domain ``caffe``, which the
+    /// runtime must implement; `shapes` are the shapes of the blobs that they make, by name.
     ///
-    /// `outputs` are the blobs to compute instead of the net's outputs; layers that they do not
-    /// need are omitted. `batch` is the name of the batch's axis, which then has no fixed size.
-    /// With `fp16` weights are halves, and the net computes with them. `mean`, `scale` and
-    /// `swap_rb` are Caffe's preprocessing as the first nodes: swap red and blue, subtract a number
-    /// for each channel or an image, such as the blob of a ``mean.binaryproto``, and multiply.
+    /// `outputs` are the blobs to compute instead of the net's outputs; layers that these blobs do
+    /// not need are omitted. `batch` names the batch axis, which then has no fixed size. With
+    /// `fp16` weights are stored as halves, and the net computes in halves. `swap_rb`, `mean` and
+    /// `scale` add Caffe's preprocessing as the first nodes, in this order: swap red and blue;
+    /// subtract one number for each channel, or an image such as the blob of a
+    /// ``mean.binaryproto``; multiply.
     #[pyo3(signature = (path=None, *, outputs=None, batch=None, fp16=false, mean=None, scale=None,
                         swap_rb=false, custom=false, shapes=None))]
     #[pyo3(
         text_signature = "($self, path=None, *, outputs=(), batch=None, fp16=False, mean=None, \
                              scale=None, swap_rb=False, custom=False, shapes=None)"
     )]
-    #[allow(clippy::too_many_arguments)] // named in Python
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn to_onnx<'py>(
         &self,
         py: Python<'py>,
@@ -180,7 +182,7 @@ impl Net {
     }
 
     /// Loads the weights into a dict of arrays with PyTorch's names and shapes, for a module whose
-    /// parts are called as the layers are. See `Model.state_dict`.
+    /// parts have the layers' names. See `Model.state_dict`.
     #[pyo3(signature = (*, framework="numpy"))]
     fn state_dict<'py>(&self, py: Python<'py>, framework: &str) -> PyResult<Bound<'py, PyDict>> {
         let framework = Framework::named(py, framework)?;
@@ -210,7 +212,7 @@ impl Net {
     }
 }
 
-/// Differences between the file and the net, as Python warnings.
+/// Reports differences between the file and the net as Python warnings.
 fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     for text in onnx.warnings().iter().chain(&overflow) {
@@ -220,9 +222,9 @@ fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     Ok(())
 }
 
-/// The file as bytes, written where they stay.
+/// Returns the file as bytes, written directly into the bytes object.
 fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
-    let size = if onnx.needs_external() { 0 } else { onnx.size() }; // too large: `write` says so
+    let size = if onnx.needs_external() { 0 } else { onnx.size() }; // too large: `write` reports it
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let written = bytes::written(py, size, |room| {
         let mut out = Room(room);
@@ -232,7 +234,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size says"))
 }
 
-/// The rest of the target memory.
+/// A writer to the rest of the target memory.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -271,7 +273,7 @@ fn open(
     }
 }
 
-/// The model of a path, of bytes, or of a `Model`.
+/// Returns the model of a path, of bytes or of a `Model`.
 fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     match weights.cast::<Model>() {
         Ok(model) => model.get().share(weights.py()),
@@ -279,7 +281,7 @@ fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     }
 }
 
-/// The path, if weights are given by one.
+/// Returns the path of the weights; None if they are bytes or a `Model`.
 fn path_of(weights: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path = weights.is_instance_of::<PyString>() || weights.hasattr("__fspath__")?;
     is_path.then(|| arguments::path(weights)).transpose()
@@ -293,7 +295,7 @@ fn shapes_by_name(shapes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<i64>)
     shapes.iter().map(shape).collect()
 }
 
-/// Names, or one.
+/// Converts one name or several.
 fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     match value.cast::<PyString>() {
         Ok(name) => Ok(vec![name.extract()?]),
@@ -301,8 +303,8 @@ fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
 }
 
-/// A number for each channel; of an array also an image, channels × height × width, with or
-/// without an axis of 1 before.
+/// Converts a mean: one number for each channel; an array may also be an image, channels × height ×
+/// width, with or without a leading axis of 1.
 fn mean_of(value: &Bound<'_, PyAny>) -> PyResult<Mean> {
     if value.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("a mean is numbers: syncblob.load_blob reads a file"));
@@ -343,25 +345,27 @@ impl NetLayer {
 
 #[pymethods]
 impl NetLayer {
-    /// The name.
+    /// The layer's name.
     #[getter]
     fn name(&self) -> &str {
         self.layer().name()
     }
 
-    /// Such as ``"Convolution"``, whatever generation the net is of.
+    /// The layer's type, such as ``"Convolution"``, in the current form for nets of every version
+    /// of Caffe.
     #[getter]
     fn r#type(&self) -> &str {
         self.layer().layer_type()
     }
 
-    /// The names of the blobs that it reads.
+    /// The names of the blobs that the layer reads.
     #[getter]
     fn bottoms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.layer().bottoms())
     }
 
-    /// The names of the blobs that it writes; one of its bottoms, if it works in place.
+    /// The names of the blobs that the layer writes. A layer that works in place writes one of its
+    /// bottoms.
     #[getter]
     fn tops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.layer().tops())

@@ -1,10 +1,10 @@
-//! The time at which blobs release their arrays.
+//! Defers the release of arrays until no lock is held.
 //!
-//! The library ends a tensor within the call that drops the last use of its memory, while locks of
-//! blobs and models are held. What that ends may run anything of Python's, which may use the same
-//! blob. So a blob gets a tensor that only hands the array's own over, to be ended behind the
-//! call, when no lock is held any more. Only a tensor of another blob goes to the library as it is,
-//! which takes it apart and ends nothing.
+//! The library calls a tensor's deleter within the call that drops the last use of its memory,
+//! while locks of blobs and models are held. The deleter may run any Python code, also code that
+//! uses the same blob. So a blob gets a substitute tensor, whose deleter only queues the array's
+//! own tensor; that tensor is released after the call, when no lock is held. Only a tensor of
+//! another blob is passed to the library directly: the library unwraps it and runs no Python code.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use syncblob::{Dlpack, LegacyDlpack, Result};
 use syncblob_sys as sys;
 
-/// The tensor of an array, which ends when it is dropped.
+/// The tensor of an array; dropping it calls its deleter.
 enum Owner {
     Versioned(#[expect(dead_code, reason = "is dropped")] Dlpack),
     Legacy(#[expect(dead_code, reason = "is dropped")] LegacyDlpack),
@@ -24,15 +24,15 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks, and releases owners after it has released the locks: in a loop,
-/// since an owner may own a blob on the next owner, in a chain of any length. Nested work leaves
-/// its owners to the outermost.
+/// Runs work that takes locks; after the work has released them, releases the queued owners. In a
+/// loop, since an owner may own a blob that uses the next owner, in a chain of any length. Nested
+/// work leaves its owners to the outermost work.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct LetGo;
     impl Drop for LetGo {
         fn drop(&mut self) {
             while let Some(owner) = next() {
-                drop(owner); // which may do such work itself
+                drop(owner); // may run such work again
             }
         }
     }
@@ -57,19 +57,19 @@ fn next() -> Option<Owner> {
 
 fn end(owner: Owner) {
     outlived_by_owners(|| {
-        // A thread that ends has no list any more: the owner is dropped with the closure.
+        // An ending thread has no list any more: the owner is then dropped with the closure.
         let _ = LATER.try_with(|later| later.borrow_mut().get_or_insert_with(Vec::new).push(owner));
     });
 }
 
-/// A tensor that a blob gets in place of the array's.
+/// The substitute tensor that a blob gets in place of the array's.
 struct Lent {
     tensor: sys::sb_dl_managed_versioned,
     owner: Owner,
 }
 
 unsafe extern "C" fn end_lent(tensor: *mut sys::sb_dl_managed_versioned) {
-    // SAFETY: `lend` made it, and a tensor is ended once.
+    // SAFETY: `lend` made the tensor, and a deleter is called once.
     let lent = unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Lent>()) };
     end(lent.owner);
 }
@@ -77,7 +77,7 @@ unsafe extern "C" fn end_lent(tensor: *mut sys::sb_dl_managed_versioned) {
 fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
     let lent = Box::into_raw(Box::new(Lent { tensor, owner }));
     // SAFETY: the box is live, and the pointer covers all of it. The owner keeps the tensor's
-    // memory.
+    // memory alive.
     unsafe {
         (*lent).tensor.manager_ctx = lent.cast::<c_void>();
         (*lent).tensor.deleter = Some(end_lent);

@@ -1,4 +1,4 @@
-//! Messages of a net as plain values of Python's.
+//! Converts messages of a net to plain Python values.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -9,13 +9,13 @@ use crate::arguments::text;
 /// Fields that a layer has as attributes.
 const ATTRIBUTES: &[&str] = &["name", "type", "bottom", "top"];
 
-/// A layer's parameters: all fields of its message that are not attributes.
+/// Returns a layer's parameters: all fields of its message that are not attributes.
 pub fn parameters<'py>(py: Python<'py>, layer: &Message) -> PyResult<Bound<'py, PyDict>> {
     let fields = layer.fields().iter();
     dict(py, fields.filter(|field| !ATTRIBUTES.contains(&field.name())))
 }
 
-/// The texts of a field, such as the bottoms of a layer.
+/// Returns the texts of a field, such as the bottoms of a layer.
 pub fn texts<'py>(py: Python<'py>, message: &Message, name: &str) -> PyResult<Bound<'py, PyTuple>> {
     let fields = message.fields().iter().filter(|field| field.name() == name);
     let texts = fields.map(|field| value(py, field)).collect::<PyResult<Vec<_>>>()?;
@@ -51,8 +51,8 @@ fn value<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// A `float` as the number that a prototxt has for it: 0.1, not 0.10000000149011612.
-#[allow(clippy::cast_possible_truncation)] // compared
+/// Converts a C `float` to the number as a prototxt has it: 0.1, not 0.10000000149011612.
+#[allow(clippy::cast_possible_truncation)] // the results are compared
 fn shortest(value: f64) -> f64 {
     let float = value as f32;
     match f64::from(float) == value {

@@ -1,4 +1,4 @@
-//! A model's blobs as arrays, one after the other.
+//! Loads a model's blobs as arrays, one after the other.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,10 +12,10 @@ use crate::error::{raised, refused, Failure};
 use crate::model::load_any;
 use crate::{calls, tensor};
 
-/// Whose arrays they are.
+/// The library whose arrays are made.
 pub enum Framework<'py> {
     NumPy,
-    /// By PyTorch's from_dlpack.
+    /// PyTorch's function from_dlpack.
     Torch(Bound<'py, PyAny>),
 }
 
@@ -31,7 +31,7 @@ impl<'py> Framework<'py> {
         }
     }
 
-    /// A blob's data, in place.
+    /// Returns a blob's data as an array, without a copy.
     pub fn array(&self, py: Python<'py>, mut blob: BlobAny) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::NumPy => {
@@ -45,9 +45,9 @@ impl<'py> Framework<'py> {
 
 /// An array to load.
 pub enum Entry {
-    /// As PyTorch has it.
+    /// A tensor of PyTorch's module.
     Tensor(StateTensor),
-    /// As the file has it.
+    /// A blob of the file, unchanged.
     Blob(BlobAt),
 }
 
@@ -63,13 +63,13 @@ impl Entry {
 /// An array's name and contents.
 pub type Named = (Vec<u8>, Entry);
 
-/// Tensors by the names of their layers.
+/// Names tensors by their layers and roles.
 pub fn tensors(tensors: Vec<StateTensor>, names: &Names) -> Vec<Named> {
     let name = |tensor: &StateTensor| part(names, tensor.layer, &tensor.role);
     tensors.into_iter().map(|tensor| (name(&tensor), Entry::Tensor(tensor))).collect()
 }
 
-/// The blobs of layers by their numbers.
+/// Names the layers' blobs by their numbers.
 pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     let of_layer = |layer: syncblob::Layer<'_>| {
         let index = layer.index();
@@ -82,7 +82,7 @@ pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     model.layers().flat_map(of_layer).collect()
 }
 
-/// The blobs of no layer.
+/// Names the blobs of no layer.
 pub fn others(model: &Model) -> Vec<Named> {
     let blob =
         |blob: usize| (naming::blob_name(model, blob).into_bytes(), Entry::Blob(blob.into()));
@@ -93,7 +93,7 @@ fn part(names: &Names, layer: usize, role: &str) -> Vec<u8> {
     [names.all()[layer].as_slice(), b".", role.as_bytes()].concat()
 }
 
-/// Loads arrays into a dict. Between two of them signals' handlers run.
+/// Loads arrays into a dict. Python's signal handlers run between two arrays.
 pub fn load<'py>(
     py: Python<'py>,
     framework: &Framework<'py>,

@@ -1,4 +1,4 @@
-//! Tensors between blobs and Python's arrays: capsules of DLPack, and NumPy's own protocol.
+//! Passes tensors between blobs and Python arrays: DLPack's capsules, and NumPy's array interface.
 
 use std::ffi::{c_void, CStr};
 use std::ptr::NonNull;
@@ -27,8 +27,8 @@ const LEGACY: &CStr = c"dltensor";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 const USED_LEGACY: &CStr = c"used_dltensor";
 
-/// A blob's memory on the host as NumPy takes it. An array made of it keeps it, and with
-/// it the memory.
+/// A blob's host memory, for NumPy's array interface. An array keeps its View, and so the memory,
+/// alive.
 #[pyclass(frozen, module = "syncblob._syncblob")]
 pub struct View {
     tensor: Dlpack,
@@ -62,7 +62,7 @@ fn asarray(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     ASARRAY.import(py, "numpy", "asarray")
 }
 
-/// A tensor of host memory as a NumPy array, in place.
+/// Returns a NumPy array on a tensor of host memory, without a copy.
 pub fn array(py: Python<'_>, tensor: Dlpack, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
     typestr(py, dtype)?;
     asarray(py)?.call1((View { tensor, dtype },))
@@ -73,7 +73,7 @@ pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     asarray(value.py())?.call1((value,))
 }
 
-/// An array as `__array__` is to give it: of a type, and copied or not.
+/// Converts an array for `__array__`: to a type, and with or without a copy.
 pub fn converted<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
@@ -93,7 +93,7 @@ pub fn converted<'py>(
     }
 }
 
-/// Where a device's memory is, in DLPack's numbers.
+/// Returns DLPack's numbers for a device.
 pub fn device(name: &str) -> (i32, i32) {
     let number = |prefix| name.strip_prefix(prefix).and_then(|number| number.parse().ok());
     if let Some(number) = number("cuda:") {
@@ -109,7 +109,7 @@ pub fn side(device: (i32, i32)) -> Side {
     }
 }
 
-/// Marks capsules whose tensors are the library's own, as their context.
+/// The context of capsules whose tensors are the library's own.
 static OWN: u8 = 0;
 
 fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -127,7 +127,7 @@ fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
     std::ptr::eq(context.cast(), &raw const OWN)
 }
 
-/// A capsule, which ends the tensor if no consumer takes it.
+/// Makes a capsule, which deletes the tensor if no consumer takes it.
 pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
     // SAFETY: the name is static; the destructor is for such a tensor.
@@ -143,7 +143,7 @@ pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     Ok(capsule)
 }
 
-/// The same by the struct of DLPack before 1.0.
+/// Makes a capsule with the struct of DLPack before 1.0.
 pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
     // SAFETY: as above.
@@ -158,12 +158,12 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
     Ok(capsule)
 }
 
-/// The content of a capsule with this name.
+/// Returns the content of a capsule if it has this name.
 ///
 /// # Safety
-/// `capsule` is an object, perhaps one that is ending.
+/// `capsule` is an object; it may be in its destructor.
 unsafe fn content(capsule: *mut ffi::PyObject, name: &CStr) -> Option<NonNull<c_void>> {
-    // SAFETY: the caller's promise; a valid capsule has a pointer to give.
+    // SAFETY: the caller's promise; a valid capsule has a pointer.
     unsafe {
         match ffi::PyCapsule_IsValid(capsule, name.as_ptr()) {
             1 => NonNull::new(ffi::PyCapsule_GetPointer(capsule, name.as_ptr())),
@@ -191,7 +191,7 @@ unsafe extern "C" fn end_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A blob on the memory of an array that speaks DLPack.
+/// Makes a blob on the memory of an array that supports DLPack.
 pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     let py = array.py();
     let (kind, number): (i32, i32) = match array.call_method0("__dlpack_device__") {
@@ -211,8 +211,8 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     take(&ask(array, kind)?, &context)
 }
 
-/// The array's capsule, of the newest struct that it has. On CUDA the tensor has to be ready
-/// for the default stream, which the library's own is ordered with.
+/// Requests the array's capsule, with the newest struct that the array supports. On CUDA the tensor
+/// must be ready on the default stream, with which the library's stream is ordered.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);
@@ -230,7 +230,7 @@ fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// Refuses an element type that no blob has by the name that NumPy has for it.
+/// Refuses an element type that blobs do not support; the error has NumPy's name of the type.
 fn check_dtype(py: Python<'_>, dtype: sys::sb_dl_data_type) -> PyResult<()> {
     const KINDS: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
     let kind = KINDS.get(usize::from(dtype.code)).unwrap_or(&"unknown");
@@ -248,7 +248,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
         let tensor = tensor.cast::<sys::sb_dl_managed_versioned>();
         // SAFETY: the capsule's tensor; all versions have their number first.
         if unsafe { (*tensor.as_ptr()).version.major } == sys::SB_DL_MAJOR_VERSION {
-            // SAFETY: of this version the struct is ours.
+            // SAFETY: this version's struct is ours.
             check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
         }
         let is_own = is_own(capsule);
@@ -288,7 +288,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))
 }
 
-/// A tensor that goes to where the interpreter's lock is not held.
+/// A tensor that is passed to code without the interpreter's lock.
 struct Raw<T>(NonNull<T>);
 
 // SAFETY: DLPack's tensors may be used on any thread.

@@ -42,7 +42,7 @@ from .errors import (
 
 _Mapping.register(Model)
 for _function in (from_dlpack, load, load_blob):
-    _function.__module__ = __name__  # by which pickles name it
+    _function.__module__ = __name__  # pickles refer to this name
 
 __all__ = [
     "ArgumentError",

@@ -7,8 +7,9 @@ from ._syncblob import run_command
 
 
 def main() -> int:
-    """Runs the command with the arguments of the process; gives the exit status."""
-    # The command looks for no signal of Python's: one ends it, as it ends other programs.
+    """Runs the command with the process's arguments; returns the exit status."""
+    # Restores the default action: Python's handler would not run during the command, so Ctrl-C
+    # would not end the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["syncblob", *sys.argv[1:]])
 

@@ -1,4 +1,4 @@
-"""What can go wrong, by kind. The text of each is the library's own, whole."""
+"""The exceptions, by kind of failure. Their messages are the library's."""
 
 from typing import Any, Optional
 
@@ -6,9 +6,9 @@ from typing import Any, Optional
 class Error(Exception):
     """Any failure of the library.
 
-    `code` is the status's name, such as ``"SB_ERR_MALFORMED"``; `offset` is where in the bytes or
-    the file, if that is known; `device_code` is the device driver's own number, or ``errno``;
-    `filename` is the file of a call that was given a path.
+    `code` is the status's name, such as ``"SB_ERR_MALFORMED"``; `offset` is the position in the
+    bytes or in the file, if known; `device_code` is the device driver's error number, or ``errno``;
+    `filename` is the path that was passed to the call.
     """
 
     def __init__(self, message: str = "", *, code: str = "", offset: Optional[int] = None,
@@ -33,39 +33,39 @@ def _again(kind: type[Error], message: str, details: dict[str, Any]) -> Error:
 
 
 class ArgumentError(Error, ValueError):
-    """An argument that can never be right, or not of this blob."""
+    """An argument that is always invalid, or invalid for this blob."""
 
 
 class DtypeError(ArgumentError, TypeError):
-    """An element type that does not fit."""
+    """An element type that is unknown, or wrong for the call."""
 
 
 class RangeError(ArgumentError, IndexError):
-    """An index, axis, layer or blob that is not there."""
+    """An index, axis, layer or blob that does not exist."""
 
 
 class UnsupportedError(ArgumentError):
-    """Not offered for this type, file or device."""
+    """An operation that this type, file or device does not support."""
 
 
 class DataError(Error, ValueError):
-    """Bytes that are not what they should be."""
+    """Malformed or invalid bytes."""
 
 
 class LimitError(DataError):
-    """Bytes that ask for more than a limit allows."""
+    """Bytes that require more than a limit allows."""
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """Memory is short."""
+    """Out of memory."""
 
 
 class DeviceError(Error, RuntimeError):
-    """No device, or one that failed."""
+    """There is no device, or the device failed."""
 
 
 class FileError(Error, OSError):
-    """A file cannot be read or written; `errno` says why."""
+    """A file cannot be read or written; `errno` is the reason."""
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message, **details)
@@ -74,7 +74,7 @@ class FileError(Error, OSError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class ForbiddenFileError(FileError, PermissionError):

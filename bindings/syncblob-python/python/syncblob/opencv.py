@@ -1,4 +1,4 @@
-"""Caffe's nets for OpenCV 5, which has no importer for them any more."""
+"""Reads Caffe's nets for OpenCV 5, which no longer has an importer for them."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -18,13 +18,14 @@ def readNetFromCaffe(prototxt: "Optional[_Source]" = None,
                      bufferProto: "Optional[_Source]" = None,  # noqa: N803
                      bufferModel: "Optional[_Source]" = None,  # noqa: N803
                      inputs: Optional[Mapping[str, Sequence[int]]] = None) -> Any:
-    """Reads a net as the function of that name in OpenCV 4 did: a ``cv2.dnn.Net``.
+    """Returns a ``cv2.dnn.Net``, as the function of this name in OpenCV 4.
 
-    `prototxt` and `caffeModel` are files by their paths, or contents: bytes, a bytearray, an array
-    of uint8; `bufferProto` and `bufferModel` are other names for them. The net is converted in memory, and `cv2.dnn.readNetFromONNX` reads it. `inputs` are
-    shapes of inputs by name, for a net that does not say them.
+    `prototxt` and `caffeModel` are paths, or the files' contents: bytes, a bytearray or an array of
+    uint8; `bufferProto` and `bufferModel` are their other names. The net is converted in memory,
+    and `cv2.dnn.readNetFromONNX` reads it. `inputs` are shapes of inputs by name, for a net without
+    these shapes.
 
-    OpenCV comes as the package opencv-python, or opencv-python-headless without windows.
+    OpenCV is in the package opencv-python, or in opencv-python-headless, which has no windows.
     """
     prototxt = _one("prototxt", prototxt, "bufferProto", bufferProto)
     if prototxt is None:
