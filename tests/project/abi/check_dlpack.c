@@ -1,5 +1,5 @@
-/* Our structs of DLPack against dlpack.h; compiled, as C and as C++, with DLPACK_FIRST and without,
-   and not run. */
+/* Compares our structs of DLPack with dlpack.h. Compiled as C and as C++, with DLPACK_FIRST and
+   without; never run. */
 #ifdef DLPACK_FIRST
 #include <dlpack/dlpack.h>
 #endif

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Our declarations of DLPack's structs against dlpack.h, both included in either order, in C and
+# Compares our declarations of DLPack's structs with dlpack.h, included in either order, in C and
 # C++:
 #   check_dlpack.sh INCLUDE_FOLDER DLPACK/DLPACK.H COMPILER...
 set -euo pipefail

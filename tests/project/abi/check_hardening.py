@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How hard a binary makes it to exploit an error in memory.
+"""Checks that a binary has the usual hardening against memory errors.
 
     check_hardening.py KIND FILE [--run-path FOLDER[:FOLDER...]] [--fortified]
 
-KIND is library, archive, program, or foreign: a library of another compiler's code, which has
-neither stack protector nor CET and must not be marked for CET. --fortified: the compiler optimised,
-so that calls of the C library must be checked ones.
+KIND is library, archive, program or foreign. A foreign library has code of another compiler,
+without stack protector and CET, and must not be marked for CET. --fortified: the code is optimised,
+so its calls of the C library must be the checked (fortified) ones.
 """
 import argparse
 import re
@@ -14,7 +14,7 @@ import sys
 
 LINKED = {"library", "foreign", "program"}
 COMPILED = {"library", "archive"}
-# What readelf prints or must not print of these kinds, and the complaint.
+# The kinds, whether readelf must print the pattern or must not, the pattern, and the complaint.
 RULES = [
     (LINKED, True, r"GNU_RELRO", "no RELRO: what is relocated stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),
@@ -38,7 +38,7 @@ def problems(kind, path, run_paths=(), fortified=False):
         kinds.add("fortified")
     if kind in COMPILED and "X86-64" in text:
         kinds.add("x86")
-    # the notes are each object's own; all else is said of the archive
+    # each object has separate notes; the other rules apply to the whole archive
     parts = re.split(r"(?m)^File: ", text)[1:] if kind == "archive" else [text]
     for where, wanted, pattern, complaint in RULES:
         if kinds & where:
@@ -47,7 +47,7 @@ def problems(kind, path, run_paths=(), fortified=False):
                 yield complaint
     for tag, value in re.findall(r"\((RUNPATH|RPATH)\).*\[(.*)\]", text):
         for folder in value.split(":"):
-            # of a foreign library it leads to the build folder until it is installed
+            # a foreign library's path leads to the build folder until the library is installed
             if kind != "foreign" and folder.rstrip("/") not in run_paths:
                 yield f"{tag} has the folder '{folder}'"
 

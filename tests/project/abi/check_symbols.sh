@@ -3,7 +3,7 @@
 #   check_symbols.sh ARCHIVE IMPORTS    (NM: another nm)
 # 1. an undefined symbol is in IMPORTS or defined by another object of ours, unless IMPORTS is "any";
 # 2. a defined global symbol begins with sb_;
-# 3. it is hidden in whatever the library is linked into.
+# 3. that symbol is hidden in every program or library that the archive is linked into.
 set -euo pipefail
 export LC_ALL=C
 
@@ -13,8 +13,8 @@ allowed=
 symbols=$("${NM:-nm}" -A "$archive")
 [ -n "$symbols" ] || { echo "$archive has no symbols"; exit 1; }
 
-# Lines of nm -A: "archive:object:address type name"; undefined and weak
-# undefined ones have no address.
+# Lines of nm -A: "archive:object:address type name"; undefined and weak undefined symbols have no
+# address.
 status=0
 foreign=$(awk '$(NF-1) ~ /^[A-TV-Z]$/ && $NF !~ /^sb_/ {print "  " $1 " " $NF}' <<<"$symbols")
 if [ -n "$foreign" ]; then

@@ -1,6 +1,6 @@
-/* A program with the static library passes its objects to the shared library, made of the same
-   sources: crossing LIBRARY. Each copy recognises the other's built-in context, which lies at
-   another address: it reports NULL and counts no owners. */
+/* Passes objects of the static library to the shared library, made of the same sources: crossing
+   LIBRARY. Each copy must recognise the other's built-in context, which has another address: the
+   copy reports NULL and counts no owners. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     LOAD(sb_blob_destroy);
     LOAD(sb_blob_create_shaped);
     LOAD(sb_mem_context);
-    for (int i = 0; i < 3; i++) { /* its owners would be none after the first */
+    for (int i = 0; i < 3; i++) { /* a counted owner would be lost in the first round */
         sb_blob *sharer = NULL;
         CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
         CHECK(sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL) == SB_OK);

@@ -1,4 +1,4 @@
-/* A program with a copy of the library (user.c), which loads the libraries of other users:
+/* A program with its own copy of the library (user.c) that loads the libraries of other users:
    host local|global NAME PATH... */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@ in the version of its tier, and has the SONAME of its version. NAME is "core", o
 libsyncblob-X.
 
 "compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
-the interface if it only adds to the recorded one; with --reviewed, any interface. What is
-compared is compiled from a file that defines every function that is not experimental, a variable of
+the interface if it only adds to the recorded one; with --reviewed, any interface. The compared
+library is compiled from a file that defines every function that is not experimental, a variable of
 every struct, and an enum of all constants. c/abi/README.md has the rules.
 """
 import argparse
@@ -24,7 +24,7 @@ import tempfile
 
 SKIPPED = 77
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# Constants that a version may raise.
+# Constants that a new version may increase.
 CHANGING = r"SB_VERSION_\w+|SB_BACKEND_ABI_VERSION|SB_DL_MINOR_VERSION|SB_SIM_OP_COUNT|SB_STATUS_END_"
 ATTRIBUTES = r'__attribute__\(\((deprecated(\("[^"]*"\))?|warn_unused_result|may_alias)\)\)'
 FUNCTION = re.compile(r'__attribute__\(\(visibility\("default"\)\)\)([^;{(]*?)\b(\w+)\s*\(([^;]*)\);')
@@ -59,14 +59,14 @@ class Headers:
         return [f"-I{folder}" for folder in self.folders]
 
     def functions(self, folder, *defines):
-        """The declarations of a folder's functions by their names."""
+        """Returns the declarations of a folder's functions, by name."""
         texts = "".join(file.read_text() for file in self.of(folder))
         return {match[2]: f"{match[1]} {match[2]}({match[3]})"
                 for match in FUNCTION.finditer(self.preprocessed(self.of(folder), *defines))
                 if declares(texts, match[2])}
 
     def exports(self, name):
-        """Each function of a library with the version of its symbol."""
+        """Returns each function of a library with the version of its symbol."""
         every = self.functions(self.over.get(name, self.core), "-DSB_EXPERIMENTAL")
         if name in self.over:
             return {f"{function}@@SYNCBLOB_{name.upper()}_{self.version}" for function in every}
@@ -90,7 +90,7 @@ class Headers:
         return sorted(name for name in found if not re.fullmatch(CHANGING, name))
 
     def definitions(self):
-        """A C file with all that the baseline records."""
+        """Returns a C file that defines everything that the baseline records."""
         lines = ["#define SB_EXPERIMENTAL", includes(self.files)]
         lines += [f"{declaration} {{ for (;;) {{}} }}" for folder in self.folders
                   for declaration in self.functions(folder).values()]
@@ -100,7 +100,7 @@ class Headers:
         return "\n".join(lines)
 
     def record(self):
-        """The definitions, as abidw reads them."""
+        """Compiles the definitions; returns the interface as abidw reads it."""
         with tempfile.TemporaryDirectory() as folder:
             library = f"{folder}/interface.so"
             output(self.cc, "-g", "-w", "-O0", "-shared", "-fPIC", *self.options(), "-xc", "-",
@@ -134,7 +134,7 @@ def check_exports(headers, name, library):
 
 
 def why_not(cc):
-    """The reason why nothing can be compared, or an empty text."""
+    """Returns the reason why interfaces cannot be compared here; empty if they can."""
     machine = output(cc, "-dumpmachine").strip()
     if not machine.startswith("x86_64-") or "linux" not in machine:
         return f"the recorded interface is that of x86-64 Linux, not of {machine}"
@@ -142,7 +142,7 @@ def why_not(cc):
 
 
 def difference(baseline, recorded, additions=True):
-    """What changed, or was added where additions count, empty when nothing was. abidiff 2.2 does not
+    """Returns what changed or, if `additions`, was added; empty if nothing. abidiff 2.2 does not
     compare the values of enumerators."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The checks of this folder report what is wrong: a declaration is changed in a copy of the headers,
-or a small library is compiled with one flag missing.
+"""Tests that the checks of this folder report errors: changes a declaration in a copy of the
+headers, or compiles a small library with one flag missing.
 
     selftest.py CC LIBRARY      LIBRARY: libsyncblob.so of these sources
 """
@@ -13,8 +13,8 @@ import tempfile
 import check_hardening
 import interface
 
-# A file below c, what is replaced in it and by what; what abidiff reports, and what the check of the
-# exports does. Empty: no difference.
+# A file below c, the replaced text, the replacement, abidiff's report, and the report of the check
+# of the exports. Empty: no difference.
 CHANGES = [
     ("include/syncblob/blob.h", "const sb_blob *blob, int32_t start, int32_t end",
      "const sb_blob *blob, int64_t start, int32_t end", "parameter 2 of type", ""),
@@ -40,7 +40,7 @@ CHANGES = [
 HARD = ["-g", "-O2", "-fPIC", "-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2",
         "-fcf-protection=full"]
 LINKED = ["-shared", "-Wl,-z,relro,-z,now,-z,noexecstack,-z,ibt,-z,shstk"]
-# Further flags, and the complaint about a library that is made with them.
+# Further flags, and the complaint about a library compiled with them.
 WEAK = [
     ([], ""),
     (["-Wl,-z,norelro"], "no RELRO"),

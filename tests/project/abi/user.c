@@ -1,5 +1,6 @@
-/* A user of one copy of the library: a shared library, or a part of the program host.c. USER is its
-   name, and VERSION the minor version of its copy. The steps of several users alternate. */
+/* A user of one copy of the library; built as a shared library, or as part of the program
+   host.c. USER is the user's name, VERSION the minor version of its copy. The steps of several
+   users alternate. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
@@ -77,7 +78,7 @@ static void end(void) {
     sb_context_release(device);
 }
 
-/* Runs when every user of the copy has released its objects. */
+/* Checks for leaks; runs after every user of the copy has released its objects. */
 static void look(void) {
     sb_stats stats = SB_STATS_INIT;
     sb_context_trim(NULL);

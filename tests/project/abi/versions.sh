@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Today's library beside a later one, compiled from changed copies of the sources:
+# Tests this version's library beside a later one, compiled from changed copies of the sources:
 #   versions.sh growth|copies CC JOBS BUILD
-# BUILD is the folder of a build with today's shared and static libraries.
-# growth: each struct with struct_size gets one more member. The tests of all sizes of these structs,
-#   compiled with either's headers, pass with either's library.
-# copies: the next minor version, with other private structs. Users of today's shared library, of
-#   today's static one and of the next shared one run in one process, and none calls another's copy.
+# BUILD is a build folder with this version's shared and static libraries.
+# growth: each struct with struct_size gets one more member. The tests of these structs' sizes,
+#   compiled with the headers of either version, pass with the library of either version.
+# copies: the next minor version, with other private structs. Users of this version's shared library,
+#   of its static library and of the next shared library run in one process, and each calls only its
+#   own copy.
 set -euo pipefail
 
 what=$1 cc=$2 jobs=$3 build=$(realpath "$4")
@@ -20,7 +21,7 @@ fails() { # TEXT...
     status=1
 }
 
-# The objects of the changed sources; -DSYNCBLOB_CUDA and the other options are off.
+# Compiles the changed sources, without -DSYNCBLOB_CUDA and the other options.
 compile_later() {
     mkdir "$work/objects"
     # shellcheck disable=SC2016 # sh expands it
@@ -62,7 +63,8 @@ make_user() { # NAME MINOR INCLUDE LIBRARY...
     users+=("$1" "$work/lib$1.so")
 }
 
-# A program with a copy that loads the users, each for itself or for all, in either order.
+# Runs a program with its own copy, which loads the users in two orders, with local and with global
+# symbols.
 run_host() { # MINOR INCLUDE LIBRARY...
     local scope
     "$cc" "${flags[@]}" "-I$2" "-DVERSION=$1" -DUSER=program "$here/user.c" "$here/host.c" \
@@ -99,7 +101,7 @@ test_copies() {
 mkdir "$work/cuda"
 cp -r c "$work"
 cp cuda/declarations.h "$work/cuda"
-# What the static library needs, by its pkg-config file.
+# The libraries that the static library needs, from its pkg-config file.
 mapfile -t needs < <(grep -oE -- '-(L/|l)[^ ]+' "$build/c/syncblob.pc" | grep -vx -- -lsyncblob)
 case $what in
 growth) test_growth ;;

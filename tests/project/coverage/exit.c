@@ -1,5 +1,5 @@
-/* What a program that counts coverage ends by in place of the C library's _exit, which writes no
-   counts: so that what the child of a fork reaches is counted, too. */
+/* Replaces the C library's _exit in programs that count coverage: writes the counts first, so
+   that code in the child of a fork is counted too. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds cmocka, of the version that this distribution has, for another system:
-# cmocka.sh FOLDER OPTION-OF-CMAKE... apt has lists of its own for the source, so that nothing of the
-# machine's is changed. Exit status 3: the machine's sources have none.
+# Builds cmocka, in this distribution's version, for another system: cmocka.sh FOLDER
+# OPTION-OF-CMAKE... apt uses separate lists for the source, so that the machine's lists do not
+# change. Exit status 3: the machine's package sources do not have cmocka.
 set -euo pipefail
 
 folder=$(readlink -m "$1")

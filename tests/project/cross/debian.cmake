@@ -1,6 +1,6 @@
-# Cross compilation by Debian's compiler for ${triplet} against the packages of that architecture,
-# whose libraries are in folders ${packages}, in the folder SYNCBLOB_SYSROOT, and its programs run by
-# qemu-user.
+# Cross compiles by Debian's compiler for ${triplet}; qemu-user runs the programs. The folder
+# SYNCBLOB_SYSROOT has the packages of that architecture, whose libraries are in folders
+# ${packages}.
 if(NOT packages)
   set(packages ${triplet})
 endif()
@@ -19,7 +19,7 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${SYNCBLOB_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
     ${SYNCBLOB_SYSROOT}/usr/lib/${packages}/pkgconfig:${SYNCBLOB_SYSROOT}/usr/share/pkgconfig)
 
-# What the sysroot's libraries need is beside them.
+# The dependencies of the sysroot's libraries are in the same folder.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${SYNCBLOB_SYSROOT}/usr/lib/${packages})
 set(CMAKE_SHARED_LINKER_FLAGS_INIT ${CMAKE_EXE_LINKER_FLAGS_INIT})
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR};-L;${SYNCBLOB_SYSROOT})

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The oldest Rust that the crates take, from this distribution's packages, and the standard library
-# of other systems, which is built from its sources: rust.sh FOLDER [TARGET | quick-TARGET...]
-# FOLDER/bin has rustc and cargo. quick-TARGET: for programs that are built to be run once, in a
-# fraction of the time; FOLDER/quick is the --sysroot of rustc then. Nothing of the machine is changed.
-# Exit status 3: the machine's sources have no such packages.
+# Installs the oldest Rust that the crates support into a folder, from this distribution's packages,
+# and builds the standard library for other systems: rust.sh FOLDER [TARGET | quick-TARGET...]
+# FOLDER/bin gets rustc and cargo. quick-TARGET builds in a fraction of the time, for programs that
+# run once; pass FOLDER/quick to rustc as --sysroot. The machine itself does not change. Exit status
+# 3: the machine's package sources do not have this Rust.
 set -euo pipefail
 
 folder=$(readlink -m "$1")
@@ -47,7 +47,8 @@ END
     echo "${packages[*]}" >"$folder/packages"
 }
 
-# As cargo's options say. MinGW's programs begin and end with two objects of Rust's.
+# Builds the standard library with these options of cargo. MinGW's programs also need Rust's two
+# objects for their begin and end.
 build_std() { # TARGET PREFIX OPTION...
     local work=$folder/std to=$2/lib/rustlib/$1/lib object
     local sources=$folder/usr/lib/rustlib/src/rust/library
@@ -66,12 +67,12 @@ build_std() { # TARGET PREFIX OPTION...
     rm -rf "$work"
 }
 
-# What a program of any kind is linked with, and a test.
+# Builds the standard library for every kind of program, and for tests.
 build_whole_std() { # TARGET
     build_std "$1" "$folder/usr" -Zbuild-std=std,panic_unwind,panic_abort,proc_macro,test
 }
 
-# Not optimised, without `test`, without what a backtrace needs; a panic ends the program.
+# Builds without optimisation, without `test` and without backtraces; a panic ends the program.
 build_quick_std() { # TARGET
     CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_PANIC=abort build_std "$1" \
         "$folder/quick" -Zbuild-std=std,panic_abort -Zbuild-std-features=

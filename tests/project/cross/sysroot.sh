@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Unpacks packages of another architecture, at the versions that this distribution has, into a
-# folder: sysroot.sh ARCHITECTURE FOLDER PACKAGE...
-# apt has lists and a cache of its own for it, so that nothing of the machine's is changed. Exit
-# status 3: the machine's sources have no such packages.
+# Unpacks packages of another architecture, in this distribution's versions, into a folder:
+# sysroot.sh ARCHITECTURE FOLDER PACKAGE... apt uses separate lists and a separate cache, so that
+# the machine does not change. Exit status 3: the machine's package sources do not have these
+# packages.
 set -euo pipefail
 
 architecture=$1 folder=$(readlink -m "$2")
@@ -24,12 +24,12 @@ for deb in "$folder"/debs/*.deb; do
     dpkg-deb -x "$deb" "$folder"
 done
 
-# Links to absolute paths lead back into the folder.
+# Makes links to absolute paths point into the folder.
 while read -r link; do
     target=$(readlink "$link")
     case $target in /*) ln -sfnr "$folder$target" "$link" ;; esac
 done < <(find "$folder/usr" -type l)
-# What the alternatives system would link.
+# Creates the links that the alternatives system would create.
 for library in "$folder"/usr/lib/*/openblas-serial/libopenblas.so.0; do
     [ ! -e "$library" ] || ln -sfr "$library" "${library%/openblas-serial/*}"
 done

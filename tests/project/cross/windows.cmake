@@ -1,4 +1,4 @@
-# Cross compilation for Windows on x86-64 by Debian's MinGW, and its programs run by wine.
+# Cross compiles for Windows on x86-64 by Debian's MinGW; wine runs the programs.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(triplet x86_64-w64-mingw32)
@@ -14,6 +14,6 @@ foreach(kind IN ITEMS LIBRARY INCLUDE PACKAGE)
 endforeach()
 set(ENV{PKG_CONFIG_LIBDIR} ${SYNCBLOB_SYSROOT}/lib/pkgconfig)
 
-# Programs need no DLL of the compiler's.
+# Links statically, so that programs need no DLL of the compiler.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 set(CMAKE_CROSSCOMPILING_EMULATOR wine)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every code block of every page and at the top of every header is compiled or run; README.md here
-says how.
+"""Compiles or runs every code block of every page, and at the top of every header; README.md here
+explains how.
 
-    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...]
-    check_blocks.py --file NAME PAGE     prints what the page's blocks "c file=NAME" make
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...] check_blocks.py --file NAME
+    PAGE prints the file made of the page's blocks "c file=NAME"
 """
 import argparse
 import json
@@ -18,13 +18,13 @@ from pages import ROOT, blocks, header_block, odd_fences, pages, shown, unfenced
 from programs import Failed, Programs, file_name  # noqa: E402
 
 
-# What a block of Python may need.
+# The requirements that a block of Python may name.
 OF_PYTHON = {"torch", "safetensors", "resnet", "cifar10"}
 HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
 
 
 def page_files(page):
-    """The files that a page's blocks make, piece by piece."""
+    """Returns the files that a page's blocks form, piece by piece."""
     files = {}
     for block in blocks(page):
         name = file_name(block.info)
@@ -34,7 +34,8 @@ def page_files(page):
 
 
 def is_documentation_test(page):
-    """A crate takes the page in as documentation, so that cargo test runs its blocks."""
+    """Returns whether a crate includes the page as documentation, so that cargo test runs its
+    blocks."""
     name = page.name
     sources = ROOT.glob("bindings/*/src/lib.rs")
     return any((source.parent / target).resolve() == page
@@ -88,7 +89,7 @@ class Checker:
         yield from self.page_problems(page, folder)
 
     def page_problems(self, page, folder):
-        """Those of blocks that are checked together."""
+        """Yields the problems of blocks that are compiled together."""
         files = page_files(page)
         try:
             if files:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the tests expect of a function stands in the function's list of errors:
-check_errors.py [INCLUDE_FOLDER...]. A call of a test is found where it stands beside its status:
+"""Checks that each status that a test expects of a function is in the function's list of errors:
+check_errors.py [INCLUDE_FOLDER...]. Finds calls that are written next to their status:
 
     assert_status(SB_ERR_SHARED, sb_blob_...(...))
 """
@@ -19,7 +19,8 @@ COMPARED = re.compile(r"\b(sb_\w+)\([^;]*?\)\s*==\s*SB_ERR_(\w+)")
 
 
 def codes(name, functions):
-    """The closed list of a function, with those that it names."""
+    """Returns the complete list of a function's codes, with the codes of the functions that its
+    list refers to."""
     listed = {"INVALID_ARGUMENT"}
     for item in error_items(functions[name].text) or []:
         listed |= codes(item[3:], functions) if item.startswith("as ") else {item}
@@ -27,7 +28,7 @@ def codes(name, functions):
 
 
 def expectations():
-    """(test, function, code)"""
+    """Yields (test, function, code) for each expectation."""
     for source in sorted(source for folder in TESTS for source in folder.rglob("*.c")):
         text = source.read_text()
         found = [(name, code) for code, name in EXPECTED.findall(text)] + COMPARED.findall(text)
@@ -46,7 +47,7 @@ def main():
             continue
         listed = codes(plain, functions) | ({"DTYPE_MISMATCH"} if plain != name else set())
         judged += 1
-        # what a callback of the caller's returns can be anything
+        # a caller's callback may return any status
         if code not in listed and not any(item.startswith("the ") for item in listed):
             wrong.append(f"{source}: expects {code} of {name}, whose list does not have it")
     print("\n".join(wrong) or f"{judged} expectations of the tests, each in its function's list")

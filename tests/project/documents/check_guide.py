@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The guide names every source file of the library and of those over it, in its folder's table, and
-none that is not there; cuda/README.md those of cuda."""
+"""Checks that the guide's tables name exactly the source files of the library and of the libraries
+over it, by folder, and that cuda/README.md names exactly the files of cuda."""
 import re
 import sys
 
@@ -13,7 +13,7 @@ NAME = re.compile(r"`((?:[\w.]+/)*\w+\.[ch])`")
 
 
 def named(page):
-    """(folder of the section, name) of each file in a table."""
+    """Yields (the section's folder, name) of each file in a table."""
     folder = ""
     for _, line in prose(page):
         heading = re.match(r"## (\w+)", line)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The names on the pages exist: files that are named with their folder, and our functions, types
-and constants, which a header declares. check_names.py [PAGE...]
+"""Checks that the names on the pages exist: files with their folder, and functions, types and
+constants of our headers. check_names.py [PAGE...]
 """
 import functools
 import pathlib
@@ -27,8 +27,8 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Macros make the names of statuses, of element types and of typed calls, and in caffe.h those
-    of data and diff."""
+    """Returns the declared names. Macros form the names of statuses, of element types and of typed
+    calls, and in caffe.h the names with data and diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
     names.update(begin + part + end for text in texts for part in ("data", "diff")
@@ -40,7 +40,8 @@ def declared():
 
 
 def name_problems(page):
-    """A name may lack its end: sb_mem_prefetch_*. The changelog has names of the past."""
+    """Yields unknown names. A name may be a prefix: sb_mem_prefetch_*. The changelog may have
+    removed names."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for name in NAME.findall(line):
             known = any(other.startswith(name) for other in declared()) if name.endswith("_") else \

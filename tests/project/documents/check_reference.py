@@ -1,25 +1,24 @@
 #!/usr/bin/env python3
-"""The public headers say what they must: check_reference.py [INCLUDE_FOLDER...].
+"""Checks the doc comments of the public headers: check_reference.py [INCLUDE_FOLDER...].
 
-Every exported function has a doc comment. One that returns sb_status closes it with the list of
-its codes:
+Every exported function has a doc comment. If the function returns sb_status, the comment ends with
+the list of its codes:
 
     Errors: none.
     Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu, the lender's.
 
-where a code is one of status.h, a function after "as" has such a list of its own, and "the X's"
-stands for codes that a callback X of the caller's returns. Parentheses say why. (base.h says what
-holds everywhere: INVALID_ARGUMENT for a NULL.) Every pointer has a line @param with [owned],
-[borrowed] or, alone, [nullable]; a pointer that is returned has @return with one of the first two.
-Needing none: the error, the object that a function is called on, what is passed back to a callback,
-and numbers to be read or written. No function returns a struct. Every value of an enum says what
-it is.
+Each code is in status.h; the function after "as" has its own list; "the X's" stands for the codes
+that the caller's callback X returns. Parentheses give reasons. (base.h documents the code of every
+function: INVALID_ARGUMENT for a NULL.) Every pointer has a line @param with [owned], [borrowed] or
+only [nullable]; a returned pointer has @return with [owned] or [borrowed]. Exceptions: the error,
+the object that the function is called on, a callback's user pointer, and numbers to read or write.
+No function returns a struct. Every value of an enum has a comment.
 """
 import pathlib
 import re
 import sys
 
-# Of the core, and of the libraries over it.
+# The include folders of the core and of the libraries over it.
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = [*sorted(ROOT.glob("c/**/include")), ROOT / "bindings/syncblob-net-c/include"]
 DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"
@@ -38,7 +37,7 @@ def comment_text(comment):
 
 
 def split_commas(text):
-    """At the commas outside parentheses."""
+    """Splits at the commas outside parentheses."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -50,7 +49,7 @@ def split_commas(text):
 
 
 def parameters(text):
-    """(type, name) of each; a function pointer's type is its whole declaration."""
+    """Yields (type, name) of each parameter; a function pointer's type is its whole declaration."""
     for part in split_commas(text):
         if "(*" in part:
             yield part, re.search(r"\(\*(\w+)\)", part).group(1)
@@ -66,7 +65,8 @@ class Function:
         self.parameters = list(parameters(arguments))
 
     def words(self, tag):
-        """The bracketed words after a tag, which may name several parameters; None without it."""
+        """Returns the bracketed words after a tag, which may name several parameters; None without
+        the tag."""
         found = re.search(rf"@{tag}\s+\[([^\]]*)\]", self.text)
         return {word.strip() for word in found.group(1).split(",")} if found else None
 
@@ -80,7 +80,7 @@ class Function:
 
 
 def error_items(text):
-    """The items of the list, without what parentheses say; None if there is no list."""
+    """Returns the items of the list, without parentheses; None if there is no list."""
     found = re.search(r"\bErrors:\s+(.*)", text, re.DOTALL)
     if not found:
         return None
@@ -123,13 +123,15 @@ def check_pointers(function):
 
 
 def check_returned(function, structs):
-    """Other languages call functions that return a struct by ways of their own, or not at all."""
+    """Refuses returned structs: other languages call such functions in different ways, or
+    cannot."""
     if function.returns in structs:
         yield f"returns the struct {function.returns}, not through `out`"
 
 
 def check_names(function):
-    """Words in brackets are of the vocabulary, and @param names parameters that there are."""
+    """Checks that words in brackets are in the vocabulary, and that @param names existing
+    parameters."""
     known = {name for _, name in function.parameters}
     for names in re.findall(r"@param\s+((?:\w+, )*\w+)", function.text):
         for name in names.split(", "):
@@ -141,7 +143,7 @@ def check_names(function):
 
 
 def undocumented_values(text):
-    """Values without a comment of their own; those made by a macro are not looked at."""
+    """Yields enum values without a comment; skips values made by a macro."""
     for body in re.findall(r"^(?:typedef )?enum[^{;]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
         if "#define" not in body:
             yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)",
@@ -149,8 +151,8 @@ def undocumented_values(text):
 
 
 def malformed(text):
-    """(line, complaint) of doc comments of more than one line: each line begins with " *  " and has
-    100 characters, and a tag begins a line."""
+    """Yields (line, complaint) about doc comments of several lines: each line must begin with " *  " and
+    have at most 100 characters, and a tag must begin a line."""
     for comment in re.finditer(r"^/\*\* (?:(?!\*/).)*\n(?:(?!\*/).)*\*/", text, re.DOTALL | re.MULTILINE):
         first = text.count("\n", 0, comment.start()) + 1
         for number, line in enumerate(comment[0].splitlines(), first):
@@ -161,7 +163,7 @@ def malformed(text):
 
 
 def dtypes(text):
-    """(NAME, name, type) of each element type in base.h."""
+    """Returns (NAME, name, type) of each element type in base.h."""
     return re.findall(r"\bX\((\w+), \d+, (\w+), (\w+), \w+, with\)", text)
 
 

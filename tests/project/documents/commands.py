@@ -1,5 +1,5 @@
-"""Shell blocks. A command of ours is run where that takes no time; of the others, the command must be
-known here, and the options, presets, crates, scripts and folders that it names must exist.
+"""Checks shell blocks. Our quick commands are run. Every other command must be known here, and the
+options, presets, crates, scripts and folders in its arguments must exist.
 
     syncblob X ...     run, in a folder with the files that it reads
     cc ..., ./PROGRAM  run, with the page's first program as first.c and the variables that the page
@@ -21,7 +21,7 @@ class Wrong(Exception):
 
 KNOWN = {"./dev", "cmake", "ctest", "cpack", "cargo", "pip", "jq", "sort"}
 INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
-# A net for the weights that prepare.c makes.
+# The net of the weights that prepare.c makes.
 PROTOTXT = """
     layer { name: "data" type: "Input" top: "data"
             input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
@@ -49,12 +49,12 @@ def help_of_dev():
 
 @functools.cache
 def written(*names):
-    """The text of all files of these names."""
+    """Returns the text of all files with these names."""
     return "\n".join(path.read_text() for path in files() if path.name.endswith(names))
 
 
 def check_arguments(words):
-    """What the words of a command name exists."""
+    """Checks that the things that a command's words name exist."""
     for before, word in zip(words, words[1:]):
         option = re.match(r"-D(SYNCBLOB_\w+)=(ON|OFF)$", word)
         if word.startswith("-DSYNCBLOB_"):
@@ -74,7 +74,7 @@ def check_arguments(words):
 
 
 def lines(text):
-    """Each command line without its comment; a line may go on after a backslash."""
+    """Yields each command line without its comment; a backslash continues a line."""
     for line in text.replace("\\\n", " ").splitlines():
         plain = re.sub(r"(^|\s)#.*", "", line).strip()
         if plain:
@@ -82,14 +82,14 @@ def lines(text):
 
 
 def unquoted(word):
-    """A word of a command without its quotes. What would be another command is refused."""
+    """Returns a word without its quotes. Refuses a word that would start another command."""
     demand(re.match(r"\$\(|['\"]", word) or not re.search(r"[;&|()<>`]", word),
            f"{word}: nothing here understands this")
     return word if word.startswith("$(") else shlex.split(word)[0]
 
 
 def commands(line):
-    """(words, source) of each command of a line, without assignments and redirections."""
+    """Yields (words, source) of each command of a line, without assignments and redirections."""
     source = []
     for word in re.findall(r"\$\([^)]*\)|'[^']*'|\"[^\"]*\"|[^\s]+", line) + [";"]:
         if word not in OPERATORS:
@@ -104,7 +104,7 @@ def commands(line):
 
 
 class Shell:
-    """Checks the commands of one page; `folder` is where they run."""
+    """Checks the commands of one page; they run in `folder`."""
 
     def __init__(self, folder, programs, cli):
         self.folder, self.programs, self.cli = folder, programs, cli
@@ -138,7 +138,7 @@ class Shell:
             self.check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """The library that the programs are run with."""
+        """Links the installed library, with which the programs run, to a place below ~."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = pathlib.Path(self.environment["HOME"]) / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class Shell:
         expanded = [match for word in words[1:] for match in self.expand(word)]
         done = subprocess.run([self.cli, *expanded], cwd=self.folder, capture_output=True,
                               text=True)
-        # 1: files differ, something was found
+        # 1: files differ, or there are findings
         fine = (0, 1) if words[1:2] in (["diff"], ["verify"]) else (0,)
         demand(done.returncode in fine, f"{' '.join(words)}: {(done.stderr or done.stdout)[-400:]}")
 

@@ -1,4 +1,4 @@
-/* What a block "c fragment" of a page stands in. */
+/* The frame of a page's block "c fragment". */
 #include <syncblob/dlpack.h>
 #include <syncblob/syncblob.h>
 

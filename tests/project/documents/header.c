@@ -1,4 +1,4 @@
-/* What the code in the comment at the top of a header stands in. */
+/* The frame of the code in the comment at the top of a header. */
 #include <syncblob/dlpack.h>
 #include <syncblob/syncblob.h>
 

@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 @dataclasses.dataclass
 class Block:
     page: pathlib.Path
-    line: int       # of its first line of code, from 1
-    info: list      # the words behind the fence: the language first
+    line: int       # number of its first line of code, from 1
+    info: list      # the words after the fence: the language first
     text: str
 
     @property
@@ -31,7 +31,7 @@ def shown(page):
 
 @functools.cache
 def files():
-    """Those of the repository; of an unpacked archive, all that is not built."""
+    """Returns the repository's files; in an unpacked archive, all files except build folders."""
     if (ROOT / ".git").exists():
         command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -48,7 +48,7 @@ def pages():
 
 
 def blocks(page):
-    """The fenced blocks of a page."""
+    """Yields the fenced blocks of a page."""
     begin, info, code = 0, None, []
     for number, line in enumerate(page.read_text().splitlines(), 1):
         fence = re.match(r"```(.*)", line)
@@ -64,7 +64,7 @@ def blocks(page):
 
 
 def prose(page):
-    """(number, line) of the lines outside fenced blocks."""
+    """Yields (number, line) of the lines outside fenced blocks."""
     fenced = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.startswith("```"):
@@ -74,7 +74,7 @@ def prose(page):
 
 
 def header_block(header):
-    """The indented code in the comment at the top of a header as one block; None without any."""
+    """Returns the indented code in the comment at the top of a header as one block, or None."""
     comment = header.read_text().partition("*/")[0].splitlines()
     code = {number: line[3:] for number, line in enumerate(comment, 1)
             if line.startswith(" *     ")}
@@ -83,8 +83,8 @@ def header_block(header):
 
 
 def odd_fences(page):
-    """The lines with a fence that blocks() does not see: indented, in a list or a quotation, of
-    tildes, of more than three backticks, or one that closes and says something."""
+    """Yields the lines with a fence that blocks() does not recognise: indented, in a list or a
+    quotation, of tildes, of more than three backticks, or a closing fence with text after it."""
     within = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         plain = re.match(r"```[^`]*$", line)
@@ -95,8 +95,8 @@ def odd_fences(page):
 
 
 def unfenced(page):
-    """The lines where code begins that is only indented, which says no language. Within a list
-    indented lines are text."""
+    """Yields the lines where indented code without a fence begins. Within a list indented lines are
+    text."""
     blank, in_list = True, False
     for number, line in prose(page):
         if line.startswith("    ") and blank and not in_list:

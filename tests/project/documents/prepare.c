@@ -1,5 +1,5 @@
-/* prepare FILE...: makes the files that the pages' examples read: what the name ends in says
-   whether a small net, a solver state or a mean image. */
+/* prepare FILE...: makes the files that the pages' examples read. A file's extension selects a
+   small net, a solver state or a mean image. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

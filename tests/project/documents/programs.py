@@ -1,4 +1,4 @@
-"""The C of the pages, compiled against an installed library and run."""
+"""Compiles the pages' C code against an installed library and runs it."""
 import os
 import pathlib
 import re
@@ -47,7 +47,8 @@ class Programs:
         run([str(self.work / "prepare"), name], folder, self.environment)
 
     def page_environment(self, folder):
-        """Of a page's commands, which have to say where the library is."""
+        """Returns the environment of a page's commands, which must set the library's place
+        themselves."""
         home = folder / "home"
         home.mkdir(exist_ok=True)
         kept = {name: value for name, value in os.environ.items()
@@ -67,19 +68,20 @@ class Programs:
         run(["./first"], folder, self.environment)
 
     def run_fragment(self, text, folder, frame="fragment.c"):
-        """Statements in a frame; they may go to `failed`. What they leave behind is a failure."""
+        """Runs statements in a frame; they may jump to `failed`. A leak is a failure."""
         text = (HERE / frame).read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text}, folder)
 
     def run_files(self, files, folder):
-        """One program of several files, by their names."""
+        """Compiles and runs one program of several files, by name."""
         for name, text in files.items():
             (folder / name).write_text(text)
         self.compile("files", folder, "-fsanitize=address", *(name for name in files if name.endswith(".c")))
         run(["./files"], folder, self.environment)
 
     def configure_project(self, text, folder, *definitions):
-        """The lines of a CMakeLists.txt below its project(), in the page's folder."""
+        """Configures a project from the lines of its CMakeLists.txt after project(), in the page's
+        folder."""
         head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
         (folder / "CMakeLists.txt").write_text(head + text)
         run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={self.cc}", *definitions],
@@ -90,8 +92,8 @@ class Programs:
         run(["cmake", "--build", "project"], folder, self.environment)
 
     def configure_part(self, text, folder):
-        """Those of a project with the repository as its folder syncblob; tests/users/consumer/cmake.py
-        builds such."""
+        """Configures such a project with the repository as its folder syncblob;
+        tests/users/consumer/cmake.py builds one."""
         (folder / "syncblob").unlink(missing_ok=True)
         (folder / "syncblob").symlink_to(ROOT)
         self.configure_project(text, folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of documents report what is wrong: pages and a header with one thing wrong each.
+"""Tests that the checks of documents report errors, by pages and a header with one error each.
 
     selftest.py --prefix PREFIX --cli SYNCBLOB [--cc CC]
 """
@@ -57,7 +57,7 @@ PAGES = [
      "libsyncblob.so.0.1"),
 ]
 NAMES = [("`c/src/nothing.c`", "no such file"), ("`sb_nothing`", "no header declares sb_nothing")]
-# Text of blob.h, its replacement, and a part of the complaint.
+# A text of blob.h, its replacement, and a part of the complaint.
 LIST = "Errors: DTYPE_MISMATCH."
 HEADER = [
     (LIST, "Errors: NOTHING.", "no code of status.h"),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags, with which the tests are
-linked so that each status that a public function returns is held against the function's list of
-errors. What is not in it goes to the file $SYNCBLOB_ERRORS_LOG, a line each; where
-$SYNCBLOB_ERRORS_ALL is set, as if every list were empty."""
+"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags. Tests linked with them
+compare each status that a public function returns with the function's list of errors. A status that
+is not in the list is a line of the file $SYNCBLOB_ERRORS_LOG; if $SYNCBLOB_ERRORS_ALL is set, all
+lists count as empty."""
 import pathlib
 import sys
 
@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 from check_errors import codes  # noqa: E402
 from check_reference import HEADERS, read_functions, read_headers  # noqa: E402
 
-# The tests make system calls fail by wrapping the C library: this goes round it.
+# Uses system calls directly: tests wrap the C library's functions to make them fail.
 HEAD = """\
 #define _GNU_SOURCE
 #define SB_EXPERIMENTAL
@@ -72,7 +72,7 @@ def main():
     source, flags = [HEAD], []
     for name, function in functions.items():
         listed = codes(name, functions) - {"none"}
-        # a callback of the caller's may return anything
+        # a caller's callback may return any status
         if function.returns == "sb_status" and not any(code.startswith("the ") for code in listed):
             source.append(wrapper(function, listed))
             flags.append(f"-Wl,--wrap={name}\n")

@@ -1,5 +1,5 @@
-/* Included before all else for clang's analyzer, which sees one file at a time: what says how a
-   call failed does not return SB_OK. */
+/* Included first for clang's analyzer, which sees one file at a time: declares that functions
+   that report a failure never return SB_OK. */
 #ifndef SB_TESTS_ANALYZER_H
 #define SB_TESTS_ANALYZER_H
 

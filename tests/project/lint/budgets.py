@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The sizes and words of the tree against budgets.toml: budgets.py [--update]
+"""Compares the sizes and words of the tree with budgets.toml: budgets.py [--update]
 
-Fails if a figure is above its budget, or so far below that the budget should be lowered: a commit
-that adds lines raises the number where a reviewer sees it. --update writes the figures of the tree.
+Fails if a figure is above its budget, or so far below that the budget should be lowered. So a
+commit that adds lines also raises a number, which a reviewer sees. --update writes the tree's
+figures.
 """
 import collections
 import pathlib
@@ -27,7 +28,7 @@ def tracked():
 
 
 def folder(path):
-    """The row of a file of the tests; empty for others."""
+    """Returns the row that counts a file; empty for files that are not counted."""
     if path.parts[0] == "c" and "tests" in path.parts:
         return "/".join(path.parts[:path.parts.index("tests") + 1])
     if path.parts[0] not in COUNTED or "corpus" in path.parts:
@@ -54,7 +55,7 @@ def figures(patterns):
         if path.suffix in PROSE and path.parts[0] != "proto":
             prose.append(text)
     found["total"]["files"] = len(files)
-    every = re.sub(r"\n[\s*/#!>]*", " ", "\n".join(prose))  # a phrase may go on in the next line
+    every = re.sub(r"\n[\s*/#!>]*", " ", "\n".join(prose))  # a phrase may continue on the next line
     found["words"] = {pattern: len(re.findall(rf"(?<![\w/.-]){pattern}(?![\w/-])", every, re.IGNORECASE))
                       for pattern in patterns}
     return {table: {name: int(number) for name, number in sorted(rows.items()) if number}

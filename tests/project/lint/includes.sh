@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# No source file includes what it does not use:
+# Reports source files that include unused headers:
 #   includes.sh BUILD_FOLDER JOBS FOLDER...
-# What a header of ours includes is there for those who include it, so that only superfluous lines
-# of .c files count.
+# Counts only superfluous lines of .c files: our headers include headers for their users.
 set -euo pipefail
 
 build=$1 jobs=$2

@@ -1,7 +1,7 @@
 """Mutants, and the edits that plant them in a source.
 
-An edit replaces a span by C that is the original while none of its mutants is chosen. Its holes are
-the parts in which other edits may lie.
+An edit replaces a span with C code that behaves as the original unless one of its mutants is
+chosen. The holes of an edit are the parts that may contain other edits.
 """
 
 import bisect
@@ -9,7 +9,7 @@ import collections
 
 
 class Mutant:
-    """One error in one place: what it is, in words that outlive a change of lines."""
+    """One error in one place, described in words that do not depend on line numbers."""
 
     def __init__(self, path, line, function, what):
         self.path, self.line, self.function, self.what = path, line, function, what
@@ -17,7 +17,7 @@ class Mutant:
 
     @property
     def chosen(self):
-        """C that asks for it."""
+        """Returns the C condition that this mutant is chosen."""
         return f"sb__mutant_at({self.number})"
 
     def __str__(self):
@@ -25,7 +25,7 @@ class Mutant:
 
 
 class Wrap:
-    """One mutant around a span: `render` takes the question and the holes' texts."""
+    """One mutant around a span: `render` takes the condition and the holes' texts."""
 
     def __init__(self, span, holes, mutant, render, rank=2):
         self.start, self.end = span
@@ -38,7 +38,7 @@ class Wrap:
 class Choice:
     """Several mutants of one expression, whose operands are evaluated once, in the order written.
 
-    `original` and each alternative, (mutant, function), take the operands' names.
+    `original`, and the function of each alternative (mutant, function), take the operands' names.
     """
     rank = 3
 
@@ -56,7 +56,8 @@ class Choice:
 
 
 def number(found):
-    """All mutants of {path: edits}, numbered; each gets a name that is the same in the next run."""
+    """Numbers all mutants of {path: edits} and returns them; each gets a name that stays the same
+    between runs."""
     mutants, named = [], collections.Counter()
     for path in sorted(found):
         for edit in sorted(found[path], key=lambda e: (e.start, -e.end, e.rank)):
@@ -70,7 +71,7 @@ def number(found):
 
 
 def plant(source, edits, live):
-    """The source with the edits' live mutants in it, and the set of those that have a place."""
+    """Returns the source with the edits' live mutants planted, and the set of planted mutants."""
     edits = sorted(edits, key=lambda e: (e.start, -e.end, e.rank))
     placed = set()
     return _plant(source, 0, len(source), edits, live, placed), placed

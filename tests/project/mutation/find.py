@@ -1,4 +1,4 @@
-"""General mutants, found in clang's tree of a source."""
+"""Finds the general mutants in clang's syntax tree of a source."""
 
 import ctypes
 import re
@@ -13,10 +13,10 @@ COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
               "<<": ">>", ">>": "<<"}
 LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
-# Constants that a compiler needs, or that no run can notice.
+# Nodes whose constants a compiler needs, or whose change no run can notice.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
-# Their first two arguments may be swapped: callers only ask whether the result is 0.
+# Functions whose first two arguments may be swapped: callers only test whether the result is 0.
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
@@ -27,8 +27,9 @@ BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT:
 
 
 def file_offset(location):
-    """(file, offset) where it was written: a macro's argument there, all else of a macro where it
-    is used. libclang has the function, its Python does not."""
+    """Returns (file, offset) where the code was written: for a macro's argument the place of the
+    argument, for other code of a macro the place of the macro's use. libclang has this function,
+    its Python module does not."""
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -37,29 +38,29 @@ def file_offset(location):
 
 
 class Source:
-    """The text of a file and of its nodes. ASCII, so that a byte is a character."""
+    """The text of a file and of its nodes. The text is ASCII: a byte is a character."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
 
     @staticmethod
     def span(node):
-        """(start, end), or None: its ends lie in two files, or in the wrong order."""
+        """Returns (start, end); None if the ends are in two files or in the wrong order."""
         (first, start), (last, end) = (file_offset(node.extent.start), file_offset(node.extent.end))
         return (start, end) if first == last and start < end else None
 
     def words(self, span):
-        """In one line, without comments: to name a mutant and to compare."""
+        """Returns the span as one line without comments, to name a mutant and to compare."""
         text = re.sub(r"/\*.*?\*/", " ", self.text[span[0]:span[1]], flags=re.S)
         return re.sub(r"\s+", " ", text).strip()
 
     def line(self, offset):
-        """The text of the line there."""
+        """Returns the text of the line at an offset."""
         start, end = self.text.rfind("\n", 0, offset) + 1, self.text.find("\n", offset)
         return self.words((start, end))
 
     def is_whole(self, span):
-        """Every bracket that it opens it closes."""
+        """Returns whether the span closes every bracket that it opens."""
         depth, code = 0, re.sub(r"'(?:\\.|[^'\\])'|\"(?:\\.|[^\"\\])*\"", "", self.words(span))
         for sign in code:
             depth += (sign in "([{") - (sign in ")]}")
@@ -69,7 +70,8 @@ class Source:
 
 
 class Finder:
-    """The edits of one translation unit; of headers, what no unit before had."""
+    """Collects the edits of one translation unit; skips parts of headers that an earlier unit
+    had."""
 
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
@@ -99,7 +101,8 @@ class Finder:
                 self.walk(child)
 
     def is_ours(self, offset):
-        """A macro of the library begins there: it may be more than an expression."""
+        """Returns whether a macro of the library begins at an offset: the macro may be more than an
+        expression."""
         name = self.macros.get((self.file, offset))
         return name is not None and name not in self.system_macros
 
@@ -109,7 +112,7 @@ class Finder:
         return Mutant(self.source.path, line, self.name, what)
 
     def keep(self, edit, kind):
-        """One edit of a kind and place: a macro may use its argument twice."""
+        """Keeps only one edit of each kind and place: a macro may use its argument twice."""
         if all(map(self.source.is_whole, [(edit.start, edit.end), *edit.holes])):
             self.found.setdefault((edit.start, edit.end, kind), edit)
 
@@ -135,12 +138,13 @@ class Finder:
                 self.walk(child)
 
     def is_literal(self, node):
-        """A number, perhaps cast: the compiler may need it as it is."""
+        """Returns whether the node is a number, perhaps cast: the compiler may need a constant
+        there."""
         inner = list(node.get_children())
         return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
     def initialiser(self, node, children):
-        """Without the sizes of an array; nothing of what is static."""
+        """Returns the children without an array's sizes; none for a static variable."""
         start = self.source.span(node)
         if node.storage_class == cindex.StorageClass.STATIC or not start:
             return []
@@ -177,7 +181,7 @@ class Finder:
                   lambda m, x: f"({m} ? {other} : {x})", rank=4)
 
     def operator(self, children):
-        """(left, right, sign) of a binary operator that was written here."""
+        """Returns (left, right, sign) of a binary operator that was written at this place."""
         left, right = (self.source.span(child) for child in children)
         if not left or not right or left[1] > right[0]:
             return None, None, None
@@ -229,7 +233,7 @@ class Finder:
                       lambda m, x: f"({{ sb_status sb__ = ({x}); {m} ? SB_OK : sb__; }})", rank=1)
 
     def call(self, node, span):
-        """Arguments of one type, swapped."""
+        """Adds mutants that swap arguments of the same type."""
         spans = [self.source.span(a) for a in node.get_arguments()]
         callee = next(node.get_children(), None)
         types = self.parameters(callee)
@@ -261,7 +265,7 @@ class Finder:
 
     @staticmethod
     def parameters(callee):
-        """The parameters' types, without const: what is passed to one passes for the other."""
+        """Returns the parameters' types without const: arguments of equal types can be swapped."""
         function = callee.type.get_canonical() if callee else None
         if function and function.kind == TypeKind.POINTER:
             function = function.get_pointee().get_canonical()
@@ -273,7 +277,8 @@ class Finder:
     # --- conditions ------------------------------------------------------------------
 
     def conditions(self, node, children):
-        """A loop whose condition is always true never ends: that one is left out."""
+        """Adds mutants of conditions. A loop's condition never becomes always true: the loop would
+        not end."""
         if node.kind in (Kind.IF_STMT, Kind.CONDITIONAL_OPERATOR):
             self.fixed(children[0], {True, False})
         elif node.kind in (Kind.WHILE_STMT, Kind.DO_STMT):
@@ -291,7 +296,7 @@ class Finder:
                     and self.source.text[span[1]:].lstrip().startswith(";"))
 
     def fixed(self, node, values):
-        """A condition that is evaluated, and is then each of the values whatever comes of it."""
+        """Adds mutants that evaluate a condition and replace its result with each of the values."""
         inner, span = list(node.get_children()), self.source.span(node)
         if not span:
             return
@@ -303,7 +308,7 @@ class Finder:
         if node.kind == Kind.UNARY_OPERATOR and text == "!":
             self.fixed(inner[0], {not value for value in values})
             return
-        if node.kind == Kind.BINARY_OPERATOR:  # what notices an operand notices the whole
+        if node.kind == Kind.BINARY_OPERATOR:  # the operands' mutants cover this value
             values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
         if node.kind in LITERALS or self.is_ours(span[0]) and words.endswith(")"):
@@ -314,7 +319,7 @@ class Finder:
             self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
     def statement(self, node):
-        """One that stands for its effect alone, left out."""
+        """Adds a mutant that leaves out a statement that only has an effect."""
         span = self.source.span(node)
         if not span or not self.has_effect(node) or self.is_ours(span[0]):
             return
@@ -334,7 +339,7 @@ class Finder:
 
 
 def find(root, commands, paths):
-    """{path: edits} of the sources."""
+    """Returns {path: edits} of the sources."""
     sources = {str(root / path): Source(path, (root / path).read_text()) for path in paths}
     seen, found = set(), {path: {} for path in paths}
     index = cindex.Index.create()

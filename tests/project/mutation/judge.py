@@ -8,12 +8,12 @@ import threading
 from results import KILLED, NOT_REACHED, SURVIVED
 
 START, LEAST_SECONDS, SLOWER = 0.03, 2, 10
-MANY = 15  # of fewer programs that reach a mutant each is tried
+MANY = 15  # if fewer programs reach a mutant, all are tried
 
 
 class Judge:
-    """With `patience`, the seconds after which a program that noticed nothing of a folder is left
-    out; a second look follows."""
+    """Judges mutants. `patience`, if given, is the time in seconds after which a program that has
+    killed no mutant of a folder is left out; a second look follows."""
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience
@@ -27,8 +27,8 @@ class Judge:
                 self.shares[path, program.name] = len(program.reached & there) / len(there)
 
     def cost(self, program, mutant):
-        """Its time over how likely it notices: by what it did for the file, and at first by how
-        much of the file it reaches."""
+        """Returns the program's time divided by its probability of killing the mutant, estimated
+        from its kills in the file, and at first from the share of the file that it reaches."""
         file = mutant.path, program.name
         likely = (self.kills[file] + 2 * self.shares[file]) / (self.tries[file] + 3)
         return (program.seconds + START) / (likely + 0.01)
@@ -38,7 +38,8 @@ class Judge:
         return not self.kills[folder] and self.tries[folder] * program.seconds > self.patience
 
     def verdict(self, mutant):
-        """What becomes of it; of one that is killed, by which program, and how."""
+        """Returns the mutant's outcome; for a killed mutant also the program that killed it, and
+        how."""
         reaching = sorted((p for p in self.programs if mutant.number in p.reached),
                           key=lambda program: self.cost(program, mutant))
         for program in reaching:
@@ -56,7 +57,7 @@ class Judge:
 
 
 def each(work, mutants, jobs, done):
-    """done(mutant, work(mutant)) for all, as they come."""
+    """Calls done(mutant, work(mutant)) for all mutants, in the order in which they finish."""
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(work, mutant): mutant for mutant in mutants}
         try:

@@ -1,4 +1,5 @@
-/* Part of the library in a tree with mutants in it. */
+/* Part of the library in a tree with mutants: reads which mutant is chosen, and marks the
+ * reached ones. */
 #include "mutant.h"
 
 #include <fcntl.h>
@@ -11,8 +12,8 @@
 int sb__mutant = -1;
 unsigned char *sb__mutants_reached;
 
-/* Mapped, so that the file keeps the marks however the program ends. By the system's number: tests
-   replace mmap. */
+/* Maps the file, so that it keeps the marks however the program ends. Calls mmap by its system
+   call number, since tests replace mmap. */
 static void map(int fd) {
     struct stat file;
     if (fd < 0 || fstat(fd, &file) != 0)

@@ -1,8 +1,9 @@
-/* Included before every source of a tree with mutants in it: asks which one is there. */
+/* Included before every source of a tree with mutants: tests whether a mutant is chosen. */
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 
-/* The number in SYNCBLOB_MUTANT, or -1; the file SYNCBLOB_MUTANTS_REACHED, a byte for each. */
+/* The number in SYNCBLOB_MUTANT, or -1; the mapped file SYNCBLOB_MUTANTS_REACHED, one byte for
+ * each mutant. */
 extern int sb__mutant;
 extern unsigned char *sb__mutants_reached;
 

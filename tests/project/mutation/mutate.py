@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Plants errors in the library, one at a time, and prints those that no test notices.
+"""Plants errors in the library, one at a time, and prints the errors that no test notices.
 
-One build has all mutants; an environment variable chooses one. A test kills a mutant when it
-fails or does not end. The run fails if more mutants of a folder survive than scores.md says.
+One build has all mutants; an environment variable chooses one. A test kills a mutant if the test
+fails or does not end. The run fails if more mutants of a folder survive than scores.md records.
 """
 
 import argparse
@@ -29,13 +29,13 @@ PATIENCE = 3
 
 
 class General:
-    """Every operator, on all of the library; some make no C."""
+    """Every operator, on the whole library; some mutants do not compile."""
     name, compiler, flags, environment, is_special = "general", "gcc", "", {}, False
     folders = "c/src", "c/testing/src", "c/comm/src", "cuda"
     programs = r"(?:behaviour|faults|threads|input|testing|comm|fuzz|fake)\..*"
 
     def find(self, tree, paths):
-        import find  # needs libclang, the others do not
+        import find  # only this plan needs libclang
         return find.find(tree.root, tree.clang_arguments(), paths)
 
 
@@ -45,7 +45,7 @@ class Sanitized(General):
 
 
 class Special(General):
-    """Mutants found by patterns: each must compile; all tests judge them at the first look."""
+    """Mutants found by patterns. Each must compile, and all tests judge it in the first look."""
     is_special = True
 
     def find(self, tree, paths):
@@ -93,7 +93,7 @@ def say(*lines):
 
 
 class Run:
-    """One plan, in its build."""
+    """Runs one plan in its build."""
 
     def __init__(self, options, plan, results=None):
         self.options, self.plan = options, plan
@@ -106,7 +106,7 @@ class Run:
         self.results = results or Results(folder / "results.json", ROOT)
 
     def prepare(self):
-        """All mutants, built into the test programs; those that are to be judged."""
+        """Builds all mutants into the test programs; returns the mutants to judge."""
         self.paths = sorted(str(file.relative_to(ROOT)) for folder in self.plan.folders
                             for file in (ROOT / folder).rglob("*.[ch]"))
         for path in self.paths:
@@ -140,7 +140,7 @@ class Run:
         return chosen
 
     def look(self, mutants, environment, patience=None):
-        """Judges them; returns those that live."""
+        """Judges mutants; returns the survivors."""
         runner = programs.Runner(self.tree.build, {**self.plan.environment, **environment},
                                  "-fsanitize" not in self.plan.flags)
         programs.measure(runner, self.tests, len(self.mutants), say)
@@ -198,13 +198,13 @@ class Run:
         return 1 if problems else 0
 
     def grouped(self, rows):
-        """The rows of scores.md: one a folder, or one for a special plan."""
+        """Returns the rows of scores.md: one for each folder, or one for a special plan."""
         if self.plan.is_special:
             return {f"--{self.plan.name}": sum(rows.values(), collections.Counter())} if rows else {}
         return by_folder(rows)
 
     def record(self, marks):
-        """The rows of which every mutant has a verdict; others stay as they are."""
+        """Updates the rows whose mutants all have a verdict; other rows do not change."""
         verdicts = {m: self.results.get(m) for m in self.mutants if m not in self.unborn}
         rows = self.grouped(scores(verdicts, marks))
         for name in self.grouped(scores({m: v for m, v in verdicts.items() if not v[0]}, marks)):

@@ -1,4 +1,4 @@
-"""The test programs of a build, and how one is run so that no mutant harms the machine."""
+"""The test programs of a build; runs them so that no mutant harms the machine."""
 
 import contextlib
 import json
@@ -11,13 +11,13 @@ import subprocess
 import tempfile
 import time
 
-MEMORY = 4 << 30, 16 << 30  # some tests reserve much and use little
-# Mounts a folder as /tmp, which tests leave files in when they fail.
+MEMORY = 4 << 30, 16 << 30  # some tests reserve much more than they use
+# Mounts a folder as /tmp, since failing tests leave files there.
 OWN_TMP = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /tmp && exec "$@"']
 
 
 class Program:
-    """A test of ctest's."""
+    """A test of ctest."""
 
     def __init__(self, test):
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
@@ -28,14 +28,16 @@ class Program:
 
 
 def tests_of(build, pattern):
-    """ctest's description of those whose names match; without commands until they are built."""
+    """Returns ctest's description of the tests whose names match; without commands until they are
+    built."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]
 
 
 def targets(build, pattern):
-    """What has to be built for them: the program is named after the test, or nearly so."""
+    """Returns the targets to build for the tests: a program has the test's name, with small
+    differences."""
     def name(test):
         test = re.sub(r"^fuzz\.", "replay.", test)
         return re.sub(r"^fake\.(.+?)(?:\.(?:eager|lazy|random))?$", r"fake.\1", test)
@@ -46,13 +48,13 @@ def targets(build, pattern):
 
 
 def listed(build, pattern):
-    """The programs among the tests."""
+    """Returns the tests that are programs of the build."""
     return [Program(t) for t in tests_of(build, pattern)
             if pathlib.Path(t["command"][0]).is_relative_to(build)]
 
 
 class Runner:
-    """Runs programs, each in a folder that is then removed, and under limits."""
+    """Runs programs under limits, each in a temporary folder."""
 
     def __init__(self, build, environment, limits_memory=True):
         self.build, self.environment, self.limits_memory = build, environment, limits_memory
@@ -60,7 +62,7 @@ class Runner:
             [*OWN_TMP, build, "true"], capture_output=True).returncode == 0
 
     def run(self, program, limit, extra):
-        """(why it failed or None, its seconds, its output)"""
+        """Returns (why it failed or None, its seconds, its output)."""
         with tempfile.TemporaryDirectory(dir=self.build) as folder, \
                 tempfile.TemporaryFile() as output:
             environment = {**os.environ, **self.environment, **program.environment, **extra,
@@ -100,8 +102,8 @@ def story(status):
 
 
 def measure(runner, programs, count, say):
-    """Runs each program without mutants, for its time, its memory and the mutants that it reaches.
-    These are kept as long as neither the program nor its environment changes."""
+    """Runs each program without mutants, to measure its time, its memory and the mutants that it
+    reaches. The results stay valid until the program or its environment changes."""
     file = pathlib.Path(runner.build) / "baseline.json"
     kept = json.loads(file.read_text()) if file.exists() else {}
     for program in programs:

@@ -1,4 +1,4 @@
-"""Verdicts, kept in the build folder by version of the source file, and their scores."""
+"""Verdicts and their scores. The build folder stores verdicts by version of the source file."""
 
 import collections
 import functools
@@ -26,12 +26,12 @@ class Results:
 
     @functools.cache
     def version(self, path):
-        """Of a file as it was at the first call, without its comments."""
+        """Returns the version of a file, without its comments, as it was at the first call."""
         text = re.sub(r"/\*.*?\*/", " ", (self.root / path).read_text(), flags=re.S)
         return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
     def get(self, mutant):
-        """The verdict: a word first, or None."""
+        """Returns the verdict, whose first item is a word or None."""
         return self.kept.get(self.version(mutant.path), {}).get(mutant.id, [None])
 
     def put(self, mutant, verdict):
@@ -44,7 +44,7 @@ class Results:
 
 
 class Marks:
-    """The lines of the sources whose surviving mutants are known to change nothing."""
+    """The lines of the sources whose surviving mutants are equivalent to the original."""
 
     def __init__(self, root, paths):
         self.lines = {(path, number) for path in paths
@@ -55,7 +55,7 @@ class Marks:
         return (mutant.path, mutant.line) in self.lines
 
     def problems(self, verdicts):
-        """Too many marks; marks of which every mutant is killed."""
+        """Yields complaints: too many marks, and marks whose mutants are all killed."""
         if len(self.lines) > MOST_SAME:
             yield f"{len(self.lines)} lines have the comment {SAME}*/; at most {MOST_SAME} may"
         words = collections.defaultdict(set)
@@ -67,7 +67,7 @@ class Marks:
 
 
 def scores(verdicts, marks):
-    """{file: counts}"""
+    """Returns {file: counts}."""
     rows = collections.defaultdict(collections.Counter)
     for mutant, verdict in verdicts.items():
         alive = "same" if marks.covers(mutant) else SURVIVED
@@ -83,15 +83,15 @@ def by_folder(rows):
 
 
 def recorded(page):
-    """{folder: counts} of a page of as_markdown."""
+    """Returns {folder: counts} of a page that as_markdown wrote."""
     rows = re.findall(r"^\| (\S+) \| \d+ \| (\d+) \| (\d+) \| (\d+) ", page, flags=re.M)
     return {path: collections.Counter(dict(zip(WORDS, map(int, counts))))
             for path, *counts in rows if path != "all"}
 
 
 def grown(rows, page):
-    """The rows in which more mutants survive than in the same row of the page; a special plan
-    without a row has no survivors."""
+    """Yields the rows with more survivors than the page's row; a special plan without a row must
+    have no survivors."""
     before = recorded(page)
     for name, counts in sorted(rows.items()):
         most = before.get(name, {SURVIVED: 0} if name.startswith("--") else counts)[SURVIVED]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A source whose mutants are known, some of which its test kills: each is found, planted, judged.
+"""Tests that the mutants of a small source, some of which its test kills, are found, planted and
+judged.
 
 Needs libclang, gcc and a few seconds.
 """
@@ -98,7 +99,7 @@ left out: calls += by;
 
 
 def build(folder):
-    """(all mutants, the program with them in it)"""
+    """Returns (all mutants, the program that contains them)."""
     for name, text in (("tiny.c", SOURCE), ("test.c", TEST)):
         (folder / name).write_text(text)
     resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
@@ -126,8 +127,8 @@ def check_verdicts(folder):
 
 
 def check_scores(folder):
-    """A mutant that is killed, one that survives, one that cannot be noticed; a mark without one;
-    a folder of which more survive than before."""
+    """Tests the scores of a killed mutant, of a survivor and of an equivalent mutant; a mark
+    without a survivor; a folder with more survivors than before."""
     (folder / "a").mkdir()
     (folder / "a/b.c").write_text("one\ntwo\nthree /* same: a reason */\nfour /* same: none */\n")
     words = {1: "killed", 2: "survived", 3: "not reached", 4: "killed"}

@@ -1,4 +1,4 @@
-"""Errors that are found by pattern: locks, memory orders, waits, visits of the driver."""
+"""Mutants found by patterns: locks, memory orders, waits, visits of the driver."""
 
 import re
 
@@ -6,13 +6,13 @@ from edits import Choice, Mutant, Wrap
 
 
 def blank(text):
-    """The same length without comments and strings."""
+    """Replaces comments and strings with spaces of the same length."""
     pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\""
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
 class Place:
-    """A function of a source: where patterns are looked for."""
+    """A function of a source, in which patterns are searched."""
 
     def __init__(self, path, code, name, start, end):
         self.path, self.code, self.name, self.start, self.end = path, code, name, start, end
@@ -21,7 +21,7 @@ class Place:
         return re.compile(pattern).finditer(self.code, self.start, self.end)
 
     def calls(self, pattern):
-        """(match, span of the call, its arguments)"""
+        """Yields (match, span of the call, its arguments)."""
         for m in self.matches(pattern):
             depth, at, given = 0, m.end(), []
             for end in range(m.end() - 1, self.end):
@@ -39,12 +39,12 @@ class Place:
 
     @staticmethod
     def instead(mutant, span, by):
-        """What stands in the span, or `by`."""
+        """Makes an edit that replaces the span with `by`."""
         return Wrap(span, [span], mutant, lambda m, x: f"({m} ? {by} : ({x}))")
 
 
 def places(path, text):
-    """Every function body: outer braces after a parenthesis."""
+    """Yields every function body: outer braces after a parenthesis."""
     code, depth, start, after = blank(text), 0, None, 0
     for brace in re.finditer(r"[{}]", code):
         depth += 1 if brace[0] == "{" else -1
@@ -61,7 +61,8 @@ def places(path, text):
 
 
 def call(pattern, by, story="left out"):
-    """A call becomes `by`: {0} is its first argument, {all} are all."""
+    """Makes an operator that replaces a call with `by`: {0} is its first argument, {all} are all
+    arguments."""
     def look(place):
         for m, span, given in place.calls(pattern + r"\s*\("):
             name = re.split(r"->|\.", m[0])[-1].rstrip("( ")
@@ -71,7 +72,8 @@ def call(pattern, by, story="left out"):
 
 
 def lock(pattern):
-    """A lock in a function: all calls that take it or give it back are one mutant."""
+    """Makes an operator that removes a lock from a function: all calls that take or release it are
+    one mutant."""
     def look(place):
         held = {}
         for m, span, given in place.calls(pattern + r"\s*\("):
@@ -82,7 +84,8 @@ def lock(pattern):
 
 
 def weaker_orders(place):
-    """Each order that is written; of a change that acquires and releases, each half as well."""
+    """Weakens each written memory order to relaxed; an acq_rel read-modify-write also to acquire
+    and to release."""
     for m in place.matches(r"\bmemory_order_(acquire|release|acq_rel|seq_cst)\b"):
         weaker = ["relaxed"]
         if m[1] == "acq_rel" and "atomic_fetch" in place.code[place.code.rindex(";", 0, m.start()):
@@ -94,7 +97,7 @@ def weaker_orders(place):
 
 
 def implicit_orders(place):
-    """Calls without an order, which are seq_cst."""
+    """Weakens calls without an order, which are seq_cst."""
     for m, span, given in place.calls(r"\b(atomic_(?:load|store|exchange|fetch_[a-z]+))\s*\("):
         mutant = place.mutant(span[0], f"{m[1]} weakened to relaxed")
         text = f"{m[1]}_explicit({', '.join(given)}, memory_order_relaxed)"
@@ -129,7 +132,7 @@ CUDA = [
 
 
 def find(root, paths, operators):
-    """{path: edits}"""
+    """Returns {path: edits}."""
     found = {}
     for path in paths:
         places_here = list(places(path, (root / path).read_text()))

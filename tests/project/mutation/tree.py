@@ -1,4 +1,4 @@
-"""A copy of the tree with every mutant in it, and its build."""
+"""A copy of the tree that contains every mutant, and its build."""
 
 import json
 import os
@@ -14,11 +14,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class BuildFailed(Exception):
-    """With the last lines of the build's output."""
+    """The message has the last lines of the build's output."""
 
 
 def write(path, data):
-    """Only what is new: the rest is not built again."""
+    """Writes a file only if it differs, so that an unchanged file is not built again."""
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -30,7 +30,7 @@ class Tree:
         self.options, self.flags, self.jobs = options, flags, jobs
 
     def copy(self, planted):
-        """All but the sources that mutants go into; what is gone here goes there."""
+        """Copies all files except the sources for mutants; removes files that are gone here."""
         self.planted, wanted = planted, set()
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *PARTS],
                                 cwd=self.root, check=True, capture_output=True, text=True).stdout
@@ -56,7 +56,8 @@ class Tree:
             raise BuildFailed(done.stdout + done.stderr)
 
     def clang_arguments(self):
-        """(path, words) by which libclang reads the library's sources where they are."""
+        """Yields (path, arguments) with which libclang reads the library's sources in the
+        repository."""
         resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                                    check=True).stdout.strip()
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
@@ -70,16 +71,17 @@ class Tree:
                 yield self.root / path, [*words, "-resource-dir", resources]
 
     def plant(self, found, live):
-        """Writes the sources; returns the mutants that have a place."""
+        """Writes the sources with mutants; returns the planted mutants."""
         placed = set()
-        for path in self.planted:  # what has none now may have had some
+        for path in self.planted:  # a source without mutants may have had some
             text, there = plant((self.root / path).read_text(), found.get(path, []), live)
             write(self.source / path, text.encode())
             placed |= there
         return placed
 
     def build_all(self, found, live, targets):
-        """Builds with as many mutants as compile; returns these. A line with an error loses all."""
+        """Builds with as many mutants as compile; returns them. A line with an error loses all its
+        mutants."""
         command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
                    "--", "-k", "0"]
         while True:
@@ -93,7 +95,7 @@ class Tree:
             live -= bad
 
     def culprits(self, story, found):
-        """The mutants of the lines that a compiler refuses."""
+        """Returns the mutants of the lines that a compiler refuses."""
         bad = set()
         pattern = rf"^\S*{self.source.name}/([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error:"
         for path, line in re.findall(pattern, story, flags=re.M):

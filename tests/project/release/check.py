@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""What a release must say of itself, before anything of it is made: check.py [FOLDER]
+"""Checks a release before anything of it is built: check.py [FOLDER]
 
-The version is one and the same in every file that has it, the changelog has it, the crates have
-what a registry shows of them, and all is committed.
-Prints the version, and the crates in the order in which they can be published. FOLDER: the
-repository (this one).
+The version must be the same in every file that has it, and in the changelog; the crates must have
+the fields that a registry shows; and everything must be committed. Prints the version, and the
+crates in the order in which they can be published. FOLDER: the repository (this one).
 """
 
 import json
@@ -22,7 +21,7 @@ def output(root, *command):
 
 
 def versions(root):
-    """Each place that has the version, and what it says."""
+    """Returns each place that has the version, and its version."""
     found = {}
 
     def look(name, pattern):
@@ -57,7 +56,7 @@ def wrong_changelog(root, version):
 
 
 def wrong_abi(root, version):
-    """The nodes of the maps have the version."""
+    """Returns the symbol version maps whose nodes do not have the version."""
     major, minor, _ = version.split(".")
     wrong = []
     maps = [path.relative_to(root) for folder in ("c", "bindings")
@@ -80,7 +79,8 @@ def published(root):
 
 
 def wrong_manifests(packages):
-    """What a registry shows of a crate is there, and where it lives is the same of all."""
+    """Returns the fields missing in crates that a registry shows; all crates must have the same
+    repository."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"
@@ -90,7 +90,7 @@ def wrong_manifests(packages):
 
 
 def in_order(packages):
-    """Each after what it depends on."""
+    """Returns the crates in an order in which each follows its dependencies."""
     waiting = {package["name"]: {need["name"] for need in package["dependencies"] if "path" in need}
                for package in packages}
     order = []

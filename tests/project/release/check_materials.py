@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether a bill of materials lists what the command is made of, on any system, and nothing else:
+"""Checks that a bill of materials lists exactly the crates of the command, for all systems:
 check_materials.py BILL
 
-What cargo says of the program is held against the list, and each of its parts has a licence. The
-folders that it names are those of the repository, not of the machine where it was made.
+The list must equal cargo's list of the program's crates, and each entry must have a licence. Its
+paths must be the repository's, not those of the machine where the bill was made.
 """
 
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Plants in a copy of the last commit what must keep a release back, and in a bill of materials what
-it must not say; check.py and check_materials.py must say so."""
+"""Plants errors in a copy of the last commit and in a bill of materials; check.py and
+check_materials.py must report them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ import check_materials
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 
-# File, what is replaced there, by what, what is said.
+# File, replaced pattern, replacement, expected complaint.
 PLANTED = [
     ("CMakeLists.txt", r"VERSION 0\.", "VERSION 7.", r"CMakeLists\.txt \(1\) says 7\."),
     ("Cargo.toml", r'^version = "0\.', 'version = "7.', r"CMakeLists\.txt \(1\) says .*, not 7\."),
@@ -57,7 +57,7 @@ def planted(copy, name, pattern, text, wanted):
 
 
 def bills():
-    """Wrong ones, by what is said of them."""
+    """Returns wrong bills of materials, by the expected complaint."""
     parts = [{"name": name, "version": version, "licenses": ["MIT"], "purl": "file:///bindings/syncblob"}
              for name, version in sorted(check_materials.said_by_cargo())]
     first = parts[0]["name"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints sentences drawn at random from comments, messages and pages, each with the lines below it:
-sample.py SEED [NUMBER]. A reader who needs a second reading of more than one in twenty has found
-work to do."""
+sample.py SEED [NUMBER]. If a reader must read more than one in twenty twice, the texts need
+work."""
 
 import io
 import random
@@ -32,7 +32,7 @@ def python_comments(text: str) -> list[tuple[int, str]]:
 
 
 def texts(path: Path, text: str) -> list[tuple[int, str]]:
-    """Line numbers and texts that people read."""
+    """Returns the line numbers and texts that people read."""
     if path.suffix == ".md":
         text = without_code(text)
         return [(text[:part.start()].count("\n") + 1, part[0])
