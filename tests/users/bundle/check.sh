@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The library as two files: each compiler makes an object of it without a warning, the README's
-# program runs on that, in C and as a part of a program in C++, and the numbers of the fillers and of
-# arithmetic are those of the CMake build, also where the compiler may contract them. For Windows it is
-# compiled alone:
+# Tests the library as two files. Each compiler compiles them without a warning; the README's
+# program runs with the object, in C and as part of a C++ program; and the numbers of the fillers
+# and of arithmetic equal the CMake build's, also if the compiler may contract expressions. For
+# Windows the files are only compiled:
 #   check.sh LIBRARY_PROGRAM COMPILER...
 # LIBRARY_PROGRAM is numbers.c, linked with the CMake build.
 set -euo pipefail

@@ -1,4 +1,4 @@
-/* Bits that depend on every rounding: of fillers, of conversions and of arithmetic. */
+/* Prints bits that depend on every rounding of fillers, conversions and arithmetic. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

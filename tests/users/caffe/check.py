@@ -1,10 +1,10 @@
-"""Caffe with its own Blob and SyncedMemory (own) beside Caffe with those of bindings/caffe (ours).
+"""Compares Caffe with its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
 
     check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares which there are
     check.py nets BUILD                  trains nets with both, compares snapshots, times, memory
 
-BUILD is the folder that CMakeLists.txt was built in, CAFFE that of Caffe's sources. With --ours
-Caffe's own classes are left out, and no test may fail.
+BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. With --ours only
+our classes are tested, and no test may fail.
 """
 
 import argparse
@@ -19,19 +19,19 @@ import sys
 NETS = pathlib.Path(__file__).resolve().parent / "nets"
 ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
 COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
-# Caffe's tests that compare a sleep with the wall clock, to 30 ms: a busy machine misses that.
+# Caffe's tests that compare a sleep with the wall clock, to 30 ms: they may fail on a busy machine.
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
-SLICES = 6  # of a round: a machine whose speed changes within one changes it for both
-# Of Caffe's own, at most.
+SLICES = 6  # of a round: a change of the machine's speed affects both sides
+# The largest allowed ratios to Caffe's own.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
 
 
 def run(command, folder, log):
-    """A program's exit status, seconds of the processor and peak memory in MiB; its output in
-    LOG.out and LOG.err."""
+    """Runs a program; returns its exit status, processor seconds and peak memory in MiB. Its output
+    goes to LOG.out and LOG.err."""
     with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
         process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
@@ -43,7 +43,8 @@ def read(log):
 
 
 def list_tests(program, caffe):
-    """The tests for the CPU; the others have GPU in their names, as Caffe's own build knows."""
+    """Returns the tests for the CPU. Tests for the GPU have GPU in their names, as in Caffe's own
+    build."""
     output = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=-*GPU*"], cwd=caffe,
                             check=True, text=True, capture_output=True).stdout
     tests = []
@@ -56,8 +57,8 @@ def list_tests(program, caffe):
 
 
 def test_results(build, caffe, name):
-    """{test: what it did}, seconds, MiB. After a test that ended the program, the rest go on; a
-    test of the wall clock that fails is retried."""
+    """Returns {test: result}, seconds, MiB. If a test ends the program, runs the remaining tests;
+    retries a failed test of the wall clock."""
     program, log = build / f"{name}_tests", build / name
     results, seconds, peak = {}, 0, 0
     left = list_tests(program, caffe)
@@ -103,7 +104,8 @@ def check_tests(build, caffe, names):
 
 
 def train(build, name, net, iterations, under=()):
-    """Milliseconds an iteration, peak memory in MiB, and what must be the same on both sides."""
+    """Trains a net; returns milliseconds an iteration, peak memory in MiB, and the results that
+    both sides must share."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -120,7 +122,7 @@ def train(build, name, net, iterations, under=()):
 
 
 def instructions(build, name, net):
-    """Millions of an iteration."""
+    """Returns an iteration's instructions, in millions."""
     counts = build / f"{name}.callgrind"
     callgrind = ["valgrind", "--tool=callgrind", "--toggle-collect=counted", "--log-file=/dev/null",
                  f"--callgrind-out-file={counts}"]
@@ -131,7 +133,8 @@ def instructions(build, name, net):
 
 
 def times(build, sides, net):
-    """Milliseconds of an iteration: the median of rounds, in each of which the sides take turns."""
+    """Returns the milliseconds of an iteration: the median of rounds, in each of which the sides
+    alternate."""
     def one_round():
         slices = [[train(build, name, net, ITERATIONS[net.stem] // SLICES)[0] for name in sides]
                   for _ in range(SLICES)]
@@ -140,7 +143,7 @@ def times(build, sides, net):
 
 
 def compare_net(build, net):
-    """Prints a row; the reasons why it is not as it should be."""
+    """Prints a row; yields the reasons why it fails."""
     sides = ("own", "ours")
     rounds = [[train(build, name, net, ITERATIONS[net.stem]) for name in sides]
               for _ in range(ROUNDS)]
@@ -153,7 +156,7 @@ def compare_net(build, net):
     yield from (f"{net.stem}: {what} is not that of Caffe's own classes" for what in differ)
     for what, (own, ours), bound in rows:
         print(f"    {what:22} {own:10.4f} {ours:10.4f} {ours / own:6.3f}", flush=True)
-        if bound and ours > own * bound:  # a time says nothing on a busy machine
+        if bound and ours > own * bound:  # times have no bound: the machine may be busy
             yield f"{net.stem}: {what} are {ours / own:.3f} of Caffe's own, over {bound}"
 
 

@@ -1,5 +1,5 @@
-// The corners of Blob and SyncedMemory that a fork may rely on, a line each: the same lines with
-// Caffe's own classes and with those of bindings/caffe.
+// Prints edge cases of Blob and SyncedMemory that forks may rely on, one a line. Caffe's own
+// classes and bindings/caffe must print the same.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using caffe::Blob;
 using caffe::BlobProto;
 using caffe::SyncedMemory;
 
-// Sums of squares say which elements there are.
+// Prints a blob's sums of squares, which show the values of its elements.
 void show(const char *what, const Blob<float> &blob) {
     std::printf("%s: %s data %g diff %g\n", what, blob.shape_string().c_str(), blob.sumsq_data(),
                 blob.sumsq_diff());
@@ -185,7 +185,7 @@ void memories() {
     std::printf("bool: %d %zu\n", flags.data_at(0, 0, 0, 4), flags.data()->size());
 }
 
-// Whether a call ends the process.
+// Prints whether a call ends the process.
 template <typename Call> void dies(const char *what, Call call) {
     std::fflush(stdout);
     const pid_t child = fork();

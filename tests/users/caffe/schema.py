@@ -2,8 +2,8 @@
 
     schema.py CAFFE
 
-Every field of a message that lies in a net, and every value of its enums, must be in the schema
-with its number, type and default.
+Every field of a net's messages, and every value of their enums, must be in the schema with its
+number, type and default.
 """
 
 import pathlib
@@ -14,9 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCHEMA = ROOT / "bindings/syncblob-net/schema/caffe.schema"
 FIELD = re.compile(r"(optional|repeated|required)\s+([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*(?:\[(.*)\])?$")
 SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
-# The schema's names for messages that this Caffe names otherwise.
+# The schema's names for messages that have other names in this Caffe.
 RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
-# Where this Caffe differs from the others: the top of caffe.schema.
+# Fields whose defaults in this Caffe differ from the others': see the top of caffe.schema.
 OTHER_DEFAULTS = {
     "ConvolutionParameter.stride_h",
     "ConvolutionParameter.stride_w",
@@ -25,8 +25,8 @@ OTHER_DEFAULTS = {
 
 
 def read_proto(text):
-    """Messages as {name: [(number, name, type, repeated, default)]}, and enums as
-    {name: [(number, name)]}."""
+    """Returns messages as {name: [(number, name, type, repeated, default)]} and enums as {name:
+    [(number, name)]}."""
     messages, enums, scope = {}, {}, []
     text = re.sub(r"//[^\n]*", "", text)
     for statement, end in re.findall(r"([^;{}]*)([;{}])", text):
@@ -50,7 +50,7 @@ def read_proto(text):
 
 
 def read_schema(text):
-    """As read_proto, but every line: a number may have several."""
+    """Returns the same as read_proto, with every line of a number: a number may have several."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()
@@ -65,13 +65,13 @@ def read_schema(text):
 
 
 def resolve(kind, message, names):
-    """The full name of a type that a message mentions."""
+    """Returns the full name of a type that a message mentions."""
     inner = f"{message}.{kind}"
     return inner if inner in names else kind
 
 
 def schema_name(name):
-    """The name that the schema has for a message or enum of Caffe's."""
+    """Returns the schema's name for a message or enum of Caffe."""
     last = name.rsplit(".", 1)[-1]
     if "." in name and last in SHARED_ENUMS:
         return last
@@ -81,7 +81,8 @@ def schema_name(name):
 
 
 def same_default(ours, theirs):
-    """Numbers may be spelled in several ways; an empty text is no default."""
+    """Returns whether two defaults are equal. Numbers may be spelled in several ways; an empty text
+    is equal to no default."""
     try:
         return float(ours) == float(theirs)
     except (TypeError, ValueError):
@@ -89,7 +90,7 @@ def same_default(ours, theirs):
 
 
 def in_nets(messages, enums):
-    """The messages and enums that lie in a net."""
+    """Returns the messages and enums that a net can contain."""
     found, rest = set(), ["NetParameter"]
     while rest:
         name = rest.pop()
@@ -101,7 +102,7 @@ def in_nets(messages, enums):
 
 
 def differences(ours, theirs):
-    """What the schema lacks, or has otherwise."""
+    """Yields the differences: parts that the schema lacks or has otherwise."""
     (our_messages, our_enums), (messages, enums) = ours, theirs
     for name in sorted(in_nets(messages, enums)):
         target = schema_name(name)

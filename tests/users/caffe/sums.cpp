@@ -1,5 +1,5 @@
-// How far the sums that solvers clip gradients by are from exact: of the norm of N numbers, in
-// units of the norm.
+// Prints the relative error of the norm of N numbers, by the sums with which solvers clip
+// gradients.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Between -1 and 1, the same on every machine.
+// Fills `to` with numbers between -1 and 1, the same on every machine.
 void generate(float *to, int count) {
     uint32_t state = 1;
     for (int i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
-// With SYNCBLOB_CAFFE_THROW a failure is an exception that changes nothing, and SyncblobContext
-// says where a thread makes memories: here on the simulated device.
+// Tests that with SYNCBLOB_CAFFE_THROW a failure is an exception and changes nothing, and that
+// SyncblobContext selects where a thread makes memories: here on the simulated device.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +54,7 @@ void failures_change_nothing() {
     CHECK_THAT(status_of([] { Blob<int>().data(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// Allocations of the context that are still made; -1: all.
+// How many more allocations of the context succeed; -1: all.
 long allocations = -1;
 
 void *allocate(void *, size_t bytes, size_t alignment, uint32_t flags) {
@@ -80,7 +80,7 @@ void offsets_beyond_int_are_refused() {
     CHECK_THAT(wide.offset(0, 0, 1, 999999999) == 1999999999);
 }
 
-// What a Reshape found no memory for is made when there is some.
+// Tests that memory that a Reshape could not allocate is allocated later, when there is enough.
 void a_reshape_without_memory() {
     Blob<float> small(1, 1, 1, 10), blob(1, 1, 1, 20), other(1, 1, 1, 20);
     blob.mutable_cpu_diff()[19] = 3;
@@ -154,7 +154,7 @@ void bytes_move_to_the_device() {
     CHECK_THAT(blob.mutable_gpu_diff() != nullptr && blob.asum_diff() == 0);
 }
 
-// Caffe would read beyond the smaller memory.
+// Tests growth beyond a shared memory. Caffe would read beyond that memory's end.
 void a_share_that_is_too_small_is_left() {
     Blob<float> wide(1, 1, 1, 20), narrow(1, 1, 1, 10);
     wide.mutable_cpu_diff()[19] = 1;

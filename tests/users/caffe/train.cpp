@@ -14,13 +14,13 @@
 
 namespace {
 
-// The data of one layer, which the layer borrows.
+// The data that one layer borrows.
 struct Samples {
     std::vector<float> values;
     std::vector<float> labels;
 };
 
-// A pattern for each of ten labels, and noise. The same on every machine.
+// Generates a pattern for each of ten labels, with noise; the same on every machine.
 std::unique_ptr<Samples> generate(int count, int size) {
     std::unique_ptr<Samples> samples(new Samples);
     uint32_t state = 1;
@@ -47,7 +47,8 @@ void feed(caffe::Net<float> *net, std::vector<std::unique_ptr<Samples>> *all) {
     }
 }
 
-// The kernel's figure for a child that has ended counts what its parent had before the exec, too.
+// Returns the process's own peak memory in KiB: the kernel's figure for an ended child includes its
+// parent's memory before the exec.
 long peak_memory() {
     std::ifstream status("/proc/self/status");
     std::string line;
@@ -59,7 +60,7 @@ long peak_memory() {
 
 } // namespace
 
-// Its own function, in which callgrind counts.
+// A separate function: callgrind counts only its instructions.
 extern "C" __attribute__((noinline)) void counted(caffe::Solver<float> *solver) {
     solver->Solve();
 }

@@ -3,9 +3,9 @@
     upgrade.py PROGRAM CAFFE SYNCBLOB [NETS] [--cases N] [--seed N]
 
 PROGRAM is Caffe's tool, CAFFE the folder of its sources, SYNCBLOB the command, NETS a folder of
-prototxts. Beside these go N nets of random layers of the generations V0 and V1. Both results are
-read as messages, which must be the same. What Caffe refuses must be refused; what it reports as not
-fully converted must be noted.
+prototxts. N nets of random layers of the generations V0 and V1 are compared too. Both results are
+parsed to messages, which must be equal. A net that Caffe refuses must be refused; a net that Caffe
+reports as not fully converted must be noted.
 """
 
 import argparse
@@ -25,18 +25,19 @@ from caffe_messages import Messages, read_descriptor  # noqa: E402
 V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5_data hdf5_output
     im2col images infogain_loss innerproduct lrn multinomial_logistic_loss pool relu sigmoid softmax
     softmax_loss split tanh window_data""".split()
-# What this Caffe's upgrade forgets of a V1 layer: syncblob keeps the first and notes the second.
+# Fields of a V1 layer that this Caffe's upgrade drops: syncblob keeps the first and notes the
+# second.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
-# Of a net, beside its layers.
+# Fields of a net besides its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
 
 
-# A net of a schema that Caffe's own does not know.
+# The result for a net that Caffe's schema cannot parse.
 UNKNOWN = object()
 
 
 class Draw:
-    """Nets out of random numbers."""
+    """Draws random nets."""
 
     def __init__(self, seed, messages):
         self.random = random.Random(seed)
@@ -87,7 +88,7 @@ class Draw:
             layer.layer.name = f"layer{index}"
             wanted = ("conv", "pool") if pads and self.chance(0.9) else V0_TYPES
             layer.layer.type = self.random.choice(wanted) if self.chance(0.98) else "unknown"
-            # Most of what a layer has is of its type; anything else is left out, with a word.
+            # Most fields of a layer belong to its type; other fields are dropped with a note.
             self.fill(layer.layer, self.random.choice((2, 5)), {"name", "type", "new_num"})
 
     def v1_layers(self, net):
@@ -150,7 +151,8 @@ class Draw:
 
 
 def of_caffe(program, net, folder):
-    """The text, None if the upgrade was refused, or UNKNOWN; and whether all was converted."""
+    """Returns Caffe's text, None if Caffe refused the net, or UNKNOWN; and whether everything was
+    converted."""
     out = folder / "caffe.prototxt"
     out.unlink(missing_ok=True)
     ran = subprocess.run([program, net, out], capture_output=True)
@@ -165,7 +167,7 @@ def of_syncblob(command, net):
 
 
 def difference(caffe, ours, messages):
-    """What the two differ in, or None."""
+    """Returns the difference of the two results, or None."""
     (caffe, is_whole), (ours, without_notes) = caffe, ours
     if caffe is UNKNOWN:
         return None
@@ -178,7 +180,7 @@ def difference(caffe, ours, messages):
     if nets[0] != nets[1]:
         lines = [text_format.MessageToString(net).splitlines() for net in nets]
         return "\n".join(["not the same", *difflib.unified_diff(*lines, "Caffe", "syncblob", lineterm="")])
-    # Caffe drops in silence what only its V1 layers have.
+    # Caffe drops fields that only V1 layers have without a report.
     return None if is_whole or not without_notes else "what was left out is noted by Caffe alone"
 
 

@@ -1,4 +1,4 @@
-"""Tests that are functions: each is a claim, and fails alone."""
+"""Runs tests that are functions: each tests one claim, and a failure does not stop the others."""
 import atexit
 import functools
 import os
@@ -16,7 +16,8 @@ def check(claim, *explanation):
 
 
 def run(*command, cwd=None, status=0, environment=None):
-    """Runs a command; returns what it printed on both outputs. With another `status` it must fail."""
+    """Runs a command; returns the text of both its outputs. With a `status` other than 0 the
+    command must fail."""
     environment = {name: str(value) for name, value in (environment or os.environ).items()}
     done = subprocess.run([str(word) for word in command], cwd=cwd or work(), env=environment, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -26,7 +27,7 @@ def run(*command, cwd=None, status=0, environment=None):
 
 @functools.cache
 def work():
-    """A folder outside the repository, removed at the end."""
+    """Returns a folder outside the repository, which is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="syncblob-"))
     atexit.register(shutil.rmtree, folder)
     return folder
@@ -45,7 +46,7 @@ def run_tests(functions, chosen):
         verdict = "ok    "
         try:
             tests[name]()
-        except Exception:  # the others go on
+        except Exception:  # run the remaining tests
             verdict, failed = "FAILED", failed + 1
             traceback.print_exc()
         print(f"{verdict} {time.monotonic() - start:5.0f} s  {name.replace('_', ' ')}", flush=True)

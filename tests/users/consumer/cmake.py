@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The library as CMake projects get it: cmake.py BUILD [TEST...]
+"""Tests the library as CMake projects use it: cmake.py BUILD [TEST...]
 
-found/ finds what BUILD, a build folder with both libraries, installs: each component, in a prefix
-that is moved after the installation. part/ has the sources as a part of itself. MAKEFLAGS and CMAKE_BUILD_PARALLEL_LEVEL count.
+BUILD is a build folder with both libraries. The project found/ finds each of its components, in a
+prefix that is moved after the installation. The project part/ contains the sources. MAKEFLAGS and
+CMAKE_BUILD_PARALLEL_LEVEL have an effect.
 """
 
 import functools
@@ -21,7 +22,7 @@ LIBRARIES = ("Runtime", "Development", "Static")
 
 
 def install(*components):
-    """A prefix that these components were installed into, moved to another place."""
+    """Installs these components and moves the prefix; returns the new prefix."""
     first = fresh("installed") / "first"
     for component in components:
         run("cmake", "--install", BUILD, "--prefix", first, "--component", component)
@@ -51,7 +52,7 @@ def refused(prefix, wanted, message):
 
 
 def built(folder, *programs):
-    """Builds and runs; returns the libraries that the programs need at run time."""
+    """Builds and runs programs; returns the libraries that they need at run time."""
     run("cmake", "--build", folder)
     needed = ""
     for program in programs:
@@ -85,7 +86,7 @@ def test_found_both():
 
 
 def test_found_static_alone():
-    """Where the shared library is not installed."""
+    """Without the shared library the static one is found."""
     prefix = install("Development", "Static")
     for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
         path.unlink()
@@ -116,7 +117,7 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """The static library says what it needs; the shared one needs nothing."""
+    """A missing dependency of the static library is reported; the shared library has none."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     said = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
@@ -131,7 +132,7 @@ def test_missing_dependencies():
 
 
 def test_versions():
-    """As long as the major version is 0, each minor one may break what was."""
+    """While the major version is 0, every minor version may be incompatible."""
     for version in ("0.1", "0.1.0"):
         find(whole(), f"{version} REQUIRED")
     for version in ("0.0.9", "0.1.1", "0.2", "1.0", "0.1.0.1"):
@@ -140,8 +141,8 @@ def test_versions():
 
 
 def test_files_name_no_place():
-    """What was installed has no path of the build or of the first prefix, but where a debugger
-    looks for sources."""
+    """Installed files do not contain a path of the build or of the first prefix, except the paths
+    of sources in binaries, for a debugger."""
     for path in whole().rglob("*"):
         content = path.read_bytes() if path.is_file() else b""
         if not content.startswith((b"\x7fELF", b"!<arch>")):
@@ -150,7 +151,7 @@ def test_files_name_no_place():
 
 
 def test_folders_that_no_prefix_moves():
-    """They are named in full, wherever the prefix is."""
+    """Such folders appear as absolute paths, whatever the prefix."""
     folder = configure(REPOSITORY, "CMAKE_INSTALL_LIBDIR=/opt/a/lib", "BUILD_SHARED_LIBS=OFF",
                        "CMAKE_INSTALL_INCLUDEDIR=/opt/b/include")[0] / "c"
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_PATH": ""}
@@ -179,7 +180,8 @@ def test_part_by_add_subdirectory():
 
 
 def test_part_of_what_is_sanitized():
-    """Calls of the sanitizers' run time, which the program brings, stay open and unfortified."""
+    """With sanitizers the library is built without -z defs and fortification: the program supplies
+    the sanitizers' run time."""
     def ninja(*definitions):
         folder = configure("part", "HOW=add_subdirectory", f"SYNCBLOB_SOURCE={REPOSITORY}",
                            "BUILD_SHARED_LIBS=ON", "CMAKE_BUILD_TYPE=Release", *definitions)[0]

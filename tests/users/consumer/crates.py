@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The Rust crates as their users get them: crates.py [TEST...]
+"""Tests the Rust crates as users get them: crates.py [TEST...]
 
-Builds and runs rust/, a separate crate, in a fresh folder outside the repository: by path, from
-packed crates with no registry but a folder, with the bundled library and with installed ones, with
-the oldest Rust. Checks the messages when something is missing, and what makes cargo build the
-library again.
+Builds and runs rust/, a separate crate, in a fresh folder outside the repository: with crates by
+path and with packed crates in a folder as the registry, with the bundled library and with installed
+libraries, and with the oldest Rust. Checks the messages about missing dependencies, and the changes
+after which cargo builds the library again.
 
-Needs libclang and what building the library needs. Only the download of dependencies, at first, may
-use the network. CARGO_TARGET_DIR: where builds are kept (target). SYNCBLOB_TEST_DATA: Caffe files
+Needs libclang and the library's build dependencies. Only the first download of dependencies uses
+the network. CARGO_TARGET_DIR: the folder of builds (target). SYNCBLOB_TEST_DATA: Caffe files
 (../shared/data). SYNCBLOB_OLDEST_RUST: a folder with the oldest Rust's programs (rustup's).
 """
 import functools
@@ -31,7 +31,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# Each test alone gives what changes how the library is found.
+# Without variables that change how the library is found: each test sets its own.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)
@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 
 def cargo(*options, cwd=SYS, target="debug", status=0, **environment):
-    """Returns what cargo printed on both outputs."""
+    """Runs cargo; returns the text of both its outputs."""
     environment = {"CARGO_TARGET_DIR": BUILT / target, **environment}
     return claims.run("cargo", *options, cwd=cwd, status=status, environment=ENVIRONMENT | environment)
 
@@ -54,7 +54,7 @@ def write(path, text):
 
 
 def consumer(name, syncblob, syncblob_sys, lock=True):
-    """A new crate from rust/ with these dependencies."""
+    """Creates a crate from rust/ with these dependencies."""
     crate = work() / name
     shutil.copytree(HERE / "rust", crate)
     write(crate / "Cargo.toml", f"""
@@ -83,7 +83,7 @@ def consumer_by_path():
 
 
 def run_consumer(crate, *options, **environment):
-    """Runs it on the real models; returns the libraries that it needs at run time."""
+    """Runs the crate on the real models; returns the libraries that it needs at run time."""
     models = sorted(DATA.glob("*.caffemodel"))
     said = cargo(*options, "run", "--offline", "--", *models, cwd=crate, **environment)
     for name in ["made.caffemodel: 1", *(f"{model.name}: [1-9]\\d*" for model in models)]:
@@ -93,7 +93,7 @@ def run_consumer(crate, *options, **environment):
 
 @functools.cache
 def packed():
-    """The .crate files, by name."""
+    """Packs the crates; returns the .crate files by name."""
     cargo("package", "--locked", "--no-verify", "--allow-dirty", "-p", "syncblob-sys", "-p", "syncblob",
           cwd=REPOSITORY)
     return {re.match(r"(.*)-\d+\.", path.name)[1]: path
@@ -108,8 +108,8 @@ def unpack(name, into):
 
 @functools.cache
 def vendored():
-    """Options and variables of a cargo whose only registry is a folder with every dependency and our
-    packed crates."""
+    """Returns cargo's options and variables for a folder as the only registry, with every
+    dependency and our packed crates."""
     registry = work() / "vendored"
     said = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
                  registry, cwd=unpack("syncblob-sys", fresh("to-vendor")))
@@ -124,7 +124,8 @@ def vendored():
 
 @functools.cache
 def installed(kind):
-    """Variables that lead to an installed library: both kinds of it or the static one alone."""
+    """Installs the library, shared and static or only static; returns the variables with which it
+    is found."""
     build, prefix = BUILT / "c", work() / f"installed {kind}"
     claims.run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
                "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib")
@@ -137,7 +138,7 @@ def installed(kind):
 
 
 def described(name, version, includes=""):
-    """A folder with a .pc file of a library that does not exist."""
+    """Returns a folder with a .pc file of a library that does not exist."""
     folder = fresh(f"{name}-{version}")
     write(folder / f"{name}.pc", f"prefix={folder}\nName: {name}\nDescription: none\n"
                                  f"Version: {version}\nLibs: -l{name}\nCflags: {includes}\n")
@@ -155,7 +156,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """All that is compiled is in the package, and nothing else of the repository is."""
+    """The package has every compiled file, and no other file of the repository."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")
@@ -167,17 +168,18 @@ def test_packages_are_whole():
 
 
 def test_packed():
-    """From the registry that is a folder; the packed syncblob-sys passes its own tests there."""
+    """The packed crates work from a folder as registry, and the packed syncblob-sys passes its own
+    tests."""
     options, environment = vendored()
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
-    (crate / "Cargo.lock").unlink()  # would ask for more than the vendored versions
+    (crate / "Cargo.lock").unlink()  # it may require versions that are not vendored
     said = cargo(*options, "test", "--offline", cwd=crate, **environment)
     check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in said, said)
 
 
 def test_nothing_but_a_compiler():
-    """By default no other library is looked for, and none is linked."""
+    """By default no other library is searched or linked."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
     check(found <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}, found)
@@ -228,7 +230,7 @@ def test_documentation_needs_no_tools():
 
 
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
-    """Building the crate ends with this one line."""
+    """Building the crate fails with only this line."""
     said = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
     errors = [line for line in said.splitlines() if line.startswith("error: syncblob-sys@")]
     check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{said}")
@@ -275,8 +277,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """It builds, with a warning; packing it fails with the reason. git leaves files that hold the
-    targets of the links."""
+    """Such a checkout builds with a warning; packing it fails with the reason. In place of the
+    links git creates files that contain the targets."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)
@@ -298,7 +300,8 @@ def test_checkout_without_symbolic_links():
 
 
 def test_built_again():
-    """The build script names every file and variable that it reads; cargo does the rest."""
+    """The build script reports every file and variable that it reads to cargo, which detects
+    changes."""
     def named(crate, target, **environment):
         cargo("check", "--offline", "--features", "openblas,protobuf-c", cwd=crate, target=target,
               **environment)

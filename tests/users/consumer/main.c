@@ -1,5 +1,5 @@
-/* A user's program: it is compiled outside the project, against the installed
-   headers and library, and takes the version that the package claims. */
+/* A user's program, compiled outside the project against the installed headers and library. Its
+   argument is the version of the package. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

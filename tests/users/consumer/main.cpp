@@ -1,4 +1,4 @@
-// A user's program in C++: every public header in one translation unit, and raii.hpp at work.
+// A user's program in C++: includes every public header in one translation unit and uses raii.hpp.
 #include <syncblob/backend.h>
 #include <syncblob/base.h>
 #include <syncblob/blob.h>
@@ -62,7 +62,7 @@ void failures_are_exceptions() {
     CHECK(thrown_by([] { raii::Blob<float>({2}).update(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// The macros that C++ callers fill structs with.
+// Tests the macros with which C++ callers initialise structs.
 void structs_have_defaults() {
     sb_limits limits = SB_LIMITS_INIT;
     sb_stats stats = SB_STATS_INIT;

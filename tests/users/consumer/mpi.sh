@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An installed libsyncblob-mpi, used by CMake's component mpi and by pkg-config: mpi.sh PREFIX. Each
-# builds the example, which trains a few steps as one rank.
+# Tests an installed libsyncblob-mpi through CMake's component mpi and through pkg-config: mpi.sh
+# PREFIX. Each way builds the example, which trains a few steps as one rank.
 set -euo pipefail
 prefix=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")/../../.."

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# An installed libsyncblob-net, used by CMake's component net, shared and static, and by pkg-config:
+# Tests an installed libsyncblob-net through CMake's component net, shared and static, and through
+# pkg-config:
 #   net.sh PREFIX COMMAND
-# Each program converts one of MTCNN's nets, and the graph in its file is that of the command
-# syncblob.
+# Each program converts one of MTCNN's nets; the graph in its file must equal the graph that the
+# command syncblob writes.
 set -euo pipefail
 prefix=$(readlink -f "$1") command=$(readlink -f "$2")
 cd "$(dirname "$(readlink -f "$0")")"
@@ -16,7 +17,8 @@ trap 'rm -rf "$work"' EXIT
 libdir=$(dirname "$(find "$prefix" -name syncblob-net.pc)")/..
 export LD_LIBRARY_PATH=$libdir
 
-# The file without what a program says of itself: producer and metadata stand beside the graph.
+# Prints a digest of the graph in a file, without producer and metadata, which differ between
+# programs.
 graph() { # FILE
     python3 - "$1" <<'PYTHON'
 import hashlib

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The Debian packages of a build folder that was configured for them: packages.sh BUILD [MODEL [OUT]]
-# Makes them, has lintian judge them, unpacks them into a folder and works with what lies there:
-# programs by pkg-config, and the command, on MODEL if one is given. And the archive likewise. What
-# passes is put into the folder OUT.
+# Tests the Debian packages of a build folder that was configured for packages: packages.sh BUILD
+# [MODEL [OUT]]. Makes the packages, checks them by lintian, unpacks them into a folder and uses the
+# unpacked files: programs through pkg-config, and the command, on MODEL if given. Tests the archive
+# in the same way. Copies packages that pass to the folder OUT.
 set -euo pipefail
 
 build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")} out=${3:+$(readlink -f "$3")}
@@ -15,14 +15,14 @@ fail() {
     exit 1
 }
 
-umask 022 # cpack makes folders by it
+umask 022 # cpack's folders get their modes from it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
 wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-net-dev libsyncblob-net0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
 [ "$names" = "$wanted libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
-# Root's own privileges are what a container has.
+# --allow-root: containers run as root.
 lintian --allow-root --tag-display-limit 0 --fail-on error "$work"/*.deb
 
 depends() { # PACKAGE EXPRESSION

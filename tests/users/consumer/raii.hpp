@@ -1,6 +1,6 @@
-// An example of syncblob in C++11: handles that let go of themselves, statuses as exceptions. Copy
-// it and add the calls that you need. A Blob is moved, never copied by accident; copies of a
-// Context share the one context.
+// An example of syncblob in C++11: handles with destructors, and statuses as exceptions. Copy this
+// file and add the calls that you need. A Blob can be moved but not copied by accident; copies of a
+// Context share one context.
 #ifndef RAII_HPP
 #define RAII_HPP
 
@@ -25,10 +25,10 @@ class Error : public std::runtime_error {
     }
 
     const sb_status code;
-    const std::int64_t offset; // in the bytes or file that was read, or -1
+    const std::int64_t offset; // the position in the bytes or file that was read, or -1
 };
 
-// function(arguments..., &error), and what it says thrown.
+// Calls function(arguments..., &error); throws if the call fails.
 template <class... Parameters, class... Arguments>
 void call(sb_status (*function)(Parameters...), Arguments &&...arguments) {
     sb_error error;
@@ -41,7 +41,7 @@ void call(sb_status (*function)(Parameters...), Arguments &&...arguments) {
 
 class Context {
   public:
-    Context() = default; // the built-in one, host only
+    Context() = default; // the built-in context, host only
 
     explicit Context(const char *device) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -76,7 +76,7 @@ template <class T> class Blob {
         handle.reset(made);
     }
 
-    // Of a file that is one BlobProto, such as mean.binaryproto.
+    // Reads a file that is one BlobProto, such as mean.binaryproto.
     static Blob read(const std::string &path, const Context &context = Context()) {
         Blob blob({0}, context);
         call(sb_blob_load_file, blob.get(), path.c_str(), std::uint32_t{SB_PROTO_RESHAPE}, nullptr);

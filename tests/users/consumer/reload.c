@@ -1,6 +1,6 @@
-/* A plug-in host: loads a plug-in that uses the library (tests/project/abi/user.c), works with it
-   and unloads both, over and over: reload LIBRARY PLUGIN. Memory, mappings, threads, open files and
-   what the C library keeps for each library stay as many. OpenBLAS stays loaded. */
+/* A plug-in host: repeatedly loads a plug-in that uses the library (tests/project/abi/user.c),
+   calls it, and unloads both: reload LIBRARY PLUGIN. Memory, mappings, threads, open files and
+   the C library's resources must not grow. OpenBLAS stays loaded. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 enum {
     STEPS = 4,
     WARM_UP = 100,
-    RELOADS = 1100, /* more than the C library has keys of threads */
+    RELOADS = 1100, /* more than the C library's thread keys */
     ALLOWED_KIB = 512
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles a program against an installed syncblob by pkg-config and runs it:
 #   run.sh c|cxx|reload PREFIX
-# CC, CXX and FLAGS say how; LINK=static hides the shared library.
+# CC, CXX and FLAGS are the compilers and their flags; LINK=static hides the shared library.
 set -euo pipefail
 
 what=$1 prefix=$(readlink -f "$2")
@@ -17,18 +17,19 @@ fi
 
 pc=$(find "$prefix" -name syncblob.pc)
 
-# Where no other package is known: it needs none.
+# Asks pkg-config, which knows no other package: syncblob must need none.
 ask() { # OPTION...
     PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config "$@" syncblob
 }
 libdir=$(ask --variable=libdir)
 
-# The folder of Debian's serial OpenBLAS goes before ours, which may have the threaded one.
+# Tests that the folder of Debian's serial OpenBLAS precedes ours, which may have the threaded
+# OpenBLAS.
 if [ "${LINK:-}" = static ] && grep -q openblas-serial "$pc"; then
     echo 'INPUT(the_wrong_openblas)' >"$libdir/libopenblas.so"
 fi
 
-# A static library needs what it was linked from as well.
+# With the static library, its dependencies must be linked too.
 static=()
 [ -e "$libdir/libsyncblob.so" ] || static=(--static)
 read -ra cflags <<<"$(ask --cflags) ${FLAGS:-}"

@@ -1,4 +1,4 @@
-/* A user's test: the simulated device lacks memory, and the program is told so. */
+/* A user's test: the simulated device is out of memory, and the call must report that. */
 #include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 

@@ -1,5 +1,5 @@
-/* The cases of the table "Where the two differ" in c/guide/caffe.md, with this library: "case: what
-   it does", a line each. caffe.cpp has the same cases. */
+/* Runs the cases of the table "Where the two differ" in c/guide/caffe.md with this library;
+   prints a line "case: result" for each. caffe.cpp has the same cases. */
 #include <syncblob/syncblob.h>
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void show_number(const char *what, double number) {
     printf("%s: %.10g\n", what, number);
 }
 
-/* A status as the headers list it, without SB_ERR_. */
+/* Prints a status without SB_ERR_, as the headers list it. */
 static void show_status(const char *what, sb_status status) {
     const char *name = sb_status_name(status);
     show(what, strncmp(name, "SB_ERR_", 7) == 0 ? name + 7 : name);
@@ -64,7 +64,7 @@ static sb_mem *memory_of(sb_blob *blob) {
     return memory;
 }
 
-/* 1, 2, 3, ... */
+/* Writes 1, 2, 3, ... */
 static void write_data(sb_blob *blob) {
     float *data;
     must(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
@@ -212,7 +212,7 @@ static void arithmetic(void) {
 }
 
 static void messages(void) {
-    /* data { 1.9, -1.9 }, shape { dim: 2 }; then the same with 2^32 + 2 */
+    /* data { 1.9, -1.9 }, shape { dim: 2 }; then with dim: 2^32 + 2 */
     static const unsigned char small[] =
         "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02";
     static const unsigned char large[] =

@@ -1,5 +1,5 @@
-// The cases of the table "Where the two differ" in c/guide/caffe.md, with Caffe's own classes:
-// "case: what it does", a line each. blobs.c has the same cases.
+// Runs the cases of the table "Where the two differ" in c/guide/caffe.md with Caffe's own classes;
+// prints a line "case: result" for each. blobs.c has the same cases.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ template <typename... Values> void show(const char *what, const char *format, Va
     std::printf("\n");
 }
 
-// Whether a call ends the process.
+// Prints whether a call ends the process.
 template <typename Call> void dies(const char *what, Call call) {
     std::fflush(stdout);
     const pid_t child = fork();

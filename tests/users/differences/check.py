@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program's lines "case: what it does" against a column of the guide's table.
+"""Compares a program's lines "case: result" with a column of the guide's table.
 
     check.py c/guide/caffe.md Caffe PROGRAM
     check.py c/guide/caffe.md syncblob PROGRAM
@@ -13,7 +13,7 @@ HEADING = "## Where the two differ"
 
 
 def rows(page, column):
-    """{case: the column's cell}, marks of code left out."""
+    """Returns {case: the column's cell}, without the marks of code."""
     text = pathlib.Path(page).read_text(encoding="utf-8")
     section = text.partition(f"\n{HEADING}\n")[2].partition("\n## ")[0].replace("`", "")
     table = [[cell.strip() for cell in line.strip("|").split("|")]

@@ -1,7 +1,7 @@
-"""Caffe's messages as Google's protobuf sees them, from a caffe.proto.
+"""Makes Caffe's message classes for Google's protobuf from a caffe.proto.
 
-Only the descriptors come from protoc, never generated code, so that any protoc
-goes with any Python protobuf.
+Uses only descriptors from protoc, never generated code, so that any protoc works with any Python
+protobuf.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def read_descriptor(protoc, proto):
-    """The FileDescriptorProto of a .proto file."""
+    """Returns the FileDescriptorProto of a .proto file."""
     proto = pathlib.Path(proto)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "descriptors")
@@ -39,7 +39,7 @@ class Messages:
 
 
 def with_raw_fields(file_descriptor):
-    """The same messages, BlobProto with the four fields of NVCaffe."""
+    """Returns the descriptor with NVCaffe's four fields added to BlobProto."""
     copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
     blob = next(message for message in copy.message_type if message.name == "BlobProto")
     enum = blob.enum_type.add(name="RawType")
@@ -54,7 +54,7 @@ def with_raw_fields(file_descriptor):
 
 
 def unpacked(file_descriptor):
-    """The same messages with no field packed: how other writers may write them."""
+    """Returns the descriptor without packed fields, as other writers may write them."""
     copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
     for message in copy.message_type:
         for field in message.field:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares what `syncblob convert` writes, and what it makes of others' files, with independent
-readers and writers: Google's protobuf with Caffe's caffe.proto, and the Python packages
+"""Compares the files that `syncblob convert` writes, also from files of other programs, with
+independent readers and writers: Google's protobuf with Caffe's caffe.proto, and the Python packages
 safetensors and NumPy.
 
     check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
-The files are those of check_info.py. Names, shapes, types and the bits of all values must be
-equal, NaN for NaN; of a net also the layers' names and types. Needs protoc and requirements.txt.
+The files are the same as in check_info.py. Names, shapes, types and the bits of all values, also of
+NaNs, must be equal; in a net also the layers' names and types. Needs protoc and requirements.txt.
 """
 
 import pathlib
@@ -30,14 +30,14 @@ FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 
 
 def array_of(blob):
-    """Its data as it is loaded: halves as f32, integers as f64."""
+    """Returns a blob's data as the program loads it: halves as f32, integers as f64."""
     data, diff = payload(blob, "data"), payload(blob, "diff")
     code = (data if data.values else diff).code
     return numpy.array(data.values, "<f4" if code in "fe" else "<f8").reshape(shape_of(blob))
 
 
 def layers_of(net):
-    """Name, type and blobs of each layer, of any generation."""
+    """Returns name, type and blobs of each layer, in a net of any generation."""
     if net.layer:
         return [(layer.name, layer.type, layer.blobs) for layer in net.layer]
     layers = []
@@ -48,7 +48,7 @@ def layers_of(net):
 
 
 def tensors_of(message, file_format):
-    """The arrays by the names that they should have."""
+    """Returns the arrays by the names that they should have."""
     if file_format == "blob":
         return {"blob": array_of(message)}
     if file_format == "solverstate":
@@ -60,7 +60,7 @@ def tensors_of(message, file_format):
 
 
 def unique_names(layers):
-    """The rule that --help and the README tell."""
+    """Returns unique names, by the rule in --help and the README."""
     names = [name for name, _, _ in layers]
     taken, met, unique = set(names), set(), []
     for index, name in enumerate(names):
@@ -91,7 +91,7 @@ def array_differences(found, wanted, where):
 
 
 def differences(found, wanted):
-    """Of two dictionaries of arrays."""
+    """Yields the differences of two dictionaries of arrays."""
     if found.keys() != wanted.keys():
         yield f"names: found {sorted(found)!r:.200}, wanted {sorted(wanted)!r:.200}"
         return
@@ -100,7 +100,7 @@ def differences(found, wanted):
 
 
 def message_differences(found, wanted, file_format):
-    """Of two messages: all that a conversion keeps."""
+    """Yields the differences of two messages in the parts that a conversion keeps."""
     yield from differences(tensors_of(found, file_format), tensors_of(wanted, file_format))
     if file_format == "caffemodel":
         kinds = [[(name, kind) for name, kind, _ in layers_of(net)] for net in (found, wanted)]
@@ -121,7 +121,7 @@ class Checker(Tally):
         self.cli, self.messages, self.folder = cli, messages, folder
 
     def convert(self, source, target, *options):
-        """The file that was made, in the folder; what went wrong is raised."""
+        """Converts a file into the folder; returns the new file, or raises the failure."""
         target = self.folder / target
         command = [self.cli, "convert", "--force", *options, source, target]
         run = subprocess.run(command, capture_output=True, check=False)
@@ -130,7 +130,7 @@ class Checker(Tally):
         return target
 
     def refusal_differences(self, source, *options):
-        """Of a file without a blob, which is not converted."""
+        """Yields a problem unless a file without a blob is refused."""
         try:
             self.convert(source, "nothing.safetensors", *options)
             yield "a file without a blob was converted"
@@ -142,7 +142,7 @@ class Checker(Tally):
         return getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
 
     def check(self, name, compare):
-        """Reports what a function yields, and what it raises."""
+        """Reports the problems that a function yields or raises."""
         try:
             self.report(name, compare())
         except (RuntimeError, ValueError, KeyError, OSError) as error:
@@ -150,7 +150,7 @@ class Checker(Tally):
 
 
 def check_caffe_file(checker, name, path, file_format):
-    """All conversions of one of Caffe's files, and back."""
+    """Checks all conversions of one of Caffe's files, and back."""
     message = checker.message(path, file_format)
     wanted = tensors_of(message, file_format)
 
@@ -178,7 +178,7 @@ def check_caffe_file(checker, name, path, file_format):
 
 
 def check_others_files(checker):
-    """Files that the Python packages write, made into Caffe's."""
+    """Checks the conversion of files that the Python packages write to Caffe's formats."""
     rng = numpy.random.default_rng(1)
     arrays = {"conv1.0": rng.standard_normal((4, 3, 5, 5), "f4"), "conv1.1": rng.standard_normal(4, "f4"),
               "fc/2.0": rng.standard_normal((3, 7)), "fc/2.1": numpy.array([1.5, -0.0, numpy.inf])}
@@ -213,13 +213,13 @@ def check_others_files(checker):
 
 
 def bf16_of(array):
-    """Rounded to the nearest, ties to even, as the bits of what bf16 keeps."""
+    """Returns the bits of the array rounded to bf16, to the nearest, ties to even."""
     bits = array.astype("<f4").view("u4").astype("u8")
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
 
 
 def check_types(checker):
-    """--dtype against NumPy's rounding."""
+    """Compares --dtype with NumPy's rounding."""
     values = numpy.concatenate([numpy.array(normal(4000, 10.0 ** power), "f8") for power in range(-9, 6)])
     near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between them
     ties = (near[:-1] + near[1:]) / 2
@@ -239,7 +239,7 @@ def check_types(checker):
                 yield from differences(safetensors.load_file(made), {"blob": array})
                 made = checker.convert(path, "typed.npy", "--dtype", dtype)
                 yield from array_differences(numpy.load(made), array, dtype)
-            if held.dtype == "<f4":  # NumPy has no bf16: its bits, from the end of the file
+            if held.dtype == "<f4":  # NumPy has no bf16: compares the bits at the end of the file
                 made = checker.convert(path, "typed.safetensors", "--dtype", "bf16").read_bytes()
                 found = numpy.frombuffer(made[-2 * len(held):], "<u2")
                 if not (found == bf16_of(held)).all():

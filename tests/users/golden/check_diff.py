@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares `syncblob diff --json` and `syncblob verify --json` with what Google's protobuf and
-NumPy find in the same files.
+"""Compares `syncblob diff --json` and `syncblob verify --json` with results from Google's protobuf
+and NumPy for the same files.
 
     check_diff.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
-The files are those of check_info.py, each compared with itself and with copies in which Google's
-protobuf has changed values, shapes, types, names and blobs. Every line must be equal, numbers to
-the last bit, and valid against its JSON Schema. Needs protoc and requirements.txt.
+The files are the same as in check_info.py. Each is compared with itself and with copies in which
+Google's protobuf has changed values, shapes, types, names and blobs. Every line must be equal,
+numbers to the last bit, and valid in its JSON Schema. Needs protoc and requirements.txt.
 """
 
 import collections
@@ -35,13 +35,13 @@ TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 # --- what is in a file ------------------------------------------------------------------
 
 
-# What a blob is paired by, its layer's name and type, its number there, its arrays, and whether
-# it has the four old dimensions.
+# A blob: the name by which it is paired, its layer's name and type, its number in the layer, its
+# arrays, and whether it has the four legacy dimensions.
 Entry = collections.namedtuple("Entry", "name layer kind number data diff legacy")
 
 
 def blobs_of(message, file_format):
-    """Name, layer's name and type, number and the message of each blob."""
+    """Returns name, layer's name and type, number and message of each blob."""
     if file_format == "blob":
         return [("blob", None, None, 0, message)]
     if file_format == "solverstate":
@@ -95,7 +95,7 @@ def same_shape(a, b):
 
 
 def compared_values(name, part, a, b, tolerance):
-    """The line about values, or None; and the largest differences."""
+    """Returns the line about values, or None; and the largest differences."""
     first, second = (array.astype("f8").reshape(-1) for array in (a, b))
     nans = numpy.isnan(first), numpy.isnan(second)
     same = (first == second) | (nans[0] & nans[1])
@@ -122,7 +122,7 @@ def compared_values(name, part, a, b, tolerance):
 
 
 def expected_diff(entries_a, entries_b, tolerance):
-    """The lines that the program should print, without the files' names."""
+    """Returns the lines that the program should print, without the files' names."""
     lines, largest, tensors, values = [], [0.0, 0.0], 0, 0
     others = {entry.name: entry for entry in entries_b}
     for a in entries_a:
@@ -163,7 +163,7 @@ def expected_diff(entries_a, entries_b, tolerance):
 
 
 def expected_findings(message, entries, file_format):
-    """Kind, layer, blob, part, count and place of each finding, in any order."""
+    """Returns kind, layer, blob, part, count and place of each finding, in any order."""
     found = []
     for entry in entries:
         for part, array in (("data", entry.data), ("diff", entry.diff)):
@@ -190,7 +190,7 @@ def expected_findings(message, entries, file_format):
 
 
 def changed_copies(message, file_format, seed):
-    """Copies of a message with a few things changed in each."""
+    """Yields copies of a message, each with a few changes of one kind."""
     rng = random.Random(seed)
     for change in (change_values, change_specials, change_shape, change_dtype, drop_blob,
                    drop_diffs, rename):
@@ -280,7 +280,7 @@ class Checker(Tally):
             self.validators[name] = jsonschema.Draft202012Validator(schema)
 
     def lines(self, command, *arguments):
-        """Status and lines; each has to be as its schema says."""
+        """Runs a command; returns its status and lines. Each line must be valid in its schema."""
         run = subprocess.run([self.cli, command, "--json", *arguments], capture_output=True, check=False)
         lines = [json.loads(line) for line in run.stdout.splitlines()]
         for line in lines:
@@ -323,7 +323,7 @@ class Checker(Tally):
             self.check_diff(f"{name}, {change}", path, other, (entries, changed[1]))
 
     def check_kinds(self):
-        """Each kind of line has been compared, or nothing is known of it."""
+        """Reports the kinds of lines that no file has produced: they have not been compared."""
         kinds = {"diff": ("only", "only_diff", "type", "shape", "dtype", "values", "summary"),
                  "verify": ("nan", "infinite", "beyond-float", "duplicate-name", "unsafe-name",
                             "no-values")}

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the Python that `syncblob info` prints of an HDF5 snapshot on snapshots as Caffe writes them,
-then `syncblob convert`, and compares the net's blobs with the snapshot's.
+"""Runs the Python program that `syncblob info` prints for an HDF5 file on snapshots in Caffe's
+layout, then `syncblob convert`, and compares the net's blobs with the snapshot's.
 
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 
-A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A solver's
-has its blobs in the group "history".
-Needs h5py: without it this is skipped.
+A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A
+solver's snapshot has its blobs in the group "history". Needs h5py: without it this is skipped.
 """
 
 import pathlib
@@ -20,7 +19,7 @@ from caffe_messages import Messages, read_descriptor
 from checking import Tally, parse_arguments
 from reading import shape_of
 
-# A layer's name may have a slash, and more than ten blobs.
+# A layer's name may have a slash, and a layer more than ten blobs.
 LAYERS = {
     "conv1": [(2, 3, 5, 5), (2,)],
     "relu1": [],

@@ -3,12 +3,11 @@
 
     check_info.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
-The files are the real ones of --data (SYNCBLOB_TEST_DATA, else ../shared/data
-beside the repository), the FILEs given, and files that Google's protobuf makes
-here, one for each thing that a reader may get wrong. Shapes, counts, sha256,
-min, max, nonfinite, names and types must be equal; sum and asum lie within
-1e-12 of asum, sumsq within 1e-12 of sumsq. Each line is checked against the
-JSON Schema too. Needs protoc and requirements.txt.
+The files are the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the
+repository), the given FILEs, and files that Google's protobuf makes here, one for each possible
+mistake of a reader. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal; sum
+and asum must be within 1e-12 of asum, sumsq within 1e-12 of sumsq. Each line must be valid in the
+JSON Schema. Needs protoc and requirements.txt.
 """
 
 import copy
@@ -35,7 +34,7 @@ SCALE_OF = {"sum": "asum", "asum": "asum", "sumsq": "sumsq"}
 
 
 def differences(found, wanted, where="", scales=None):
-    """Where two JSON values differ, one line each."""
+    """Yields a line for each place where two JSON values differ."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         for key in sorted(wanted.keys() | found.keys()):
             if key not in wanted or key not in found:
@@ -69,7 +68,7 @@ class Checker(Tally):
         self.cli, self.messages, self.validator = cli, messages, validator
 
     def check(self, name, path, file_format, options=()):
-        """One file against its independent reading; returns both."""
+        """Compares the program's line about a file with an independent reading; returns both."""
         command = [self.cli, "info", "--json", *options, path]
         run = subprocess.run(command, capture_output=True, check=False)
         wanted = expected(self.messages, pathlib.Path(path).read_bytes(), file_format)
@@ -79,7 +78,7 @@ class Checker(Tally):
             return None, wanted
         found = json.loads(run.stdout, parse_constant=refuse_constant)
         schema_problems = [error.message for error in self.validator.iter_errors(found)]
-        found.pop("net", None)  # which reading.py does not know
+        found.pop("net", None)  # reading.py does not compute it
         self.report(name, [*differences(found, wanted), *schema_problems])
         return found, wanted
 
@@ -120,7 +119,7 @@ def leaves(value, path=()):
 
 
 def spoiled(value, path):
-    """A copy in which the one thing at `path` is slightly wrong."""
+    """Returns a copy in which only the value at `path` is slightly wrong."""
     value = copy.deepcopy(value)
     holder = value
     for key in path[:-1]:
@@ -140,7 +139,7 @@ def spoiled(value, path):
 
 
 def check_checker(checker, found, wanted):
-    """Every single wrong value in a true answer must be noticed."""
+    """Tests that the comparison notices every single wrong value in a correct answer."""
     if found is None:
         return
     missed = [path for path in leaves(found) if not any(differences(spoiled(found, path), wanted))]

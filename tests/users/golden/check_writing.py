@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Has Google's protobuf read what the library writes, by Caffe's own messages.
+"""Reads the files that the library writes with Google's protobuf and Caffe's own messages.
 
     check_writing.py --library libsyncblob.so --proto caffe.proto [--data FOLDER] [FILE...]
 
-Blobs, nets, solver states and vectors that are put together in memory, through the C functions,
-and the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the repository) and
-the FILEs with one blob replaced. Each must be the message that Google's protobuf would have
-made: values bit for bit, and nothing else in it. Needs protoc and requirements.txt.
+The files are blobs, nets, solver states and vectors built in memory through the C functions, and
+the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the repository) and the
+FILEs with one blob replaced. Each must equal the message that Google's protobuf would make: values
+bit for bit, and nothing else in it. Needs protoc and requirements.txt.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ import tempfile
 from caffe_messages import Messages, read_descriptor
 from checking import Tally, parse_arguments, real_files
 
-DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the names of the module struct
+DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the codes of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
 NO_LAYER, WRITE_DIFF = -1, 1 << 4
 MESSAGE_OF = {".caffemodel": "NetParameter", ".solverstate": "SolverState", ".binaryproto": "BlobProto"}
@@ -36,7 +36,7 @@ class SolverInfo(ctypes.Structure):
 
 
 class Library:
-    """library.sb_blob_create(...): the C function, its sb_error an exception."""
+    """library.sb_blob_create(...) calls the C function; a failure is an exception."""
 
     def __init__(self, path):
         self._library = ctypes.CDLL(str(path))
@@ -52,7 +52,7 @@ class Library:
         return call
 
     def made(self, name, *arguments):
-        """What a function gives through `out`, its last argument but the error."""
+        """Calls a function and returns the result in `out`, its last argument before the error."""
         out = ctypes.c_void_p()
         getattr(self, name)(*arguments, ctypes.byref(out))
         return out
@@ -66,7 +66,7 @@ def i64(value):
 
 
 def text(value):
-    """Two arguments: bytes and their size."""
+    """Returns two arguments: bytes and their size."""
     return value.encode(), ctypes.c_size_t(len(value.encode()))
 
 
@@ -116,7 +116,7 @@ class Checker(Tally):
         self.library, self.messages, self.folder = library, messages, folder
 
     def check(self, name, written, expected):
-        """The bytes of a file are the message."""
+        """Checks that the bytes of a file are the expected message."""
         found = type(expected).FromString(written)
         same = (found.SerializeToString(deterministic=True) ==
                 expected.SerializeToString(deterministic=True))
@@ -177,7 +177,7 @@ class Checker(Tally):
         self.check("vector of memory", self.saved(model), expected)
 
     def check_edited(self, path):
-        """A real file with its first blob replaced; all else stays."""
+        """Checks a real file with its first blob replaced; the rest must not change."""
         expected = getattr(self.messages, MESSAGE_OF[path.suffix]).FromString(path.read_bytes())
         model = self.library.made("sb_model_open_file", None, 0, str(path).encode(), 0, None)
         layer, old = first_blob(expected)
@@ -190,7 +190,7 @@ class Checker(Tally):
 
 
 def first_blob(message):
-    """The layer of the first blob there is, and the blob."""
+    """Returns the layer of the first blob, and the blob."""
     name = message.DESCRIPTOR.name
     if name == "BlobProto":
         return NO_LAYER, message

@@ -1,4 +1,4 @@
-"""What the checks share: their arguments, the real files, and the count of what passed."""
+"""The common parts of the checks: arguments, the real files, and the count of passed checks."""
 import argparse
 import os
 import pathlib
@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def parse_arguments(description, program, what):
-    """`program` is the option that names what is checked."""
+    """Parses the arguments; `program` is the option with the checked program or library."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(program, required=True, type=pathlib.Path, help=what)
     parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
@@ -19,7 +19,7 @@ def parse_arguments(description, program, what):
 
 
 def real_files(arguments, suffixes):
-    """Those of the folder, which may have none, and those that were named."""
+    """Returns the real files of the folder, if any, and the files in the arguments."""
     found = sorted(path for path in arguments.data.glob("*") if path.suffix in suffixes)
     print(f"real files: {len(found) or 'none'} in {arguments.data}"
           + ("" if found else "; only made ones are looked at"))

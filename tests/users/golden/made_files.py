@@ -1,5 +1,5 @@
-"""Files that Google's protobuf writes, one for each thing that a reader may get
-wrong: (name, format, bytes)."""
+"""Files that Google's protobuf writes, one for each possible mistake of a reader: (name, format,
+bytes)."""
 
 import math
 import random
@@ -62,7 +62,7 @@ def blobs(messages):
 
 
 def raw_blobs(messages):
-    """NVCaffe's: bytes of five types."""
+    """Yields blobs with NVCaffe's raw bytes, of five types."""
     raw_type = messages.BlobProto.DESCRIPTOR.enum_types_by_name["RawType"].values_by_name
 
     def raw(side, kind, code, *values):

@@ -1,5 +1,5 @@
-"""What `syncblob info --json` should say about a file, found independently:
-the file is decoded by Google's protobuf, and Caffe's rules are applied here.
+"""Computes independently what `syncblob info --json` should print about a file: Google's protobuf
+decodes the file, and this module applies Caffe's rules.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ MESSAGE_OF = {"blob": "BlobProto", "caffemodel": "NetParameter", "solverstate": 
 
 
 def expected(messages, data, file_format):
-    """The object that the program should print, without "schema" and "file"."""
+    """Returns the object that the program should print, without "schema" and "file"."""
     message = getattr(messages, MESSAGE_OF[file_format]).FromString(data)
     info = {"format": file_format}
     if file_format == "blob":
@@ -60,7 +60,7 @@ def blob_info(blob):
 
 
 class Payload(typing.NamedTuple):
-    """Values, how the module struct names their type, and their bytes as stored."""
+    """Values, their type as a code of the module struct, and their stored bytes."""
 
     values: list
     code: str
@@ -68,7 +68,7 @@ class Payload(typing.NamedTuple):
 
 
 def payload(blob, name):
-    """Doubles before floats before NVCaffe's bytes."""
+    """Returns the payload: doubles if present, else floats, else NVCaffe's bytes."""
     raw = getattr(blob, f"raw_{name}")
     for values, code in ((getattr(blob, f"double_{name}"), "d"), (getattr(blob, name), "f")):
         if len(values) or (code == "f" and not raw):
@@ -101,7 +101,7 @@ def stats(found):
 
 
 def total(values):
-    """The exactly rounded sum; None beyond the range of a double."""
+    """Returns the exactly rounded sum; None beyond the range of a double."""
     try:
         result = math.fsum(values)
     except OverflowError:

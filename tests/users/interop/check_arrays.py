@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Real array libraries on a blob's memory and a blob on theirs, through DLPack.
+"""Tests that real array libraries can use a blob's memory, and a blob their memory, through DLPack.
 
     check_arrays.py LIBSYNCBLOB.SO LIBRARY...    (numpy, tvm_ffi, torch)
 
-Nothing is copied either way, writes are seen on both sides, read-only is kept,
-and every tensor is ended once: an array lives as long as a blob uses it, and
-a blob's memory as long as an array does.
+Nothing is copied in either direction, both sides see each other's writes, read-only memory stays
+read-only, and every tensor's deleter is called once: an array lives as long as a blob uses its
+memory, and a blob's memory lives as long as an array uses it.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ import dlpack  # noqa: E402
 
 
 class Arrays:
-    """What the checks need of a library's arrays."""
+    """The operations on a library's arrays that the checks need."""
 
     def __init__(self, name):
         self.name, self.module = name, importlib.import_module(name)
@@ -29,7 +29,7 @@ class Arrays:
         if name == "torch":
             self.from_dlpack = importlib.import_module("torch.utils.dlpack").from_dlpack
             self.version = self.module.__version__
-            # before 2.9 it knows the struct without a version alone
+            # before 2.9 it supports only the struct without a version
             self.is_versioned = tuple(map(int, self.version.split(".")[:2])) >= (2, 9)
         else:
             self.version, self.is_versioned = self.module.__version__, True
@@ -38,22 +38,22 @@ class Arrays:
         return array.ctypes.data if self.name == "numpy" else array.data_ptr()
 
     def values(self, array):
-        """The elements as they lie in memory."""
+        """Returns the elements in the order of memory."""
         count = 1
         for extent in array.shape:
             count *= extent
         return (ctypes.c_float * count).from_address(self.pointer(array))
 
     def make(self, shape, fill):
-        """An array of floats that is not a blob's."""
+        """Returns an array of floats with its own memory."""
         if self.name == "torch":
             return self.module.full(shape, fill, dtype=self.module.float32)
         array = importlib.import_module("numpy").full(shape, fill, dtype="float32")
         return array if self.name == "numpy" else self.from_dlpack(array)
 
     def exchange(self, blob):
-        """from_dlpack of the blob itself, or, of a library from before that protocol, of its
-        capsule."""
+        """Calls from_dlpack with the blob, or with its capsule if the library predates that
+        protocol."""
         if self.name == "torch" and not self.is_versioned:
             return self.from_dlpack(blob.__dlpack__())
         return self.from_dlpack(blob)
@@ -64,7 +64,7 @@ class Checks:
         self.library, self.arrays = library, arrays
 
     def live_bytes(self):
-        """Bytes that the built-in context has: all blobs here are its."""
+        """Returns the built-in context's bytes; all blobs here belong to this context."""
         gc.collect()
         figures = (ctypes.c_uint64 * 17)(17 * 8)
         self.library.call("sb_context_stats", None, figures)
@@ -176,7 +176,7 @@ class Checks:
         mine.flags.writeable = False
         theirs = self.library.from_dlpack(mine)
         assert theirs.pointer() == mine.ctypes.data
-        theirs.scale(4.0)  # moves to memory of the library's own first
+        theirs.scale(4.0)  # first copies to memory of the library
         assert theirs.asum() == 48.0 and theirs.pointer() != mine.ctypes.data
         assert (mine == 2.0).all()
 

@@ -1,5 +1,5 @@
-"""Blobs as what Python's array libraries exchange: __dlpack__ and from_dlpack
-over libsyncblob.so, by ctypes alone.
+"""Blobs that Python's array libraries can exchange: __dlpack__ and from_dlpack for libsyncblob.so,
+using only ctypes.
 
     library = dlpack.Library("libsyncblob.so")
     blob = library.blob([2, 3], dlpack.F32)
@@ -27,8 +27,8 @@ class Error(BufferError):
         self.name = name
 
 
-# --- capsules ------------------------------------------------------------------
-# A dying capsule must not become a Python object again: pointers, not py_object.
+# --- capsules ------------------------------------------------------------------ Uses pointers, not
+# py_object: a capsule in its destructor must not become a Python object again.
 
 def python_function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
@@ -42,7 +42,7 @@ capsule_pointer = python_function("PyCapsule_GetPointer", ctypes.c_void_p, ctype
                                   ctypes.c_char_p)
 rename_capsule = python_function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object,
                                  ctypes.c_char_p)
-DELETER_AT = {OLD: 56, NEW: 16}  # where the structs have it
+DELETER_AT = {OLD: 56, NEW: 16}  # its offset in the structs
 
 
 def end_tensor(pointer, name):
@@ -53,7 +53,7 @@ def end_tensor(pointer, name):
 
 @Destructor
 def end_capsule(capsule):
-    """A capsule that nobody took: its tensor ends with it."""
+    """The destructor of a capsule: deletes the tensor if no consumer took it."""
     for name in (OLD, NEW):
         if is_capsule(capsule, name):
             end_tensor(capsule_pointer(capsule, name), name)
@@ -62,7 +62,7 @@ def end_capsule(capsule):
 # --- blobs ------------------------------------------------------------------------
 
 class Blob:
-    """Owns an sb_blob. `part`, `side` and `readonly` say what is exported."""
+    """Owns an sb_blob. `part`, `side` and `readonly` select what `__dlpack__` exports."""
 
     def __init__(self, library, handle):
         self.library, self.handle = library, handle
@@ -114,21 +114,21 @@ class Library:
             getattr(self.c, query).argtypes = [ctypes.c_void_p]
 
     def dtypes(self):
-        """(number, name, size) of each element type."""
+        """Yields (number, name, size) of each element type."""
         for number in range(1, 100):
             size = self.c.sb_dtype_size(number)
             if size:
                 yield number, self.c.sb_dtype_name(number).decode(), size
 
     def call(self, name, *arguments):
-        """A call that may fail."""
+        """Makes a call that may fail; raises its error."""
         error = ErrorStruct()
         status = getattr(self.c, name)(*arguments, ctypes.byref(error))
         if status:
             raise Error(self.c.sb_status_name(status).decode(), error.message.decode())
 
     def get(self, name, *arguments):
-        """A pointer that a call gives."""
+        """Makes a call and returns the pointer that it writes."""
         out = ctypes.c_void_p()
         self.call(name, *arguments, ctypes.byref(out))
         return out
@@ -138,7 +138,8 @@ class Library:
         return Blob(self, self.get("sb_blob_create_shaped", None, dtype, dims, len(shape)))
 
     def take(self, capsule):
-        """A blob on the memory of a capsule's tensor, which is used then; on failure it is not."""
+        """Returns a blob on the memory of a capsule's tensor, and marks the capsule as used; on
+        failure the capsule stays unused."""
         name = NEW if is_capsule(id(capsule), NEW) else OLD
         call = {NEW: "sb_blob_create_from_dlpack", OLD: "sb_blob_create_from_legacy_dlpack"}[name]
         tensor = capsule_pointer(id(capsule), name)
@@ -147,7 +148,7 @@ class Library:
         return blob
 
     def from_dlpack(self, array, max_version=(1, 3)):
-        """A blob on the array's memory."""
+        """Returns a blob on the array's memory."""
         if max_version is None:
             return self.take(array.__dlpack__())
         return self.take(array.__dlpack__(max_version=max_version))

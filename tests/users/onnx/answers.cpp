@@ -1,12 +1,13 @@
 // answers forward LIST OUT: runs Caffe's nets in phase TEST. A line of LIST is "PROTOTXT MODEL
-// INPUTS": the files of a net, of its weights and of the floats of its inputs. OUT is, for each
-// net, the number of its outputs, and of each the length of its name, its axes, the name, the sizes
-// and the floats; numbers are 32 bits, little-endian. answers shapes NET: prints what a net takes:
-// a line "input NAME SIZES" for each input, a line "blob LAYER TYPE SIZES" for each blob of
-// weights. The words of a line are parted by tabs. answers factors NET MODEL INPUTS: prints a line
-// "LAYER FACTOR" for each layer with weights. Multiplied by it, the first blob of a layer that sums
-// gives outputs whose deviation is 1; a BatchNorm's mean and, twice, its variance become those of
-// what it gets.
+//   INPUTS": the files of a net, of its weights and of the floats of its inputs. OUT has, for each
+//   net, the number of its outputs and, for each output, the length of its name, the number of its
+//   axes, the name, the sizes and the floats; numbers have 32 bits, little-endian.
+// answers shapes NET: prints a line "input NAME SIZES" for each input of a net, and a line "blob
+//   LAYER TYPE SIZES" for each blob of weights. Tabs separate the words of a line.
+// answers factors NET MODEL INPUTS: prints a line "LAYER FACTOR" for each layer with weights. If the
+//   first blob of a summing layer is multiplied by its factor, the layer's outputs have the
+//   deviation 1. If a BatchNorm's mean is multiplied by the factor, and its variance by the factor's
+//   square, they match the layer's input.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-"""Caffe's answers, as they are kept: one file for each row of the tables."""
+"""Caffe's stored answers: one file for each row of the tables."""
 
 import json
 import pathlib
@@ -9,13 +9,13 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "answers"
 
 
 class Answers:
-    """Of each case its digest and its outputs by name, in Caffe's order."""
+    """For each case, its digest and its outputs by name, in Caffe's order."""
 
     def __init__(self, row, cases):
         self.row, self.cases = row, cases
 
     def write(self):
-        """Bytes of equal weight beside one another, which are smaller when compressed."""
+        """Writes the file. Groups the values' bytes by significance, which compresses better."""
         index = [[digest, {name: array.shape for name, array in outputs.items()}]
                  for digest, outputs in self.cases]
         values = numpy.concatenate([array.reshape(-1) for _, outputs in self.cases

@@ -4,11 +4,12 @@
     check.py layers [--command WORDS] [--keep FOLDER] [ROW | ROW/CASE]...
     check.py nets [--command WORDS] [--proto FILE] [--small] [NET]...
 
-The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets with weights at random, and
-the trained ones beside them. WORDS convert, as "syncblob convert" does, to which names of files are added.
---keep leaves each net's prototxt, caffemodel and ONNX in a folder. With Caffe's caffe.proto each whole net is
-also converted without its prototxt, from a caffemodel that has the layers' parameters; --small leaves out those
-that take long. A status of 0 means that nothing is wrong, and that nothing is refused that should not be.
+The nets are the cases of the tables, or whole nets of SYNCBLOB_TEST_DATA/nets: all of them with
+random weights, some also with trained weights. WORDS is a command that converts, such as "syncblob
+convert"; names of files are appended. --keep leaves each net's prototxt, caffemodel and ONNX in a
+folder. With Caffe's caffe.proto each whole net is also converted without its prototxt, from a
+caffemodel that has the layers' parameters; --small leaves out slow nets. The exit status is 0 if no
+net is wrong and no net is refused that must be converted.
 """
 
 import argparse
@@ -23,14 +24,14 @@ import cases
 import running
 import whole
 
-# Rows that ONNX has no words for, or that Caffe itself makes no sense of.
+# Rows that ONNX cannot express, or whose results in Caffe are meaningless.
 MAY_BE_REFUSED = ("PoolingEmptyWindow", "DetectionOutputEta")
 
 Result = collections.namedtuple("Result", "name status message found")
 
 
 def result(subject, convert, model=None):
-    """What becomes of a net: it is right, wrong or refused."""
+    """Converts and runs a net; returns whether it is right, wrong or refused."""
     try:
         converted = convert(subject.text(), model or subject.model())
         if not subject.wanted:
@@ -48,7 +49,7 @@ def converter(arguments, files=running.FILES):
 
 
 def kept(convert, folder, text, model):
-    """Converted with its files in a folder, numbered."""
+    """Converts a net and stores its files in a folder, numbered."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / str(len(list(folder.glob("*.prototxt"))))
     stem.with_suffix(".prototxt").write_text(text)
@@ -62,14 +63,15 @@ def kept(convert, folder, text, model):
 
 
 def check_row(name, arguments):
-    """What becomes of the cases of a row, or of one of them; in a process of its own."""
+    """Returns the results of the cases of a row, or of one case; runs in a separate process."""
     convert = converter(arguments)
     return [result(case, convert)._replace(found=None) for case in cases.answered(name.split("/")[0])
             if name in (case.name, case.name.split("/")[0])]
 
 
 def print_row(name, results, every):
-    """The counts, and the first message of each kind, or every one. How many cases are bad."""
+    """Prints the counts, and the first message of each kind or every message. Returns how many
+    cases fail."""
     counts = collections.Counter(each.status for each in results)
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
     bad = 0
@@ -99,7 +101,8 @@ def check_layers(arguments):
 
 
 def is_expected(told):
-    """A refusal is right where nothing can convert the net, and says what cannot be converted."""
+    """Returns whether a result is expected. A refusal is expected for nets that cannot be
+    converted, and must name what cannot be."""
     words = whole.MUST_BE_REFUSED.get(told.name)
     if words is None:
         return told.status in ("right", "no answer")
@@ -107,7 +110,8 @@ def is_expected(told):
 
 
 def check_net(net, messages, arguments):
-    """Whether it is right, with its prototxt and, where Caffe has words for it, without."""
+    """Returns whether a net is right with its prototxt and, if Caffe's messages can express the
+    net, without."""
     ways = [("", converter(arguments), None)]
     if messages and net.wanted and net.name not in (*whole.TRAINED, whole.TEXTBOX):
         ways.append((", without its prototxt", converter(arguments, "{caffemodel} -o {onnx}"),

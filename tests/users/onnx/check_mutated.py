@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Changes nets at random: each is refused in words, or its ONNX is one for onnx and onnxruntime.
+"""Changes nets at random: each must be refused with a message, or its ONNX must be valid for onnx
+and onnxruntime.
 
     check_mutated.py PROGRAM NETS [--count 300] [--first 0] [--keep FOLDER]
 
-PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. What is
-converted passes onnx.checker in full mode, which infers all shapes and compares them with those in
-the file. Where that does not take long, onnxruntime runs it: its outputs have the shapes that the
-file gives them.
+PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. A
+converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
+the file's. If the net is small, onnxruntime runs it: its outputs must have the shapes that the file
+declares.
 """
 
 import argparse
@@ -21,12 +22,13 @@ import onnx
 
 from running import Wrong, check_model, run_model
 
-THINNER = 16  # times fewer channels where there are many, so that weights stay small
+THINNER = 16  # divides large numbers of channels, so that weights stay small
 MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Of counts of classes and boxes none is a multiple of this."""
+    """Divides large numbers of channels by THINNER. Counts of classes and boxes are not its
+    multiples, so they stay."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)
@@ -34,7 +36,7 @@ def thin(text):
 
 
 def run(path, promised):
-    """The first output of another shape than the file says."""
+    """Returns the first output whose shape differs from the file's, or None."""
     sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
              for value in onnx.load(path).graph.input}
     inputs = {name: numpy.zeros(size, numpy.float32) for name, size in sizes.items()}
@@ -48,7 +50,7 @@ def run(path, promised):
 
 
 def check(stem):
-    """What became of a net: refused, right or wrong; and why."""
+    """Returns the result of a net (refused, right or wrong), and why."""
     path = stem.with_suffix(".onnx")
     if not path.exists():
         words = stem.with_suffix(".txt").read_text()

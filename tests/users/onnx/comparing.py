@@ -1,18 +1,18 @@
-"""Whether a net's outputs are Caffe's."""
+"""Compares a net's outputs with Caffe's."""
 
 import math
 
 import numpy
 
 LAYER_TOLERANCE = 1e-5  # of an output's largest value
-UNREAL = 1e30  # from here on, and NaN: what Caffe gives where a window is empty; not compared
-SAMPLE = 2000  # values that are kept of a larger output of a whole net
+UNREAL = 1e30  # from here on, and NaN: Caffe's results for empty windows; not compared
+SAMPLE = 2000  # values stored of a larger output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 
 
 def sampled(array):
-    """The values that are kept of an output: all of them, or some that are as far from one another,
-    a distance that shares no factor with the sizes: they meet every row and column."""
+    """Returns the stored values of an output: all values, or values at a constant step. The step
+    has no common factor with the size, so that the values meet every row and column."""
     flat = array.reshape(-1)
     step = -(-flat.size // SAMPLE)
     while math.gcd(step, flat.size) > 1:
@@ -21,15 +21,14 @@ def sampled(array):
 
 
 class Wanted:
-    """An output of Caffe's: its shape, all of its values or those that are kept, and how far others may
-    be from them."""
+    """An output of Caffe: its shape, its values (all or the stored ones), and the tolerance."""
 
     def __init__(self, shape, values, tolerance, detections):
         self.shape, self.values = list(shape), values
         self.tolerance, self.detections = tolerance, detections
 
     def problem(self, found, tolerance=None):
-        """Why an output is another, or None."""
+        """Returns why an output differs, or None."""
         tolerance = tolerance or self.tolerance
         if self.detections:
             return detections_problem(found, self.values.reshape(self.shape), tolerance)
@@ -38,7 +37,8 @@ class Wanted:
         return array_problem(self._kept(found), self.values.reshape(-1), tolerance)
 
     def difference(self, found):
-        """The least tolerance that accepts an output of this shape; None where none that is small does."""
+        """Returns the least tolerance that accepts an output of this shape; None if no small
+        tolerance does."""
         if self.detections:
             wanted, ladder = self.values.reshape(self.shape), numpy.geomspace(1e-8, 1e-3, 51)
             return next((float(each) for each in ladder if detections_problem(found, wanted, each) is None), None)
@@ -49,7 +49,8 @@ class Wanted:
         return found.reshape(-1) if found.size == self.values.size else sampled(found)
 
     def promise_problem(self, sizes):
-        """Why the sizes that a graph declares are wrong: only how many detections there are may be open."""
+        """Returns why the sizes that a graph declares are wrong, or None: only the number of
+        detections may be undeclared."""
         if sizes == self.shape or (self.detections and sizes == [1, 1, None, 7]):
             return None
         return f"the graph promises {sizes}, Caffe's shape is {self.shape}"
@@ -61,18 +62,18 @@ def largest(array):
 
 
 def distances(found, wanted):
-    """Of each value; 0 where Caffe's is not real."""
+    """Returns the distance of each value; 0 where Caffe's value is not real."""
     real = numpy.abs(wanted) < UNREAL
     return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
 
 
 def array_problem(found, wanted, tolerance=LAYER_TOLERANCE):
-    """Why an output is not Caffe's, or None."""
+    """Returns why an output differs from Caffe's, or None."""
     if found.shape != wanted.shape:
         return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
     apart = distances(found, wanted)
     bound = tolerance * largest(wanted)
-    if (apart <= bound).all():  # a NaN is not
+    if (apart <= bound).all():  # false for a NaN
         return None
     worst = numpy.where(numpy.isnan(apart), numpy.inf, apart)
     at = numpy.unravel_index(int(numpy.argmax(worst)), wanted.shape)
@@ -83,7 +84,8 @@ def array_problem(found, wanted, tolerance=LAYER_TOLERANCE):
 
 
 def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
-    """The same for rows of detections: in Caffe's order, but for those of equal scores."""
+    """Returns why rows of detections differ from Caffe's, or None. The order must be Caffe's,
+    except among equal scores."""
     if found.ndim != 4 or found.shape[:2] != (1, 1) or found.shape[3] != 7:
         return f"shape {list(found.shape)}, Caffe's is {list(wanted.shape)}"
     if found.shape[2] != wanted.shape[2]:
@@ -104,7 +106,8 @@ def detections_problem(found, wanted, tolerance=LAYER_TOLERANCE):
 
 
 def end_of_tie(rows, begin, allowed):
-    """Of the rows of one image and label whose scores differ by nothing that counts."""
+    """Returns the end of the rows of one image and label whose scores are equal within the
+    tolerance."""
     end = begin + 1
     while end < len(rows) and (rows[end, :2] == rows[begin, :2]).all() \
             and abs(rows[end, 2] - rows[end - 1, 2]) <= allowed:

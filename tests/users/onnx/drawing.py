@@ -1,6 +1,6 @@
-"""Numbers at random, the same on every machine and with every NumPy.
+"""Random numbers that are the same on every machine and with every NumPy.
 
-NumPy promises the raw numbers of its Philox, not what its distributions make of them.
+NumPy guarantees the raw numbers of its Philox, but not the results of its distributions.
 """
 
 import zlib
@@ -29,7 +29,7 @@ class Draw:
         return self.below(100) < percent
 
     def sample(self, options):
-        """The options in another order."""
+        """Returns the options in a random order."""
         left = list(options)
         return [left.pop(self.below(len(left))) for _ in range(len(left))]
 
@@ -37,7 +37,7 @@ class Draw:
         return [self.between(1, largest) for _ in range(axes)]
 
     def uniform(self, shape, least=0.0, most=1.0):
-        """Floats of 24 bits, between two bounds."""
+        """Draws floats of 24 bits between two bounds."""
         count = int(numpy.prod(shape, dtype=int))
         whole = self._bits.random_raw(max(count, 1))[:count] >> numpy.uint64(40)
         fraction = whole.astype(numpy.float32) * numpy.float32(2 ** -24)
@@ -45,8 +45,8 @@ class Draw:
         return (fraction * (numpy.float32(most) - least) + least).reshape(shape)
 
     def numbers(self, shape, deviation=1.0):
-        """Floats around 0 with this standard deviation: equally likely, so that no exponential
-        or logarithm of another machine's changes them."""
+        """Draws uniform floats around 0 with this standard deviation: a normal distribution would
+        depend on the machine's exponential or logarithm."""
         bound = float(ROOT_3) * deviation
         return self.uniform(shape, -bound, bound)
 
@@ -55,5 +55,5 @@ class Draw:
 
 
 def counted(shape):
-    """1, 2, 3...: a value that moves shows where it came from."""
+    """Returns 1, 2, 3...: a value that is moved shows its origin."""
     return numpy.arange(1, numpy.prod(shape, dtype=int) + 1, dtype=numpy.float32).reshape(shape)

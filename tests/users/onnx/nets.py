@@ -15,12 +15,12 @@ class Net:
         self.messages = []    # of layers, as dictionaries
         self.head = {}        # fields of the net before its layers
         self.weights = []     # name, type and arrays of layers that have some
-        self.detections = set()  # tops that are rows of detections
-        self.losses = set()   # types of losses that are a softmax where nothing is learnt
-        self.names_differ = False  # an output of another name is right, too
+        self.detections = set()  # names of tops with rows of detections
+        self.losses = set()   # types of losses that are a softmax in inference
+        self.names_differ = False  # whether outputs may have other names
 
     def input(self, name, values):
-        """An input with a layer of its own; its name."""
+        """Adds an Input layer; returns its name."""
         values = numpy.asarray(values, numpy.float32)
         self.inputs[name] = values
         self.messages.append({"name": name, "type": "Input", "top": name,
@@ -28,7 +28,7 @@ class Net:
         return name
 
     def layer(self, kind, bottoms, tops, blobs=(), **parameters):
-        """A layer, named as its first top; that top."""
+        """Adds a layer; returns its first top, or None."""
         bottoms, tops = ([x] if isinstance(x, str) else list(x) for x in (bottoms, tops))
         name = parameters.pop("name", f"{tops[0] if tops else bottoms[0]}_{len(self.messages)}")
         self.messages.append({"name": name, "type": kind, "bottom": bottoms, "top": tops, **parameters})
@@ -40,7 +40,8 @@ class Net:
         return text_of({**self.head, "layer": self.messages})
 
     def for_caffe(self):
-        """The net that gives the wanted outputs in Caffe: a softmax for its loss, without the label."""
+        """Returns the net that computes the wanted outputs in Caffe: with a softmax for its loss,
+        without the label."""
         if not self.losses:
             return self
         net = Net()
@@ -93,7 +94,7 @@ def layer_message(name, kind, arrays):
 
 
 class OldBlob:
-    """An array with four sizes, in the fields that Caffe had for them first."""
+    """An array with four sizes, stored in Caffe's legacy fields."""
 
     def __init__(self, array):
         self.array = array
@@ -117,7 +118,7 @@ def write_inputs(arrays):
 
 
 def read_answers(data):
-    """Of each net its outputs by name, as answers.cpp writes them."""
+    """Returns for each net its outputs by name, as answers.cpp writes them."""
     at, nets = 0, []
     while at < len(data):
         count, at = struct.unpack_from("<i", data, at)[0], at + 4

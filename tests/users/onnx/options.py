@@ -22,18 +22,18 @@ from comparing import LAYER_TOLERANCE, Wanted
 from drawing import Draw
 from running import FILES, Refused, Wrong, by_command, check_model, check_outputs, run_model, temporary_folder
 
-OF_EACH_ROW = 4       # cases of a layer's row that an option is tried with
-HALVES = 1e-2         # of an output's largest value: the tolerance where a net computes with halves
-# Rows whose outputs are decisions, which halves may take otherwise.
+OF_EACH_ROW = 4       # cases of a layer's row that are tested with an option
+HALVES = 1e-2         # of an output's largest value: the tolerance of a net that computes in halves
+# Rows whose outputs are decisions, which may differ in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # in a file of halves, too
-# Rows whose inputs have no batch in their first axis, or one that Caffe's shapes fix.
+# Rows whose inputs have no batch axis first; then rows whose batch size Caffe's shapes fix.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
 NETS = ("caffe__examples_cifar10_cifar10_quick", "mobilenet-ssd__deploy", "mtcnn_kpzhang93_det1, trained",
         "mtcnn_kpzhang93_det2, trained", "mtcnn_kpzhang93_det3, trained", "squeezenet__SqueezeNet_v1.1_deploy")
-WIDTH = 22820  # of a layer whose weights, its square, no ONNX file holds itself
-STEP = 997     # of its rows that have a weight that is not 0, on the diagonal
+WIDTH = 22820  # of a layer whose weights (its square) are too large for an ONNX file
+STEP = 997     # every STEP-th row has a nonzero weight, on the diagonal
 
 
 def convert(program, net, *options):
@@ -47,7 +47,7 @@ def cases_of_layers(left_out):
 
 
 def compare(found, wanted, net, tolerance=LAYER_TOLERANCE):
-    """Raises Wrong unless outputs are these arrays."""
+    """Raises Wrong unless the outputs equal these arrays."""
     net.wanted = {name: Wanted(array.shape, array, tolerance, name in net.detections)
                   for name, array in wanted.items()}
     check_outputs(net, found)
@@ -83,8 +83,8 @@ def batches(program):
 
 
 def multiples():
-    """Nets with axes that are several batches long: a runtime that takes them for one reuses memory
-    that is too small."""
+    """Yields nets with axes that are several batches long: a runtime that takes such an axis for
+    the batch reuses a buffer that is too small."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()
@@ -97,7 +97,7 @@ def multiples():
 
 
 def heads():
-    """Scores of two maps, one row a place, as detectors of text have them."""
+    """Returns a net with scores of two maps, one row for each place, as in text detectors."""
     net = nets.Net()
     net.input("data", Draw("multiples", 1).numbers([1, 2, 8, 8]))
     net.layer("Pooling", "data", "pool", pooling_param={"kernel_size": 2, "stride": 2})
@@ -112,7 +112,7 @@ def heads():
 
 
 def check_batch(program, net, may_be_refused):
-    """A net whose batch has a name, beside those whose batch is 1 and 3."""
+    """Compares a net with a named batch axis with nets whose batch is 1 and 3."""
     try:
         model = convert(program, net, "--batch", "n")
     except Refused:
@@ -128,7 +128,7 @@ def check_batch(program, net, may_be_refused):
 
 
 def of_size(array, size):
-    """As many items, each another."""
+    """Returns an array of `size` items that all differ."""
     items = [array[at % len(array)] * numpy.float32(1 - at / 8) for at in range(size)]
     return numpy.stack(items)
 
@@ -189,7 +189,8 @@ def check_huge(program):
 
 
 def write_huge(path):
-    """A caffemodel with holes. Of each STEP-th row the weight on the diagonal is the row's number and 1."""
+    """Writes a sparse caffemodel. In each STEP-th row the weight on the diagonal is the row's
+    number plus 1."""
     def key(number, size):
         return nets.varint(number << 3 | 2) + nets.varint(size)
     size = 4 * WIDTH * WIDTH

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Converts nets by syncblob and by other programs, runs them and compares their outputs with Caffe's.
+"""Converts nets with syncblob and with other programs, runs them and compares their outputs with
+Caffe's.
 
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
 
-ENVIRONMENTS is a folder that has a Python environment for each of the programs (tests/release/users.sh makes
-them), or a file NAME.why, which says why there is none; SYNCBLOB is our command. An output is right within
-its tolerance, near within 2e-3 of its largest value. The names and the shapes of a peer's outputs may be
-any: its values count. The run fails if a net is right in a peer, and neither right nor near in syncblob.
-Of the tables of layers N cases of each row are run; of a layer that a peer does not run, the first reasons
-are printed.
+ENVIRONMENTS is a folder with a Python environment for each program (tests/release/users.sh makes
+them), or a file NAME.why with the reason why there is none; SYNCBLOB is our command. An output is
+right within its tolerance, near within 2e-3 of its largest value. A peer's outputs may have any
+names and shapes: only their values are compared. The run fails if a net is right in a peer, and
+neither right nor near in syncblob. With --cases N cases of each row of the tables are run; for a
+layer that a peer does not run, the first reasons are printed.
 """
 
 import argparse
@@ -27,16 +28,16 @@ import whole
 from running import Refused, Wrong, reason, run_model, temporary_folder
 
 NEAR = 2e-3  # of an output's largest value
-OF_LAYERS = 1e-4  # other algorithms sum otherwise
-OLDEST, NEWEST = 7, 17  # opsets: onnxruntime runs none before; what has an older one is made a newer one
+OF_LAYERS = 1e-4  # other algorithms sum in another order
+OLDEST, NEWEST = 7, 17  # opsets: models older than OLDEST, which onnxruntime does not run, are upgraded
 SECONDS = 900
 STATUSES = ("right", "near", "wrong", "refused")
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "peers"
 
 Answer = collections.namedtuple("Answer", "status message")
 
-# The environment of each peer, and its commands, each a program of the environment or a script here. They
-# leave net.onnx or outputs.npz in the folder.
+# The environment of each peer, and its commands: programs of the environment, or scripts in peers/.
+# They write net.onnx or outputs.npz in the folder.
 CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.onnx", "--force")
 OURS = "syncblob"
 PEERS = {
@@ -68,7 +69,7 @@ def run(command, folder, python, syncblob):
 
 
 def outputs_of(peer, folder, arguments):
-    """The outputs by name, as far as the peer has any."""
+    """Returns the peer's outputs by name."""
     environment, commands = PEERS[peer]
     python = environment and arguments.environments / environment / "bin/python"
     for name in ("net.onnx", "outputs.npz"):
@@ -92,7 +93,7 @@ def outputs_of(peer, folder, arguments):
 
 
 def as_declared(model, inputs):
-    """The inputs, channels last where the model has them so."""
+    """Returns the inputs, with channels last if the model declares them so."""
     sizes = [[size.dim_value for size in each.type.tensor_type.shape.dim] for each in model.graph.input]
     def declared(array):
         moved = numpy.moveaxis(array, 1, -1) if array.ndim == 4 else array
@@ -101,7 +102,7 @@ def as_declared(model, inputs):
 
 
 def problem(wanted, found, tolerance):
-    """Why the values are not Caffe's, or None; the shape may be another."""
+    """Returns why the values differ from Caffe's, or None; the shape may differ."""
     if wanted.detections:
         return wanted.problem(by_label(found), tolerance)
     if found.size != numpy.prod(wanted.shape):
@@ -112,7 +113,7 @@ def problem(wanted, found, tolerance):
 
 
 def by_label(rows):
-    """Rows of detections in Caffe's order: OpenCV 4 has the best of all first."""
+    """Returns rows of detections in Caffe's order: OpenCV 4 sorts them by score."""
     if rows.shape[-1] != 7:
         return rows
     rows = rows.reshape(-1, 7)
@@ -120,7 +121,7 @@ def by_label(rows):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """Of the output of this name, or of the one that is most like it."""
+    """Returns the problem of the output with this name, or of the most similar output."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]
@@ -143,7 +144,7 @@ def answer(peer, subject, folder, arguments):
         return Answer("absent", why.read_text().strip())
     try:
         return judge(subject, outputs_of(peer, folder, arguments))
-    except (Refused, Wrong) as error:  # Wrong: a model that onnxruntime does not run
+    except (Refused, Wrong) as error:  # Wrong: onnxruntime does not run the model
         return Answer("refused", str(error))
 
 
@@ -152,7 +153,7 @@ def answers_of(subject, peers, arguments):
         (folder / "net.prototxt").write_text(subject.text())
         (folder / "net.caffemodel").write_bytes(subject.model())
         inputs = subject.inputs
-        if subject.name == whole.TEXTBOX:  # Caffe gets the prior boxes as inputs
+        if subject.name == whole.TEXTBOX:  # only Caffe needs the prior boxes as inputs
             inputs = {"data": inputs["data"]}
         numpy.savez(folder / "inputs.npz", **inputs)
         (folder / "outputs.txt").write_text("\n".join(subject.wanted))
@@ -166,7 +167,7 @@ def print_messages(answers):
 
 
 def check_nets(peers, arguments):
-    """The answers of all peers to each net."""
+    """Yields the answers of all peers to each net."""
     kept = whole.Kept.read()
     for name in arguments.names or whole.names():
         if name in whole.NO_ANSWER:
@@ -192,7 +193,7 @@ def check_layers(peers, arguments):
 
 
 def is_behind(answers):
-    """Whether a peer gets a net right that is wrong here."""
+    """Returns whether a net is right in a peer but wrong in syncblob."""
     others = (each.status for peer, each in answers.items() if PEERS[peer][0] and CONVERT not in PEERS[peer][1])
     return "right" in others and answers[OURS].status not in ("right", "near")
 

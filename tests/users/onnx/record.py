@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares answers to the nets with those that are kept, or keeps them anew.
+"""Compares answers to the nets with the stored answers, or replaces the stored answers.
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
     record.py forks - [--write] [ROW...]
 
-BUILD is the folder where own_answers was built, which runs Caffe. The layers of forks are answered by
-OpenCV, whose wheels below 5 read Caffe's nets, or by references.py.
+BUILD is the build folder of own_answers, which runs Caffe. OpenCV, which reads Caffe's nets before
+version 5, or references.py computes the answers for the layers of forks.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from answers import Answers
 from cases import forks
 from comparing import Wanted
 
-ROUNDING = 2e-6  # of an output's largest value: what other kernels of a BLAS change
+ROUNDING = 2e-6  # of an output's largest value: the effect of other kernels of a BLAS
 LEAST = 1e-4     # tolerance of a whole net
-OTHER_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}  # those of the oldest processors
+OTHER_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}  # the kernels for the oldest processors
 
 
 def run(command, **variables):
@@ -39,7 +39,7 @@ def run(command, **variables):
 
 
 def run_caffe(build, files, folder, **variables):
-    """The outputs of nets in files; none may be refused by Caffe."""
+    """Returns the outputs of nets in files; Caffe must accept all of them."""
     (folder / "list").write_text("".join(f"{' '.join(map(str, each))}\n" for each in files))
     run([build / "own_answers", "forward", folder / "list", folder / "out"], **variables)
     return nets.read_answers((folder / "out").read_bytes())
@@ -59,8 +59,9 @@ def files_of(case, folder):
 
 
 def opencv_outputs(net):
-    """Of nets with one output. OpenCV reads no blobs without axes."""
-    import cv2  # which not every environment has
+    """Returns OpenCV's output of a net with one output. Gives blobs without axes one axis: OpenCV
+    cannot read them otherwise."""
+    import cv2  # not every environment has it
     weights = nets.Net()
     weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
                        for name, kind, arrays in net.weights]
@@ -100,7 +101,7 @@ def case_problems(row, build, write):
 
 
 class Caffe:
-    """Its program, on one net whose files are in a folder."""
+    """Runs Caffe's program on one net, whose files are in a folder."""
 
     def __init__(self, build, name, folder):
         self.build, self.name, self.folder = build, name, folder
@@ -124,7 +125,8 @@ class Caffe:
 
 
 def tolerance(name, one, other):
-    """Of an output's largest value: four times what separates two of Caffe's own answers."""
+    """Returns the tolerance, relative to an output's largest value: four times the difference of
+    two of Caffe's own answers."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
         sys.exit(f"{name}: two answers of Caffe's are too far apart: this net is no measure")

@@ -1,11 +1,11 @@
-"""What layers of forks compute, in NumPy: from the forks' sources, where OpenCV's importer has not
-the layer. Sums are doubles."""
+"""Computes layers of forks that OpenCV's importer does not have, in NumPy, after the forks'
+sources. Sums are doubles."""
 
 import numpy
 
 
 def run(net):
-    """The outputs of a net of these layers: the blobs that no other layer reads."""
+    """Returns the outputs of a net of these layers: the blobs that no other layer reads."""
     blobs = dict(net.inputs)
     weights = {name: arrays for name, _, arrays in net.weights}
     for layer in net.messages:
@@ -18,7 +18,7 @@ def run(net):
 
 
 def output_names(net):
-    """In Caffe's order."""
+    """Returns the names of the outputs in Caffe's order."""
     written = {}
     for layer in net.messages:
         for name in layer.get("bottom", []):
@@ -33,7 +33,7 @@ def parameters_of(layer, *names):
 
 
 def pair(parameters, both, default, suffixes="hw"):
-    """A field for height and width, or one for each."""
+    """Returns height and width from one field for both, or from one field for each."""
     names = [f"{both.replace('_size', '')}_{suffix}" for suffix in suffixes]
     return [parameters.get(name, parameters.get(both, default)) for name in names]
 
@@ -44,7 +44,7 @@ def power(layer, bottoms, _):
 
 
 def pooling_mask(layer, bottoms, _):
-    """Windows side by side, the last of them cut where the image ends."""
+    """Pools windows side by side; the image's end cuts the last window."""
     (data,), p = bottoms, layer["pooling_param"]
     kernel = pair(p, "kernel_size", None)
     height, width = data.shape[2:]
@@ -109,7 +109,7 @@ def bn(layer, bottoms, blobs):
 
 
 def convolution(data, weights, bias, strides, pads, dilations):
-    """Over any number of axes, each output from all channels."""
+    """Convolves over any number of axes; each output uses all channels."""
     axes = len(strides)
     data = numpy.pad(data.astype(numpy.float64), [(0, 0), (0, 0), *zip(pads, pads)])
     kernel = weights.shape[2:]
@@ -168,7 +168,7 @@ def c3d_pooling(layer, bottoms, _):
 
 
 def interp(layer, bottoms, _):
-    """The corners stay where they are; what is between them is linear."""
+    """Interpolates linearly with fixed corners."""
     (data,), p = bottoms, layer["interp_param"]
     before, behind = (-p.get(name, 0) for name in ("pad_beg", "pad_end"))
     data = data[:, :, before:data.shape[2] - behind, before:data.shape[3] - behind].astype(numpy.float64)
@@ -189,7 +189,7 @@ def axpy(_, bottoms, __):
 
 
 def reorg(layer, bottoms, _):
-    """Darknet's: as if the bottom had the other sizes."""
+    """Computes Darknet's reorg, which indexes the bottom as if it had the top's sizes."""
     (data,), p = bottoms, layer["reorg_param"]
     stride, reverse = p["stride"], p.get("reverse", False)
     number, channels, height, width = data.shape

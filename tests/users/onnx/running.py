@@ -1,4 +1,4 @@
-"""Nets converted into ONNX, and in onnxruntime."""
+"""Converts nets to ONNX and runs them in onnxruntime."""
 
 import contextlib
 import pathlib
@@ -11,18 +11,18 @@ import onnx
 import onnxruntime
 
 OPSET = 17
-SILENT = 4     # a failure is an exception, too
-SECONDS = 600  # of one net, where every core is busy
-LINES = 20     # of what a program says
+SILENT = 4     # failures are exceptions anyway
+SECONDS = 600  # for one net, on a busy machine
+LINES = 20     # of a program's output
 FILES = "{prototxt} {caffemodel} -o {onnx}"
 
 
 class Refused(Exception):
-    """Why a converter does not convert a net, in its words."""
+    """A converter refused a net; the message is the converter's."""
 
 
 class Wrong(Exception):
-    """Why a converted net is not Caffe's."""
+    """A converted net differs from Caffe's; the message is the reason."""
 
 
 @contextlib.contextmanager
@@ -32,7 +32,8 @@ def temporary_folder():
 
 
 def by_command(command):
-    """A program for each net; the words of its command that name files."""
+    """Returns a converter that runs a command for each net; words such as {onnx} become names of
+    files."""
     def convert(prototxt, model):
         with temporary_folder() as folder:
             files = {suffix: folder / f"net.{suffix}" for suffix in ("prototxt", "caffemodel", "onnx")}
@@ -48,7 +49,7 @@ def by_command(command):
 
 
 def reason(run):
-    """What a program said in one line, or an exception of Python's."""
+    """Returns a program's output, or its Python exception, in one line."""
     said = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
     if "Traceback" in run.stderr:
         said = [line for line in run.stderr.splitlines() if line.strip()]
@@ -58,8 +59,8 @@ def reason(run):
 
 
 def check_model(model):
-    """That it is valid; the sizes that it promises for its outputs, with None for any. The model is
-    bytes, or the path of a file."""
+    """Checks that a model (bytes, or the path of a file) is valid; returns the sizes that it
+    declares for its outputs, with None for open sizes."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # of several classes
@@ -73,7 +74,8 @@ def check_model(model):
 
 
 def run_model(model, inputs):
-    """The outputs by name. Inputs of which the model knows no name are passed in their order."""
+    """Returns the outputs by name. If the model knows none of the inputs' names, passes the inputs
+    in order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = SILENT
@@ -83,13 +85,14 @@ def run_model(model, inputs):
         if set(inputs).isdisjoint(wanted) and len(wanted) == len(inputs):
             inputs = dict(zip(wanted, inputs.values()))
         arrays = session.run(None, {name: inputs[name] for name in wanted})
-    except Exception as error:  # onnxruntime's own, of several classes; an input that Caffe has not
+    except Exception as error:  # onnxruntime's exceptions, of several classes; an unknown input
         raise Wrong(f"onnxruntime: {first_line(error)}") from error
     return {output.name: array for output, array in zip(session.get_outputs(), arrays)}
 
 
 def check_outputs(subject, found, promised=None):
-    """Raises Wrong unless all outputs are those of a case or of a whole net. The outputs by Caffe's names."""
+    """Raises Wrong unless all outputs equal the subject's wanted outputs. Returns the outputs by
+    Caffe's names."""
     wanted = subject.wanted
     if subject.names_differ and len(found) == len(wanted):
         promised = promised and dict(zip(wanted, promised.values()))
@@ -106,7 +109,8 @@ def check_outputs(subject, found, promised=None):
 
 
 def check(subject, model):
-    """Raises Wrong unless a converted net gives Caffe's outputs, with the shapes that it declares."""
+    """Raises Wrong unless a converted net computes Caffe's outputs, with the shapes that it
+    declares."""
     return check_outputs(subject, run_model(model, subject.inputs), check_model(model))
 
 

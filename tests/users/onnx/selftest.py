@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Shows that check.py finds a wrong net, by nets that answer with constants.
+"""Tests that check.py finds wrong nets, with nets whose outputs are constants.
 
-A net whose outputs are Caffe's answers must be right in every case; with an error planted into
-its answers, its shapes or itself, it must be wrong.
+A net whose outputs are Caffe's answers must be right in every case; with an error planted in its
+answers, its shapes or its graph, the net must be wrong.
 """
 
 import sys
@@ -19,7 +19,7 @@ from comparing import detections_problem, largest, sampled
 
 
 def constant_net(outputs, detections=(), opset=running.OPSET, sizes=None, inputs=()):
-    """A net that answers with arrays, whatever goes in."""
+    """Returns a net whose outputs are these arrays for all inputs."""
     sizes = {**dict.fromkeys(detections, [1, 1, "rows", 7]), **(sizes or {})}
     nodes, infos = [], []
     for name, array in outputs.items():
@@ -38,7 +38,7 @@ def answers(case):
 
 
 def check_all_right():
-    """Every case with its own answers."""
+    """Tests every case with its own answers."""
     for row in cases.TABLES:
         for case in cases.answered(row):
             told = result(case, lambda *_, case=case: constant_net(answers(case), case.detections))
@@ -55,7 +55,7 @@ def set_first(array, value):
     return array
 
 
-# What is planted, into which case, and how its first answer changes.
+# The planted error, the case, the change of its first answer, and the expected status.
 PLANTED = (
     ("a value that is 3e-5 off", "Convolution/000", lambda array: add(array, 3e-5), "wrong"),
     ("a value that is 3e-6 off", "Convolution/000", lambda array: add(array, 3e-6), "right"),
@@ -72,7 +72,8 @@ PLANTED = (
 
 
 def case_named(name):
-    """Of a row without a number the first case that has two detections of one label, and more."""
+    """Returns the case with this name. For a row without a number, returns the first case with more
+    than three detections, of which the first two have the same label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]
@@ -81,7 +82,7 @@ def case_named(name):
 
 
 def check_planted():
-    """Each error by itself."""
+    """Tests each planted error separately."""
     for what, name, change, status in PLANTED:
         case = case_named(name)
         outputs = answers(case)
@@ -104,7 +105,7 @@ def check_planted():
 
 
 def check_ties():
-    """Equal scores, in any order; no others."""
+    """Tests that detections of equal scores may be in any order, and no others."""
     rows = numpy.float32([[0, 1, .9, .1, .1, .2, .2], [0, 1, .5, .3, .3, .4, .4],
                           [0, 1, .5, .5, .5, .6, .6], [0, 2, .5, .7, .7, .8, .8]])[None, None]
     for order, right in (((0, 1, 2, 3), True), ((0, 2, 1, 3), True), ((1, 0, 2, 3), False), ((0, 3, 1, 2), False)):
@@ -113,7 +114,8 @@ def check_ties():
 
 
 def check_whole():
-    """What is kept of whole nets: it tells answers apart, and so does the comparison."""
+    """Tests that the stored values of whole nets vary enough to distinguish answers, and that the
+    comparison does distinguish them."""
     kept = whole.Kept.read()
     for net in kept.index:
         for name, output in kept.wanted(net).items():

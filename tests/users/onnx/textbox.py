@@ -1,5 +1,5 @@
-"""TextBoxes' net, whose PriorBox layers have two centres in each place: no Caffe here knows that. So
-Caffe has the boxes as inputs, computed here as OpenCV does."""
+"""TextBoxes' net, whose PriorBox layers have two centres in each place, which no Caffe here
+supports. So Caffe gets the boxes as inputs, computed here as OpenCV does."""
 
 import re
 
@@ -16,7 +16,7 @@ def numbers(name, text):
 
 
 def boxes(text):
-    """Their widths and heights."""
+    """Yields the boxes' widths and heights."""
     least, most = numbers("min_size", text), numbers("max_size", text)
     yield from [(size, size) for size in least]
     yield from [(size, size) for size in numpy.sqrt([a * b for a, b in zip(least, most)])]
@@ -25,7 +25,7 @@ def boxes(text):
 
 
 def priors(name, text):
-    """Of each place and box one of each centre; then the variances."""
+    """Returns a box for each place, size and centre; then the variances."""
     places = PLACES[name]
     centres = list(zip(numbers("offset_w", text), numbers("offset_h", text)))
     corners = [[(column + x) * IMAGE / places - width / 2, (row + y) * IMAGE / places - height / 2,
@@ -37,11 +37,11 @@ def priors(name, text):
 
 
 def inputs_of(text):
-    """The layers' boxes, by the names of their tops."""
+    """Returns the layers' boxes, by the names of their tops."""
     return {f"{layer[1]}_mbox_priorbox": priors(layer[1], layer[0]) for layer in LAYERS.finditer(text)}
 
 
 def with_inputs(text):
-    """The net without these layers."""
+    """Returns the net with inputs in place of these layers."""
     return LAYERS.sub(lambda layer: INPUT.format(f"{layer[1]}_mbox_priorbox",
                                                  priors(layer[1], layer[0]).shape[2]), text)

@@ -1,4 +1,4 @@
-"""Whole nets that people use, with weights at random, and what is kept of Caffe's answers."""
+"""Whole nets that people use, with random weights, and Caffe's stored answers."""
 
 import json
 import math
@@ -18,18 +18,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 KEPT = pathlib.Path(__file__).resolve().parent / "answers" / "nets.npz"
 
-# What the Caffe that answers calls otherwise, or reads files for.
+# Replacements for the Caffe that computes the answers: other names, and parameters that name files.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
-# Nets whose own weights are there, too.
+# Nets with trained weights.
 TRAINED = {f"{net}, trained": (net, model) for net, model in (
     ("caffe__examples_cifar10_cifar10_full", "cifar10_full_everpeace_iter70000"),
     ("caffe__examples_cifar10_cifar10_quick", "cifar10_quick_skywang666_iter4000"),
     ("mtcnn_kpzhang93_det1", "mtcnn_kpzhang93_det1"), ("mtcnn_kpzhang93_det2", "mtcnn_kpzhang93_det2"),
     ("mtcnn_kpzhang93_det3", "mtcnn_kpzhang93_det3"))}
 TEXTBOX = "opencv_contrib__text_textbox"
-# Nets of more than a few seconds.
+# Nets that take more than a few seconds.
 LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples_siamese_mnist_siamese",
          "caffe__models_bvlc_alexnet_deploy", "caffe__models_bvlc_googlenet_deploy",
          "caffe__models_bvlc_reference_caffenet_deploy", "caffe__models_bvlc_reference_rcnn_ilsvrc13_deploy",
@@ -37,13 +37,13 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
          TEXTBOX, "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
          "opencv_contrib__ssd_ilsvrc15_300x300")
-# The nets that no Caffe answers for here, and why.
+# The nets for which no Caffe here computes answers, and why.
 NO_ANSWER = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template, whose words are no numbers",
     "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
 }
 NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel
-# Those of them that nothing can convert, and the words of the refusal.
+# The nets of NO_ANSWER that cannot be converted, and words of the expected refusal.
 MUST_BE_REFUSED = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": ("line 2397", "'cls3x'"),
     "py-faster-rcnn__VGG16_end2end_test": ("'proposal' (Python)",),
@@ -51,7 +51,7 @@ MUST_BE_REFUSED = {
 
 
 def names():
-    """None where the folder of nets is not there."""
+    """Returns the names of the nets; none if their folder does not exist."""
     if not DATA.exists():
         print(f"skipped: whole nets: {DATA} is not there; SYNCBLOB_TEST_DATA names another folder")
         return []
@@ -71,8 +71,8 @@ def text_for_caffe(name):
 
 
 class Shapes:
-    """What a net takes: its inputs' shapes by name, and name, type and blobs' shapes of each layer
-    with weights."""
+    """The shapes of a net: of its inputs by name; and for each layer with weights its name, its
+    type and the shapes of its blobs."""
 
     def __init__(self, inputs, layers):
         self.inputs, self.layers = inputs, layers
@@ -99,7 +99,7 @@ def input_arrays(name, shapes):
 
 
 def first_weights(kind, shapes, draw):
-    """Before they are scaled."""
+    """Draws a layer's weights, before scaling."""
     if kind == "BatchNorm":
         return [draw.numbers(shapes[0], 0.1), draw.uniform(shapes[1], 0.5, 1.5), numpy.ones(1, "f4")]
     if kind == "Scale":
@@ -113,7 +113,7 @@ def first_weights(kind, shapes, draw):
 
 
 def weights_of(name, shapes, factors):
-    """Name, type and arrays of each layer; factors are those of answers.cpp, or empty."""
+    """Returns name, type and arrays of each layer; `factors` are from answers.cpp, or empty."""
     layers = []
     for number, (layer, kind, blobs) in enumerate(shapes.layers):
         arrays = first_weights(kind, blobs, Draw(name, number))
@@ -126,7 +126,7 @@ def weights_of(name, shapes, factors):
 
 
 def model_of(name, shapes, factors):
-    """The bytes of a caffemodel."""
+    """Returns the bytes of a caffemodel."""
     if name in TRAINED:
         return (DATA.parent / f"{TRAINED[name][1]}.caffemodel").read_bytes()
     layers = weights_of(name, shapes, factors)
@@ -137,15 +137,15 @@ def model_of(name, shapes, factors):
 
 
 def messages_of(proto):
-    """Caffe's messages, by Google's protobuf; protoc makes their descriptors."""
+    """Returns Caffe's message classes for Google's protobuf; protoc makes their descriptors."""
     sys.path.append(str(ROOT / "tests/users/golden"))
     from caffe_messages import Messages, read_descriptor
     return Messages(read_descriptor("protoc", proto))
 
 
 def model_with_net(messages, net):
-    """A caffemodel whose layers have their parameters, as Caffe writes them. A message that follows
-    another in the bytes is merged into it: so the weights need not go through protobuf."""
+    """Returns a caffemodel whose layers have their parameters, as Caffe writes them. protobuf
+    merges repeated occurrences of a message, so the weights are appended as bytes."""
     from google.protobuf import text_format  # which not every environment has
     message = text_format.Parse(text_for_caffe(net.name), messages.NetParameter())
     weights = {layer: arrays for layer, _, arrays in net.weights()}
@@ -167,7 +167,8 @@ def is_detections(name, shape):
 
 
 class Kept:
-    """Of each net its shapes, its factors, and the shape, the tolerance and the values of each output."""
+    """The stored answers: for each net its shapes and factors, and for each output the shape, the
+    tolerance and the values."""
 
     def __init__(self, index, values):
         self.index, self.values = index, values
@@ -194,7 +195,7 @@ class Kept:
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 
     def wanted(self, name):
-        """Caffe's outputs; none of a net that no Caffe answers for."""
+        """Returns Caffe's outputs of a net; empty if no Caffe computes them."""
         outputs = self.index[name]["outputs"] if name in self.index else {}
         return {output: Wanted(shape, self.values[name, output], tolerance, is_detections(name, shape))
                 for output, (_, shape, tolerance) in outputs.items()}
@@ -218,7 +219,7 @@ class Kept:
 
 
 class WholeNet:
-    """A net with weights and with Caffe's outputs, as a case is."""
+    """A net with weights and with Caffe's outputs, with the same attributes as a case."""
 
     names_differ = False
     detections = ("detection_out",)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Caffe's detectors in OpenCV 4, which imports them, and in OpenCV 5, by syncblob.opencv:
+"""Compares Caffe's detectors in OpenCV 4, which imports them, and in OpenCV 5, through
+syncblob.opencv:
 
     boxes.py run OUT.npz            what the installed OpenCV answers
     boxes.py compare FOUR.npz FIVE.npz
@@ -22,7 +23,7 @@ PICTURES = {"mtcnn_kpzhang93_det1, trained": [(1, 3, 12, 12), (1, 3, 45, 61), (3
             "mobilenet-ssd__voc_MobileNetSSD_deploy": [(1, 3, 300, 300)],
             "mobilenet-ssd__deploy": [(1, 3, 300, 300)],
             "nvidia_caffe__VGGNet_coco_SSD_300x300": [(1, 3, 300, 300)]}
-TOLERANCE = 1e-4  # of an output's largest value, of scores, and of boxes' sides as parts of the picture
+TOLERANCE = 1e-4  # of an output's largest value; of scores; of boxes' relative sides
 
 
 def run(out):
@@ -50,7 +51,7 @@ def opened(cv2, net):
 
 
 def compare(first, second):
-    """How far the answers are apart; true if they are near enough."""
+    """Prints how far the answers differ; returns whether they are near enough."""
     with np.load(first) as four, np.load(second) as five:
         print(f"OpenCV {four['version']} beside {five['version']}")
         if set(four) != set(five):
@@ -70,8 +71,8 @@ def near(name, four, five):
 
 
 def rows(answer):
-    """Detections in Caffe's order, by label. OpenCV 4 has them by score, and behind them rows of
-    zeros, as many as keep_top_k is more than there are."""
+    """Returns detections in Caffe's order, by label. OpenCV 4 sorts them by score and appends rows
+    of zeros up to keep_top_k."""
     found = answer.reshape(-1, 7)
     found = found[found[:, 2] > 0]
     return found[np.lexsort((-found[:, 2], found[:, 1], found[:, 0]))][None, None]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The wheel as its users get it: check.py WHEEL [--resnet FILE] [--python PYTHON...]
+"""Tests the wheel as users get it: check.py WHEEL [--resnet FILE] [--python PYTHON...]
 
-Makes fresh environments, of the oldest CPython here from 3.9 on and of the newest, with NumPy 1 and
-with NumPy 2, installs the wheel into each and runs the tests of this folder. CPython is looked for
-on PATH and among pyenv's versions.
+Makes fresh environments with the oldest installed CPython (at least 3.9) and NumPy 1, and with the
+newest and NumPy 2; installs the wheel into each and runs the tests of this folder. Searches CPython
+on PATH and in pyenv's versions.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-MOST_SECONDS = 1800  # what takes longer does not end: each thread says where it is
+MOST_SECONDS = 1800  # a longer run is stuck: each thread's stack is printed
 RUN = f"""import faulthandler, unittest
 faulthandler.dump_traceback_later({MOST_SECONDS}, exit=True)
 unittest.main(None)"""
@@ -23,7 +23,8 @@ FIRST_WITHOUT_NUMPY_1 = (3, 13)
 
 
 def version_of(python):
-    """Of a CPython of the ordinary kind, which alone loads such modules."""
+    """Returns the version of a CPython with the usual ABI; None for other kinds, which cannot load
+    the module."""
     code = "import sys, sysconfig as s, venv; print(*sys.version_info[:2]," \
            "sys.implementation.name, s.get_config_var('Py_GIL_DISABLED'))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
@@ -32,7 +33,7 @@ def version_of(python):
 
 
 def pythons():
-    """Programs by version."""
+    """Returns the found programs by version."""
     folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
     folders += sorted(pyenv.glob("versions/*/bin"))
@@ -47,7 +48,8 @@ def pythons():
 
 
 def choose(found, are_all):
-    """(version, the list with its NumPy): the oldest with NumPy 1, the newest with NumPy 2."""
+    """Returns (version, requirements with its NumPy): the oldest with NumPy 1, the newest with
+    NumPy 2."""
     oldest, newest = min(found), max(found)
     if oldest == newest and are_all:
         print(f"skipped: a second CPython: {oldest[0]}.{oldest[1]} alone is here")
@@ -58,25 +60,25 @@ def choose(found, are_all):
 
 
 def test(python, requirements, wheel, resnet, folder):
-    """The exit status of the tests, and how many passed and failed."""
+    """Runs the tests; returns their exit status, and how many passed and failed."""
     environment = folder / "venv"
     subprocess.run([python, "-m", "venv", "--without-pip", environment], check=True)
     inside = environment / "bin/python"
-    # The pip of this process's Python, into the new environment.
+    # Installs with this process's pip into the new environment.
     subprocess.run([sys.executable, "-m", "pip", "--python", inside, "install", "--quiet",
                     "--disable-pip-version-check", wheel, "-r", HERE / requirements], check=True)
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
     if resnet:
         variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
-    # Into a file: a pipe ends with the last child that has it.
+    # To a file: a pipe would stay open until the last child ends.
     with open(folder / "said.txt", "w+", encoding="utf-8") as out:
         done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE,
                                "-v"], env=variables, cwd=folder, stdout=out,
                               stderr=subprocess.STDOUT, check=False)
         out.seek(0)
         said = out.read()
-    # As unittest says it: "... skipped 'WHY'".
+    # The form of unittest: "... skipped 'WHY'".
     for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", said))):
         print(f"skipped: {why}")
     ran = re.search(r"^Ran (\d+) tests?", said, re.MULTILINE)

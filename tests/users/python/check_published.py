@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The wheel that is published: check_published.py WHEEL
+"""Checks the wheel for publication: check_published.py WHEEL
 
-Its tags, its files, the oldest glibc that it runs with, and the libraries that it needs.
+Checks its tags, its files, the oldest glibc that it supports, and the libraries that it needs.
 """
 import io
 import re

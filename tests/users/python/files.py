@@ -1,4 +1,4 @@
-"""Models that the tests read: real ones where there are any, and made ones."""
+"""Models that the tests read: real files, if available, and models made here."""
 import os
 import pathlib
 
@@ -6,22 +6,22 @@ import numpy as np
 import syncblob
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-DEADLINE = 600  # seconds: what takes longer never ends, on a busy machine and under qemu-user, too
+DEADLINE = 600  # seconds: a longer run is stuck, also on a busy machine or under qemu-user
 
 
 def resnet():
-    """The real net, or None."""
+    """Returns the path of the real net, or None."""
     path = os.environ.get("SYNCBLOB_TEST_RESNET")
     return pathlib.Path(path) if path else None
 
 
 def data():
-    """The folder of small real files."""
+    """Returns the folder of small real files."""
     return pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
 
 
 def cifar10():
-    """Three of them by the names that pages have for them; none if one is missing."""
+    """Returns three real files by their names on the pages; empty if one is missing."""
     named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
              "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
@@ -30,7 +30,7 @@ def cifar10():
 
 
 def has_gpu():
-    """Whether there is one, or what stands in for NVIDIA's libraries."""
+    """Returns whether there is a GPU, or the fake NVIDIA libraries."""
     try:
         syncblob.Blob(1, device="cuda:0")
     except syncblob.DeviceError:
@@ -41,12 +41,13 @@ def has_gpu():
 
 
 def devices():
-    """Where blobs can be here."""
+    """Returns the devices that blobs can use here."""
     return ("cpu", "sim:0", "cuda:0") if has_gpu() else ("cpu", "sim:0")
 
 
 def foreign():
-    """(bytes, words) of how files begin that are not Caffe's, and what is said of them."""
+    """Yields (bytes, words): the beginnings of files that are not Caffe's, and the expected words
+    of the error."""
     for line in (ROOT / "tests/support/foreign.txt").read_text().splitlines():
         if not line.startswith("#"):
             words, _, _, content = line.split("\t")
@@ -62,8 +63,8 @@ def real_models():
 
 
 def made():
-    """A net with what the converter has rules for: a BatchNorm, names that two layers share, a
-    layer without a name, a blob more than PyTorch has words for, doubles."""
+    """Returns a net with the converter's special cases: a BatchNorm, a name that two layers share,
+    a layer without a name, a layer with more blobs than PyTorch has names for, doubles."""
     random = np.random.default_rng(1)
     floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
     model = syncblob.Model("made")
@@ -79,7 +80,7 @@ def made():
 
 
 def field(number, content):
-    """A field of a message, of bytes."""
+    """Returns a field of bytes of a message."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
@@ -88,7 +89,7 @@ def varint(number):
 
 
 def blob(values):
-    """A blob's message; of four axes as old ones have them."""
+    """Returns a blob's message; four axes are written as legacy dimensions."""
     array = np.asarray(values, "<f4")
     shape = field(7, field(1, bytes(array.shape)))
     if array.ndim == 4:
@@ -97,13 +98,13 @@ def blob(values):
 
 
 def layer(name, kind, bottoms, tops, blobs=(), more=b""):
-    """A layer as Caffe's models have it: with its connections, and with other fields."""
+    """Returns a layer as in Caffe's models, with its connections and other fields."""
     texts = [(1, name), (2, kind), *((3, bottom) for bottom in bottoms), *((4, top) for top in tops)]
     content = [field(number, text.encode()) for number, text in texts]
     return field(100, b"".join([*content, *(field(7, blob(values)) for values in blobs), more]))
 
 
-# A net with what its model carries, too: names that say nothing of what belongs together.
+# A net that its model also carries; the layers' names do not show which layers belong together.
 PROTOTXT = b"""
 name: "small"
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
@@ -119,7 +120,7 @@ layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
 
 
 def carrying():
-    """The bytes of that net's model."""
+    """Returns the bytes of that net's model."""
     random = np.random.default_rng(2)
     floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
     norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731
@@ -138,8 +139,8 @@ def carrying():
 
 
 def computed(pixels, first, second, fc, alone):
-    """What that net makes of pixels, by the definitions of its layers; of a BatchNorm's arrays the
-    last two are those of the Scale behind it."""
+    """Computes that net's output for pixels, by the definitions of its layers. The last two arrays
+    of a BatchNorm are from the Scale after it."""
     def norm(a, mean, var, weight, bias, eps):
         def column(values):
             return np.reshape(values, (-1, *[1] * (a.ndim - 2)))
@@ -152,7 +153,8 @@ def computed(pixels, first, second, fc, alone):
 
 
 def forward(model, pixels):
-    """The same by Caffe's blobs: mean and variance over the factor, which is 0.5."""
+    """Computes the output from Caffe's blobs: divides mean and variance by the factor, which is
+    0.5."""
     first, second, third, fc, alone = ([np.asarray(blob) for blob in model[name]] for name in (
         "first", "second", "third", "fc", "alone"))
     return computed(pixels, first, (second[0] / 0.5, second[1] / 0.5, *third), fc,

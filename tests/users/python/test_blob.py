@@ -1,4 +1,4 @@
-"""Blobs: Caffe's calls, and memory that is shared with arrays and never dangles."""
+"""Tests blobs: Caffe's calls, and memory shared with arrays, which never dangles."""
 import copy
 import gc
 import os
@@ -17,7 +17,7 @@ FLOATS = ("float32", "float64")
 
 
 def types():
-    """NumPy's names of the element types, as the module lists them."""
+    """Returns NumPy's names of the element types, as the module lists them."""
     try:
         Blob(2, "nothing")
     except syncblob.DtypeError as error:
@@ -64,7 +64,7 @@ class Basics(unittest.TestCase):
         full.data[...], full.diff[...] = 2, 0.5
         full.to_device()
         bfloat16 = Blob(3, "bfloat16")
-        bfloat16.__dlpack__()  # which allocates it
+        bfloat16.__dlpack__()  # allocates its memory
         for blob in (full, Blob(), Blob(()), Blob((2, 0)), Blob(3, "int8"), bfloat16):
             for again in (pickle.loads(pickle.dumps(blob)), copy.copy(blob), copy.deepcopy(blob)):
                 self.assertEqual(repr(again), repr(blob))
@@ -105,7 +105,7 @@ class Basics(unittest.TestCase):
             self.assertEqual((first.asum_data(), first.shape, second.shape), (12.0, (2, 3), (6,)))
             first.scale_diff(5)
             self.assertEqual(second.asum_diff(), 30.0)
-            second.reshape(7)  # what does not fit is shared no more
+            second.reshape(7)  # a share that is too small ends
             self.assertEqual((second.asum_data(), first.asum_data()), (0.0, 12.0))
         with self.assertRaises(ValueError):
             Blob(3).share_data(Blob(4))
@@ -292,7 +292,7 @@ class Arrays(unittest.TestCase):
 
     def test_round_trips_end_one_after_the_other(self):
         trips = {"blob": lambda blob: blob, "data": lambda blob: blob.data, "asarray": np.asarray}
-        if int(np.__version__.split(".")[0]) > 1:  # NumPy 1 makes arrays that it gives nobody
+        if int(np.__version__.split(".")[0]) > 1:  # NumPy 1's are read-only
             trips["from_dlpack"] = np.from_dlpack
         for name, trip in trips.items():
             with self.subTest(name):
@@ -320,7 +320,7 @@ class Arrays(unittest.TestCase):
         array.flags.writeable = False
         try:
             blob = syncblob.from_dlpack(array)
-        except BufferError:  # NumPy 1 gives no such array away
+        except BufferError:  # NumPy 1 does not export read-only arrays
             self.assertLess(int(np.__version__.split(".")[0]), 2)
             return
         blob.scale_data(2)
@@ -383,7 +383,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(back.data.tolist(), [1, 2, 3])
 
     def in_a_child(self, near):
-        """Values of the parent's on the host, and blobs of its own on a device."""
+        """The child can use the parent's values on the host, and its own blobs on a device."""
         self.assertEqual(near.asum_data(), 6.0)
         for _ in range(2):
             own = Blob(3, device=self.device)
@@ -421,7 +421,7 @@ class Devices(unittest.TestCase):
 
 
 class Gpu(Devices):
-    """The same on a GPU, or on what stands in for NVIDIA's libraries."""
+    """The same tests on a GPU, or on the fake NVIDIA libraries."""
     device, dlpack_device = "cuda:0", (2, 0)
 
     def setUp(self):
@@ -429,7 +429,7 @@ class Gpu(Devices):
             self.skipTest("blobs on a GPU: there is none")
 
     def in_a_child(self, near):
-        """CUDA works in no child of a process that has used it."""
+        """CUDA does not work in a child of a process that has used CUDA."""
         with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
             Blob(3, device=self.device)
 

@@ -1,4 +1,4 @@
-"""The command in the wheel, and what it converts against state_dict."""
+"""Tests the command in the wheel, and compares its conversions with state_dict."""
 import pathlib
 import subprocess
 import sys
@@ -38,7 +38,7 @@ class Command(unittest.TestCase):
         self.assertIn("more1999", done.stdout)
 
     def test_an_interrupt_ends_it(self):
-        """As in a shell: a signal ends a program that does not wait for Python."""
+        """A signal ends the program at once, as in a shell, without Python's handler."""
         code = ("import os, signal, threading, syncblob.__main__ as m;"
                 "m.run_command = lambda _: os.kill(os.getpid(), signal.SIGINT);"
                 "m.main()")

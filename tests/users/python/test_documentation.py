@@ -1,4 +1,4 @@
-"""What is written about the module is true: every example, every signature, every page."""
+"""Tests the module's documentation: every example, every signature, every page."""
 import ast
 import collections.abc
 import contextlib
@@ -23,7 +23,7 @@ import pages  # noqa: E402
 
 
 def members():
-    """(name, object) of what the module offers: functions, classes, and what these have."""
+    """Yields (name, object) of the module's functions, its classes, and their members."""
     for name, thing in vars(_syncblob).items():
         if name.startswith("__") or inspect.ismodule(thing):
             continue
@@ -50,7 +50,7 @@ class Docstrings(unittest.TestCase):
 
 
 def parameters(definition):
-    """(name, kind, whether it may be left out) of a function in a stub."""
+    """Returns (name, kind, whether optional) of each parameter of a function in a stub."""
     arguments = definition.args
     plain = [*arguments.posonlyargs, *arguments.args]
     found = [(a.arg, "plain", i >= len(plain) - len(arguments.defaults))
@@ -102,7 +102,7 @@ class Stubs(unittest.TestCase):
         for name, thing in members():
             if name not in self.stub or name.rpartition(".")[2] in (
                     "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__", "__eq__"):
-                continue  # no name of theirs is seen; nothing in the stub: there is no such call
+                continue  # parameters without visible names; or no call, so not in the stub
             if name.endswith(".__new__"):
                 thing = vars(_syncblob)[name.partition(".")[0]]
             elif not callable(thing) or inspect.isclass(thing):
@@ -112,7 +112,7 @@ class Stubs(unittest.TestCase):
                 stub = [p for p in parameters(node) if p[0] not in ("self", "cls")]
                 if len(self.stub[name]) == 1:
                     self.assertEqual(stub, real, name)
-                else:  # an overload may ask for what others leave out
+                else:  # an overload may require parameters that others omit
                     self.assertLessEqual({p[:2] for p in stub}, {p[:2] for p in real}, name)
                 compared += 1
         self.assertGreater(compared, 30)
@@ -135,16 +135,16 @@ NETS = ("resnet", "cifar10")
 
 
 def is_there(word):
-    """Whether a block that has the word can run: a module, or real files."""
+    """Returns whether the requirement that a block names is available: a module, or real files."""
     if word in MODULES:
         return importlib.util.find_spec(word) is not None
     return bool(files.resnet() if word == "resnet" else files.cifar10())
 
 
 class Pages(unittest.TestCase):
-    """Every block of Python on every page of the repository, but for those that tests/users/golden
-    runs. The blocks of a page run in their order, as in one session. Behind a block that has a
-    real net the page shows what it prints, and that is held against what it does print."""
+    """Runs every block of Python on every page of the repository, except the blocks that
+    tests/users/golden runs. The blocks of a page run in order, as in one session. If a page shows
+    the output after a block that uses a real net, the output is compared."""
 
     @classmethod
     def setUpClass(cls):
@@ -153,7 +153,7 @@ class Pages(unittest.TestCase):
 
     @staticmethod
     def sessions_of(page):
-        """(block, what it prints or None) of a page's blocks of Python."""
+        """Returns (block, its shown output or None) of a page's blocks of Python."""
         found = list(pages.blocks(page))
         following = [*found[1:], None]
         return [(block, after.text if after and after.language == "text" and
@@ -174,7 +174,7 @@ class Pages(unittest.TestCase):
             self.ran += 1
 
     def run_blocks(self, *words):
-        """Runs the blocks that ask for no more than these, of the pages that ask for all of them."""
+        """Runs the blocks that require only these words, of the pages that require all of them."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not here")

@@ -1,4 +1,5 @@
-"""Each failure is an exception of its kind with the library's whole text, and none a panic."""
+"""Tests that each failure is an exception of the right kind with the library's full message, and
+never a panic."""
 import copy
 import functools
 import inspect
@@ -153,7 +154,8 @@ class Kinds(unittest.TestCase):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
 
     def test_mistakes_are_refused(self):
-        """Each would be a wrong result without an error; nothing changes and no file is written."""
+        """Without an error each mistake would cause a wrong result; nothing changes and no file is
+        written."""
         model = files.made()
         layer, content, blob = model["conv_1"], model.to_bytes(), Blob(4)
         put = functools.partial(functools.partial, layer.__setitem__)
@@ -203,7 +205,7 @@ class Kinds(unittest.TestCase):
                              ("float32", [float(number) for number in expected]))
 
     def told(self, code):
-        """What a process of its own prints."""
+        """Returns the output of code in a separate process."""
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                               timeout=files.DEADLINE, check=False)
         self.assertEqual(done.stderr, "")
@@ -224,7 +226,7 @@ class Kinds(unittest.TestCase):
         self.assertEqual(told, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Whichever comes first, also where that one has ended."""
+        """Only the first interpreter that imports the module works, also after it has ended."""
         told = self.told("""if True:
             try:
                 import _interpreters as interpreters
@@ -259,7 +261,7 @@ class Kinds(unittest.TestCase):
                           for line in told], [False, True, True, False, False, True], told)
 
     def test_a_broken_file_of_any_length(self):
-        """Cut off or with a byte changed: a model, or one of our errors."""
+        """A truncated file, or one with a changed byte, is a model or one of our errors."""
         content = files.made().to_bytes()
         for cut in range(0, len(content), 3):
             self.tolerate(content[:cut])
@@ -275,7 +277,7 @@ class Kinds(unittest.TestCase):
 
 
 class Odd:
-    """Has what the module asks for, of the wrong kind."""
+    """Has the attributes that the module reads, with wrong types."""
     shape = dtype = "x"
 
     def __fspath__(self):
@@ -305,17 +307,17 @@ ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("na
 
 
 class Anything(unittest.TestCase):
-    """Every callable of the module with every odd argument. What fails, fails by an exception of
-    Python's that is not a panic."""
+    """Calls every callable of the module with every odd argument. A failure must be a Python
+    exception, not a panic."""
 
     def call(self, name, function, *arguments, **named):
         try:
             function(*arguments, **named)
         except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
                 NotImplementedError, BufferError, ZeroDivisionError, syncblob.Error):
-            pass  # what remains: PanicException, OverflowError, SystemError
+            pass  # not these: PanicException, OverflowError, SystemError
         except OverflowError:
-            self.assertIn("StoredBlob", name)  # NumPy's own, of an index
+            self.assertIn("StoredBlob", name)  # NumPy's exception for an index
             self.assertIn("__getitem__", name)
         except BaseException as error:
             self.fail(f"{name}{arguments}{named}: {type(error).__mro__}: {error}")
@@ -338,7 +340,7 @@ class Anything(unittest.TestCase):
     def test_one_argument_and_two(self):
         with tempfile.TemporaryDirectory() as folder:
             before = os.getcwd()
-            os.chdir(folder)  # some of it writes a file
+            os.chdir(folder)  # some calls write a file
             try:
                 count = 0
                 for name, function in self.callables():

@@ -1,4 +1,4 @@
-"""Files of Caffe's: mappings of layers, loaded lazily, changed and written."""
+"""Tests Caffe's files: mappings of layers, loaded lazily, changed and written."""
 import _thread
 import collections.abc
 import copy
@@ -60,7 +60,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(len(files.made()["data"]), 0)
         self.assertEqual([blob.shape for blob in reversed(layer)], [(4,), (4, 3, 2, 2)])
         self.assertEqual((layer[1:], layer[::-1], layer[5:]), ((layer[1],), layer.blobs[::-1], ()))
-        # It has no index(blob) and count(blob): its index is its own.
+        # A layer has no index(blob) and count(blob): its `index` is its number in the model.
         self.assertNotIsInstance(layer, collections.abc.Sequence)
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]
@@ -158,7 +158,8 @@ class Looking(unittest.TestCase):
                          f"<syncblob.Layer {odd!r} {odd!r}, 0 blobs>")
 
     def test_texts_that_are_no_utf8(self):
-        """As os.fsdecode gives them: no two become one, and what is read can be written."""
+        """Such texts are decoded as by os.fsdecode: different texts stay different, and can be
+        written again."""
         names = [os.fsdecode(b"caf\xe9"), os.fsdecode(b"caf\xe8"), os.fsdecode(b"caf\xe9")]
         model = syncblob.Model(names[0])
         for name in names:
@@ -312,7 +313,8 @@ class Changing(unittest.TestCase):
         self.assertEqual(len(model.add_layer("late", "Scale", model["conv_1"])), 2)
 
     def test_a_layer_for_whose_blobs_memory_runs_out_is_not_added(self):
-        """In a process that gets no more addresses, with a gigabyte that nobody touches."""
+        """Runs in a process with a limit of its address space, with a gigabyte of untouched
+        memory."""
         code = """if True:
             import resource, syncblob
             blob = syncblob.Blob(1 << 28)
@@ -384,7 +386,7 @@ class Changing(unittest.TestCase):
             for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
                 self.assertEqual((again.format, again.to_bytes()),
                                  (model.format, model.to_bytes()))
-            self.assertNotIn(b"_syncblob", pickle.dumps(model))  # nor anything that is not public
+            self.assertNotIn(b"_syncblob", pickle.dumps(model))  # no private name
         again = copy.copy(model)
         again.add_layer("more")
         self.assertEqual((len(again), len(model)), (1, 0))
@@ -392,7 +394,7 @@ class Changing(unittest.TestCase):
 
 class StateDict(unittest.TestCase):
     def test_names_and_values_are_pytorchs(self):
-        """The model says nothing of connections: no Scale is joined."""
+        """The model has no connections, so no Scale is merged with a BatchNorm."""
         model = files.made()
         arrays = model.state_dict()
         norm = ["weight", "bias", "running_mean", "running_var"]
@@ -430,7 +432,7 @@ class StateDict(unittest.TestCase):
         self.assertEqual(syncblob.Model(format="solverstate").state_dict(), {})
 
     def test_an_interrupt_ends_it_between_two_blobs(self):
-        """No bytecode runs meanwhile, behind whose calls Python itself looks for signals."""
+        """No bytecode runs meanwhile, so Python itself does not check for signals."""
         names = ("torch", "torch.utils", "torch.utils.dlpack")
         torch = types.ModuleType(names[0])
         torch.from_dlpack = functools.partial(next, iter(_thread.interrupt_main, None))

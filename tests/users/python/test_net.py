@@ -1,4 +1,4 @@
-"""Nets: what they say, their weights as PyTorch has them, and their conversion."""
+"""Tests nets: their attributes, their weights for PyTorch, and their conversion."""
 import os
 import pathlib
 import tempfile
@@ -46,7 +46,7 @@ class Reading(unittest.TestCase):
             for prototxt in (text, str(text), bytearray(TEXT), np.frombuffer(TEXT, "uint8")):
                 for model in (weights, str(weights), bytearray(content), syncblob.load(content)):
                     found, paths = Net(prototxt, model).to_onnx(), (text, str(text), weights, str(weights))
-                    self.assertIn(wanted[64:], found)  # the graph, between two parts of the metadata
+                    self.assertIn(wanted[64:], found)  # the graph, amid the metadata
                     for key, source in ((b"caffe.prototxt", prototxt), (b"caffe.model", model)):
                         known = any(source is path for path in paths)
                         self.assertEqual((key in found, key + b".blake3" in found), (known, known))
@@ -106,7 +106,7 @@ class Models(unittest.TestCase):
         self.assertEqual((layer.bottoms, layer.tops, layer.params), ((), (), {}))
 
     def test_old_layers(self):
-        """In the form of their time."""
+        """Old layers have their parameters in the old form."""
         content = files.field(2, files.field(4, b"c") + files.field(2, b"x") + files.field(3, b"y")
                               + b"\x28\x04" + files.field(10, b"\x08\x02"))
         (layer,) = syncblob.load(content, format="caffemodel").layers

@@ -1,4 +1,4 @@
-"""What OpenCV is given, by a fake one; `opencv.py` of this folder runs the real ones."""
+"""Tests what OpenCV receives, with a fake OpenCV; tests/users/opencv runs the real one."""
 import sys
 import tempfile
 import types
@@ -11,7 +11,7 @@ import syncblob
 
 
 def fake():
-    """A module that gives back what it is to read."""
+    """Returns a module whose readNetFromONNX returns its argument."""
     module = types.ModuleType("cv2")
     module.dnn = types.SimpleNamespace(readNetFromONNX=lambda array: array)
     return module

@@ -1,4 +1,5 @@
-"""The interpreter's lock is let go of, and objects may be used by several threads."""
+"""Tests that long calls release the interpreter's lock, and that several threads may use an
+object."""
 import gc
 import random
 import subprocess
@@ -15,13 +16,13 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) at once; raises what one of them raised."""
+    """Runs work(i) in `count` threads at once; raises the exception of one of them."""
     failures = []
 
     def run(i):
         try:
             work(i)
-        except BaseException as error:  # noqa: BLE001: told below
+        except BaseException as error:  # noqa: BLE001: raised below
             failures.append(error)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
@@ -37,8 +38,8 @@ def in_threads(count, work):
 
 class Lock(unittest.TestCase):
     def lets_others_run(self, work):
-        """Whether another thread had its turn while the work was done. The interpreter takes no
-        turn away by itself meanwhile."""
+        """Returns whether another thread ran during the work. The long switch interval prevents the
+        interpreter from switching threads on its own."""
         ticks, ended, started = 0, threading.Event(), threading.Event()
 
         def tick():
@@ -53,10 +54,10 @@ class Lock(unittest.TestCase):
         thread.start()
         started.wait()
         sys.setswitchinterval(1000)
-        time.sleep(0.05)  # the other has not waited for the old interval
+        time.sleep(0.05)  # the other thread no longer uses the old interval
         try:
             counted = ticks
-            for _ in range(500):  # of a busy machine the other has to get a processor, too
+            for _ in range(500):  # on a busy machine the other thread may not get a processor
                 work()
                 if ticks > counted:
                     return True
@@ -86,7 +87,7 @@ class Lock(unittest.TestCase):
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
 
 
-# An array whose end uses the blob that is made of it.
+# An array whose finaliser uses the blob on its memory.
 FINALISER = """
 import faulthandler, weakref, numpy as np, syncblob
 faulthandler.dump_traceback_later(300, exit=True)
@@ -107,7 +108,7 @@ FINALISED = ("del array; blob.reshape(1000)", "del array; blob.share_data(other)
              "other.share_data(blob); del array; blob.reshape(1000); other.reshape(1000)",
              "seen = blob.data; del array; blob.reshape(1000); del seen",
              "again = syncblob.from_dlpack(blob); del array; blob.reshape(1000); again.reshape(9)")
-if int(np.__version__.split(".")[0]) >= 2:  # NumPy 1 gives no array away that is read-only
+if int(np.__version__.split(".")[0]) >= 2:  # NumPy 1 does not export read-only arrays
     FINALISED += tuple(
         f"array.flags.writeable = False; blob = syncblob.from_dlpack(array); del array; {call}"
         for call in ("blob.scale_data(2)", "blob.data", "blob.fill('constant')",
@@ -117,8 +118,8 @@ if int(np.__version__.split(".")[0]) >= 2:  # NumPy 1 gives no array away that i
 class Copies(unittest.TestCase):
     @unittest.skipUnless(hasattr(time, "pthread_getcpuclockid"), "no clock of another thread")
     def test_no_copy_is_made_with_the_lock_held(self):
-        """By the time that the calling thread spent between two turns of another one. On a busy
-        machine the other gets no processor, too, so that the best of many calls tells."""
+        """Measures the time that the calling thread ran between two turns of another thread. On a
+        busy machine the other thread may not get a processor, so the best of many calls counts."""
         large = syncblob.Model("large")
         large.add_layer("fc", "InnerProduct", [np.ones(1 << 23, "float32")])
         clock = time.pthread_getcpuclockid(threading.get_ident())
@@ -216,13 +217,13 @@ class Together(unittest.TestCase):
             in_threads(4, work)
 
     def test_arrays_of_python_end_on_any_thread(self):
-        """A deleter of NumPy's wants the interpreter's lock, which the thread that lets go of
-        the array does not have then."""
+        """NumPy's deleter takes the interpreter's lock, which the thread that releases the array
+        does not hold at that time."""
         def work(_):
             for _ in range(200):
                 blob = syncblob.from_dlpack(np.ones(10, "float32"))
                 again = syncblob.from_dlpack(blob.data)
-                blob.reshape(1000)  # lets go of its share
+                blob.reshape(1000)  # releases its share
                 del blob
                 again.reshape(1000)
 
@@ -230,7 +231,7 @@ class Together(unittest.TestCase):
         gc.collect()
 
     def test_what_ends_an_array_may_use_the_blob_that_lets_go_of_it(self):
-        """Each in a process of its own, since a thread that waits for itself never ends."""
+        """Each case runs in a separate process, since a deadlocked thread never ends."""
         for last_use in FINALISED:
             done = subprocess.run([sys.executable, "-c", FINALISER.format(last_use)], text=True,
                                   stdout=subprocess.PIPE, timeout=files.DEADLINE, check=False)

@@ -1,4 +1,4 @@
-"""PyTorch with the weights of real and made nets, where it is installed."""
+"""Tests PyTorch, if installed, with the weights of real nets and of nets made here."""
 import json
 import subprocess
 import sys
@@ -47,8 +47,8 @@ class Tensors(unittest.TestCase):
 
 
 def module_of(layer):
-    """What holds the layer's weights in PyTorch, or None."""
-    kind = layer.type.replace("_", "").lower()  # of an old file INNER_PRODUCT
+    """Returns the PyTorch module for the layer's weights, or None."""
+    kind = layer.type.replace("_", "").lower()  # INNER_PRODUCT in an old file
     if kind == "convolution":
         outputs, inputs, *kernel = layer[0].shape
         return torch.nn.Conv2d(inputs, outputs, kernel, bias=len(layer) > 1)
@@ -61,7 +61,7 @@ def module_of(layer):
 
 
 def modules(model):
-    """A module whose parts are called as the layers are."""
+    """Returns a module whose parts have the layers' names."""
     net = torch.nn.Module()
     for layer in model.layers:
         module = module_of(layer) if len(layer) else None
@@ -71,7 +71,7 @@ def modules(model):
 
 
 def convolution(pixels, weights, bias, stride, padding):
-    """In NumPy, in doubles, by its definition."""
+    """Computes a convolution by its definition, in NumPy, in doubles."""
     padded = np.pad(pixels, ((0, 0), (padding, padding), (padding, padding)))
     height, width = weights.shape[2:]
     windows = np.lib.stride_tricks.sliding_window_view(padded, (height, width), (1, 2))
@@ -110,7 +110,7 @@ class Loading(unittest.TestCase):
 
 
 class ResNet(unittest.TestCase):
-    """A real net's tensors."""
+    """Tests the tensors of a real net."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,5 +1,5 @@
-/* The one name of cuRAND that Caffe's headers use here: its package is large, and nothing is
-   random in these programs. */
+/* A fake cuRAND: declares the only types that Caffe's headers use here, since its package is
+   large. These programs use no random numbers. */
 #ifndef SYNCBLOB_TESTS_CAFFE_CURAND_H
 #define SYNCBLOB_TESTS_CAFFE_CURAND_H
 

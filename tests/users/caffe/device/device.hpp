@@ -1,5 +1,6 @@
-// A device for Caffe without a GPU, and how a test looks at its memory: on Caffe's own side the
-// process's memory behind CUDA's names (own.cpp), on ours the simulated device (ours.cpp).
+// A device for Caffe without a GPU, and the tests' access to its memory. For Caffe's own classes
+// the device is the process's memory, behind fake CUDA functions (own.cpp); for ours it is the
+// simulated device (ours.cpp).
 #ifndef SYNCBLOB_TESTS_CAFFE_DEVICE_HPP
 #define SYNCBLOB_TESTS_CAFFE_DEVICE_HPP
 

@@ -1,5 +1,5 @@
-// Blob and SyncedMemory between host and device, a line each: the same lines with Caffe's own
-// classes and with those of bindings/caffe.
+// Prints the results of Blob and SyncedMemory between host and device, one a line. Caffe's own
+// classes and bindings/caffe must print the same.
 #include "device.hpp"
 
 #include <cstdio>
@@ -28,7 +28,7 @@ float read_device(const void *device, int index) {
     return values[index];
 }
 
-// The value was asked for before the head.
+// Prints a value, which was read before the head.
 void tell(const char *what, float value, SyncedMemory *memory) {
     std::printf("%s: %g, head %d\n", what, value, memory->head());
 }

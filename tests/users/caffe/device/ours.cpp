@@ -1,4 +1,4 @@
-// The simulated device, and the context of the thread that bindings/caffe asks for.
+// The simulated device, and the thread's context for bindings/caffe.
 #include "device.hpp"
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// CUDA's and Caffe's functions that Caffe's own two classes call, over the process's memory.
+// Fake functions of CUDA and Caffe that Caffe's own two classes call; device memory is the
+// process's memory.
 #include "device.hpp"
 
 #include <cmath>

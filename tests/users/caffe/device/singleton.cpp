@@ -1,4 +1,5 @@
-// What both programs need of Caffe's common.cpp, which would ask for cuBLAS and cuRAND.
+// The parts of Caffe's common.cpp that both programs need; that file itself requires cuBLAS and
+// cuRAND.
 #include "caffe/common.hpp"
 
 namespace caffe {
@@ -22,7 +23,7 @@ Caffe::RNG::RNG() {
 }
 
 void *Caffe::RNG::generator() {
-    return nullptr; // nothing here is random
+    return nullptr; // no test uses random numbers
 }
 
 } // namespace caffe

@@ -1,4 +1,4 @@
-/* A net of two files as an ONNX file: convert PROTOTXT MODEL OUT. Prints what it has. */
+/* Converts a net to an ONNX file: convert PROTOTXT MODEL OUT. Prints a summary of the net. */
 #include <stdio.h>
 #include <syncblob/net.h>
 

@@ -1,5 +1,5 @@
-// What moved from OpenCV 4 to 5: opencv PROTOTXT MODEL OUT. With the stand-in for OpenCV the net is
-// the file's bytes.
+// A program ported from OpenCV 4 to OpenCV 5: opencv PROTOTXT MODEL OUT. With the fake OpenCV the
+// net is the ONNX file's bytes.
 #include <syncblob_opencv.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* A library of the project that syncblob is a part of. */
+/* A library of the project that contains syncblob. */
 int own_answer(void);
 
 int own_answer(void) {

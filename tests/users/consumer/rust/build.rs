@@ -1,5 +1,5 @@
-//! A crate with C of its own beside the library: what syncblob-sys tells its
-//! dependents is enough to compile and link it.
+//! A crate with C code that uses the library: the metadata that syncblob-sys passes to its
+//! dependents is enough to compile and link the code.
 
 use std::env;
 use std::path::PathBuf;

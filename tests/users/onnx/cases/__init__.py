@@ -1,4 +1,4 @@
-"""The cases, by the name of their table's row: how many there are, and what draws one."""
+"""The cases, by the name of their row: how many there are, and the function that draws a case."""
 
 import sys
 import zlib
@@ -18,7 +18,7 @@ TABLES.update(forks.TABLE)
 
 
 class Case:
-    """One net of a row of the tables; with Caffe's outputs, if they are given."""
+    """One net of a row of the tables, with Caffe's outputs if given."""
 
     def __init__(self, row, index, outputs=None):
         self.name = f"{row}/{index:03}"
@@ -30,7 +30,7 @@ class Case:
                        for name, array in (outputs or {}).items()}
 
     def digest(self):
-        """Of all that decides Caffe's answers."""
+        """Returns a digest of everything that determines Caffe's answers."""
         net = self.net.for_caffe()
         digest = zlib.crc32(self.net.model(), zlib.crc32(net.text().encode()))
         for values in net.inputs.values():
@@ -43,7 +43,7 @@ def cases_of(row):
 
 
 def answered(row, most=None):
-    """The cases with the answers that are kept, at most so many of them."""
+    """Returns the first cases, at most `most`, with their stored answers."""
     kept = Answers.read(row).cases
     of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
     if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:

@@ -1,8 +1,9 @@
-"""Layers of one bottom that compute each value by itself."""
+"""Layers of one bottom that compute each value independently."""
 
 
 def in_place_or_not(draw, net, kind, values, top, **parameters):
-    """The layer over an input, over what another layer made, or over that in its place."""
+    """Adds the layer over an input, over another layer's top, or in place over another layer's
+    top."""
     net.input("data", values)
     way = draw.choice(("plain", "plain", "in place", "above"))
     if way == "plain":
@@ -17,17 +18,17 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def maybe(name, parameters):
-    """A message of parameters, unless it is empty."""
+    """Returns a message of parameters as a field; nothing if the message is empty."""
     return {name: parameters} if parameters else {}
 
 
 def some(draw, **options):
-    """A few fields, each with one of its values."""
+    """Draws some of the fields, each with one of its values."""
     return {name: draw.choice(values) for name, values in options.items() if draw.chance(70)}
 
 
 def function(kind, deviation=1.0, **options):
-    """A layer whose parameters are these options."""
+    """Returns a function that draws a layer with some of these options as parameters."""
     def draw_case(draw, net):
         parameters = some(draw, **options)
         in_place_or_not(draw, net, kind, draw.numbers(any_shape(draw), deviation), kind.lower(),
@@ -51,7 +52,7 @@ def elu(draw, net):
 
 
 def absval(draw, net):
-    """The one that Caffe refuses to run in place."""
+    """Draws an AbsVal, which Caffe does not run in place."""
     net.input("data", draw.numbers(any_shape(draw)))
     net.layer("AbsVal", "data", "absval")
 
@@ -60,7 +61,7 @@ def power(draw, net):
     parameters = some(draw, power=(1, 2, 3, 0, 0.5, -1, -0.75, 1.5), scale=(1, 0.5, -2, 0, 3),
                       shift=(0, 1, -0.5, 2.5))
     values = draw.numbers(any_shape(draw))
-    if parameters.get("power", 1) not in (0, 1, 2, 3):  # a base of 0 or less has no such power
+    if parameters.get("power", 1) not in (0, 1, 2, 3):  # such a power requires a positive base
         parameters["scale"] = abs(parameters.get("scale", 1))
         parameters["shift"] = abs(parameters.get("shift", 0))
         if not parameters["scale"]:

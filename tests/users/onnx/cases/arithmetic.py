@@ -57,7 +57,7 @@ def reduction(draw, net):
     parameters = some(draw, operation=("SUM", "ASUM", "SUMSQ", "MEAN"), coeff=(0.5, -2, 1))
     if axis or draw.chance(30):
         parameters["axis"] = draw.choice((axis, axis - len(shape)))
-    # Not around 0, where a sum cancels.
+    # Not centred at 0, where sums cancel.
     net.input("data", draw.uniform(shape, -0.5, 1.5) / math.sqrt(math.prod(shape[axis:])))
     net.layer("Reduction", "data", "reduced", **maybe("reduction_param", parameters))
 

@@ -6,7 +6,7 @@ from nets import OldBlob
 
 
 def window(draw, axes, largest_kernel=4, dilations=(1, 1, 1, 2, 3)):
-    """Kernel, pad, stride and dilation of each axis."""
+    """Draws kernel, pad, stride and dilation of each axis."""
     return [(draw.between(1, largest_kernel), draw.choice((0, 0, 1, 2, 3)), draw.choice((1, 1, 2, 3)),
              draw.choice(dilations)) for _ in range(axes)]
 
@@ -16,7 +16,7 @@ def extent(kernel, dilation):
 
 
 def spell(draw, axes, windows, fields):
-    """Parameters of windows, each in one of the ways that say the same."""
+    """Returns parameters of windows, each in one of its equivalent spellings."""
     parameters = {}
     for number, (word, long_word, default) in enumerate(fields):
         values = [each[number] for each in windows]
@@ -40,10 +40,10 @@ FIELDS = (("kernel_size", "kernel", None), ("pad", "pad", 0), ("stride", "stride
 
 
 def channels(draw):
-    """Groups, and the channels of each before and after."""
+    """Draws the number of groups, and each group's channels before and after."""
     group = draw.choice((1, 1, 1, 2, 3, 4))
     if group > 1 and draw.chance(40):
-        return group, 1, draw.between(1, 2)  # by depth
+        return group, 1, draw.between(1, 2)  # depthwise
     return group, draw.between(1, 4), draw.between(1, 4)
 
 
@@ -80,7 +80,7 @@ def convolution_3d(draw, net):
 
 
 def convolution_axis(draw, net):
-    """Axes before the channels' are all batches."""
+    """Draws a convolution with a later channel axis: all axes before it are batch axes."""
     batch, (height, width) = draw.shape(2, 3), draw.shape(2, 6)
     before, after = draw.between(1, 3), draw.between(1, 3)
     net.input("data", draw.numbers([*batch, before, height, width]))
@@ -89,7 +89,7 @@ def convolution_axis(draw, net):
 
 
 def shared_convolution(draw, net):
-    """Two layers whose weights have one name: the first's count."""
+    """Draws two layers whose weights share names: the first layer's weights are used."""
     shape = [draw.between(1, 2), 2, 5, 5]
     weight, bias = draw.numbers([2, 2, 3, 3], 0.25), draw.numbers([2])
     for side in ("left", "right"):
@@ -142,7 +142,7 @@ def inner_product(draw, net):
 
 
 def old_shapes(draw, net):
-    """Weights with four sizes, as Caffe wrote them before it had others."""
+    """Draws weights with four legacy sizes, as Caffe wrote them before BlobShape."""
     inputs, outputs = draw.between(1, 9), draw.between(1, 9)
     net.input("data", draw.numbers([draw.between(1, 3), inputs, 1, 1]))
     net.layer("InnerProduct", "data", "ip", [OldBlob(draw.numbers([1, 1, outputs, inputs], inputs ** -0.5)),
@@ -175,7 +175,7 @@ def shape_2d(draw, steps):
 
 
 def recurrent(draw, net, kind, weights_of):
-    """A layer over a sequence, with where each of its parts begins."""
+    """Draws a layer over sequences, with an input that marks where each sequence begins."""
     steps, outputs = draw.between(1, 5), draw.between(1, 4)
     shape = shape_2d(draw, steps)
     net.input("data", draw.numbers(shape))

@@ -7,7 +7,8 @@ from .activation import maybe, some
 
 
 def prior_parameters(draw):
-    """Sizes, ratios and so on of boxes; "clip" always, since Caffes differ in what it is by itself."""
+    """Draws sizes, ratios and so on of boxes. Always sets "clip", whose default differs between
+    versions of Caffe."""
     count = draw.choice((1, 1, 1, 2, 3))
     least = [draw.choice((4, 7, 7.5, 10.9, 30, 60.25)) for _ in range(count)]
     parameters = {"min_size": least}
@@ -32,13 +33,14 @@ def prior_box(draw, net):
 
 
 def boxes(draw, count):
-    """Boxes in the unit square, in rows of xmin, ymin, xmax, ymax."""
+    """Draws boxes in the unit square, as rows of xmin, ymin, xmax, ymax."""
     centre, size = draw.uniform([count, 2], 0.25, 0.75), draw.uniform([count, 2], 0.1, 0.45)
     return numpy.concatenate([centre - size / 2, centre + size / 2], axis=1)
 
 
 def detection_inputs(draw, net, share, deviation=0.5):
-    """Location, confidence and priors; how many classes."""
+    """Adds the inputs location, confidence and priors; returns the number of classes and the
+    inputs."""
     batch, priors, classes = draw.between(1, 3), draw.between(1, 16), draw.between(2, 5)
     variance = draw.choice(([0.1, 0.1, 0.2, 0.2], [0.25, 0.2, 0.15, 0.1]))
     sides = 1 if share else classes
@@ -54,7 +56,8 @@ def detection_parameters(draw, classes, share):
     parameters = {"num_classes": classes, "nms_param": nms}
     if not share or draw.chance(40):
         parameters["share_location"] = share
-    # Without a background, Caffe looks for the boxes of all classes as if they were the background's.
+    # Shared locations have the label -1: with a background of -1 Caffe would skip them as the
+    # background's.
     backgrounds = (0, 0, classes - 1, classes + 3) + (() if share else (-1,))
     parameters.update(some(draw, background_label_id=backgrounds, keep_top_k=(-1, 1, 4, 8, 200),
                            confidence_threshold=(0.01, 0.3, 0.6, 0.98),
@@ -69,13 +72,13 @@ def detection_output(draw, net, **fixed):
     parameters = {**detection_parameters(draw, classes, share), **fixed}
     whole_steps = parameters.get("variance_encoded_in_target", False)
     if whole_steps and parameters.get("code_type", "CORNER") != "CENTER_SIZE":
-        net.inputs["location"] *= numpy.float32(0.1)  # else most boxes are inside out
+        net.inputs["location"] *= numpy.float32(0.1)  # otherwise most boxes are inverted
     net.layer("DetectionOutput", bottoms, "detections", detection_output_param=parameters)
     net.detections.add("detections")
 
 
 def inverted(draw, net):
-    """Boxes whose right side is left of their left one, some of them: they overlap nothing."""
+    """Draws boxes of which some are inverted (xmax < xmin): they overlap no box."""
     classes, bottoms = detection_inputs(draw, net, True, 3.0)
     net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
         "num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",
@@ -84,7 +87,7 @@ def inverted(draw, net):
 
 
 def eta(draw, net):
-    """A threshold that falls with each box that is kept."""
+    """Draws a threshold that falls with each box that suppression keeps."""
     classes, bottoms = detection_inputs(draw, net, True, 0.2)
     net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
         "num_classes": classes, "nms_param": {"nms_threshold": 0.8, "eta": draw.choice((0.5, 0.9))},
@@ -93,7 +96,7 @@ def eta(draw, net):
 
 
 def head_of(draw, net, name, shape, outputs):
-    """A convolution's output, its channels last, flat."""
+    """Adds a convolution whose output is transposed to channels last, then flattened."""
     weight = draw.numbers([outputs, shape[1], 3, 3], (9 * shape[1]) ** -0.5)
     net.layer("Convolution", f"features{name[-1]}", name, [weight, draw.numbers([outputs])],
               convolution_param={"num_output": outputs, "kernel_size": 3, "pad": 1})
@@ -102,7 +105,7 @@ def head_of(draw, net, name, shape, outputs):
 
 
 def whole_head(draw, net):
-    """From two maps of features to detections."""
+    """Draws a whole detector head, from two feature maps to detections."""
     batch, classes = draw.between(1, 2), draw.between(2, 4)
     net.input("image", counted([batch, 1, 32, 32]))
     parts = {"location": [], "confidence": [], "priors": []}

@@ -1,4 +1,4 @@
-"""Layers of forks, which the Caffe of the other answers lacks."""
+"""Layers of forks, which the Caffe that computes the other answers does not have."""
 
 import numpy
 
@@ -16,7 +16,8 @@ def roi_pooling(draw, net):
 
 
 def regions(draw, images, height, width, axes=(2, 2, 4)):
-    """Rows of an image and two corners, some of them whole or half, outside or the wrong way round."""
+    """Draws rows of an image and two corners; some are at integers or halves, outside the image, or
+    inverted."""
     count = draw.between(1, 6)
     corners = draw.uniform([count, 4], -0.1, 1.1) * numpy.float32([width, height, width, height])
     grid = draw.choice((None, 0.5, 1))
@@ -45,7 +46,8 @@ def upsample(draw, net):
 
 
 def pool_with_mask(draw, net, scales, sides):
-    """A pooling without overlap, its mask, and other values in the place of the maxima."""
+    """Adds a pooling without overlap, its mask, and a blob with other values in place of the
+    maxima."""
     net.input("data", draw.numbers([draw.between(1, 3), draw.between(1, 3), *sides]))
     net.layer("Pooling", "data", ("pool", "mask"),
               pooling_param=parameters_of(draw, scales, (0, 0), scales))
@@ -64,7 +66,7 @@ def upsample_switches(draw, net):
         parameters.update(scale_h=scales[0], scale_w=scales[1])
     elif scales[0] != 2 or draw.chance(50):
         parameters["scale"] = scales[0]
-    if draw.chance(25):  # several values for one place, as windows that overlap give
+    if draw.chance(25):  # several values for one place, as from overlapping windows
         shape = [draw.between(1, 3), draw.between(1, 3), *whole]
         values = net.input("data", draw.numbers(shape))
         net.input("mask", draw.integers(shape, sides[0] * sides[1]))
@@ -100,7 +102,7 @@ def bn_inference(draw, net):
 
 
 def of_batch(draw, net, parameters, blobs):
-    """More than one value for each channel, or its variance is 0."""
+    """Draws more than one value for each channel: otherwise the variance would be 0."""
     shape = [draw.between(2, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
                     **maybe("bn_param", parameters))
@@ -133,7 +135,7 @@ def bn_moving_average(draw, net):
 
 
 def batch_norm_scaled(draw, net):
-    """NVIDIA's, which scales in the same layer."""
+    """Draws NVIDIA's BatchNorm, which also scales."""
     shape = [draw.between(1, 3), draw.between(1, 5), *draw.shape(2)]
     channels = [shape[1]]
     blobs = [draw.numbers(channels, draw.choice((0.5, 0.5, 40))), draw.uniform(channels, 0.5, 2),
@@ -162,7 +164,7 @@ def depthwise(kind):
 
 
 def c3d_field(draw, name):
-    """Version 1.0 and 1.1 of C3D."""
+    """Returns the field's name in version 1.0 or 1.1 of C3D."""
     return draw.choice((f"{name}_param", f"{name}3d_param"))
 
 
@@ -190,7 +192,7 @@ def c3d_pooling(draw, net):
     if draw.chance(60):
         parameters["pool"] = "AVE"
         pad = draw.below(kernel)
-        # A last window that begins behind the image is divided by less than nothing.
+        # If the last window began after the image, its divisor would be negative.
         while any(begins_behind(size, kernel, strides[1], pad) for size in sizes[1:]):
             pad -= 1
     if pad:
@@ -234,7 +236,8 @@ def interp(draw, net):
 
 
 def interp_border(draw, net):
-    """What OpenCV's importer has not: a border that goes, fewer steps between the corners."""
+    """Draws options of Interp that OpenCV's importer does not have: a cropped border, and fewer
+    steps between the corners."""
     sides = [draw.between(4, 9) for _ in range(2)]
     net.input("data", draw.numbers([1, draw.between(1, 3), *sides]))
     parameters = {"shrink_factor": draw.between(1, 3),
@@ -279,7 +282,7 @@ def gate(draw, net):
 
 
 def text_layer(draw, net):
-    """What reads text around recurrent layers."""
+    """Draws the layers that text recognition uses around recurrent layers."""
     shape = draw.shape(draw.between(2, 4))
     order = draw.sample(range(len(shape)))
     net.input("data", draw.numbers(shape))
@@ -290,7 +293,7 @@ def text_layer(draw, net):
         "time_step": draw.between(1, 5), "batch_size": draw.between(1, 3)})
 
 
-# The rows whose answers are those of OpenCV's importer, and those of references.py.
+# The rows whose answers are from OpenCV's importer; then the rows of references.py.
 OF_OPENCV = {
     "BatchNormScaled": (40, batch_norm_scaled),
     "ConvolutionDepthwise": (40, depthwise("ConvolutionDepthwise")),

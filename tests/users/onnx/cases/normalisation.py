@@ -1,4 +1,4 @@
-"""Layers that divide by what they sum up."""
+"""Layers that divide by a sum over their inputs."""
 
 import numpy
 
@@ -18,7 +18,7 @@ def softmax(draw, net):
 
 
 def softmax_with_loss(draw, net):
-    """The loss that others call a softmax: with a label, or without."""
+    """Draws a loss that the converter treats as a softmax, with a label or without."""
     shape = any_shape(draw, 2)
     net.losses.add("SoftmaxWithLoss")
     net.names_differ = True
@@ -39,7 +39,7 @@ def lrn_across(draw, net):
 
 
 def lrn_within(draw, net):
-    """Caffe takes no notice of k here."""
+    """Draws an LRN within channels, where Caffe ignores k."""
     parameters = some(draw, local_size=(1, 3, 5), alpha=(0.0001, 0.5, 1, 2), beta=(0.75, 0.5, 1.25),
                       k=(1, 2))
     net.input("data", draw.numbers([draw.between(1, 2), draw.between(1, 3), *draw.shape(2, 6)]))
@@ -64,7 +64,7 @@ def batch_norm(draw, net):
 
 
 def batch_norm_of_batch(draw, net):
-    """The mean and the variance are those of the batch, in phase TEST too."""
+    """Draws a BatchNorm that uses the batch's mean and variance, in phase TEST too."""
     batch_norm_of(draw, net, {"use_global_stats": False, **some(draw, eps=(0.001, 0.01))}, 1)
 
 

@@ -1,8 +1,8 @@
-"""Pooling, whose windows Caffe lays in its own way."""
+"""Pooling, for which Caffe has its own rule to place windows."""
 
 
 def parameters_of(draw, kernels, pads, strides):
-    """In the ways that say the same."""
+    """Returns parameters in one of their equivalent spellings."""
     parameters = {}
     for word, values, default in (("kernel", kernels, None), ("pad", pads, 0), ("stride", strides, 1)):
         same = values[0] == values[1]
@@ -28,7 +28,8 @@ def windows(draw, largest_stride=4):
 
 
 def has_empty_window(kernels, pads, strides, sizes):
-    """Whether the last window of an axis begins behind the image: only pads make Caffe clip it."""
+    """Returns whether the last window of an axis begins after the image: Caffe clips that window
+    only with pads."""
     steps = [-(-(size + 2 * pad - kernel) // stride) * stride
              for kernel, pad, stride, size in zip(kernels, pads, strides, sizes)]
     return not any(pads) and any(step >= size for step, size in zip(steps, sizes))
@@ -61,7 +62,7 @@ def pooling(draw, net):
 
 
 def ceil_mode(draw, net):
-    """A field of forks: false rounds down."""
+    """Draws a field that forks have: false rounds down."""
     draw_pooling(draw, net, {"ceil_mode": draw.choice((False, False, True))})
 
 
@@ -70,7 +71,7 @@ def empty_window(draw, net):
 
 
 def mask(draw, net):
-    """A second top: where in its plane each maximum was."""
+    """Draws a second top: the place of each maximum in its plane."""
     draw_pooling(draw, net, {}, ("pool", "mask"), "MAX")
 
 

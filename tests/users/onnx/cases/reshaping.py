@@ -1,4 +1,4 @@
-"""Layers that move values: their inputs are 1, 2, 3... so that each shows where it came from."""
+"""Layers that move values. Their inputs are 1, 2, 3..., so that each value shows its origin."""
 
 import math
 
@@ -23,7 +23,7 @@ def reshape(draw, net):
 
 
 def new_dims(draw, old):
-    """Sizes that make as many values, some of them 0 (as it was) or -1 (what is left)."""
+    """Draws sizes for the same number of values; some become 0 (unchanged) or -1 (the rest)."""
     left, dims = math.prod(old), []
     while left > 1 and len(dims) < 3:
         divisor = draw.choice([n for n in range(1, left + 1) if left % n == 0])
@@ -55,7 +55,7 @@ def flatten(draw, net):
 def permute(draw, net):
     axes = draw.between(2, 5)
     order = draw.sample(range(axes))
-    if draw.chance(40):  # those that are not listed follow, in their order
+    if draw.chance(40):  # axes that are not listed follow in order
         order = order[:draw.between(1, axes)]
     net.input("data", counted(draw.shape(axes, 4)))
     net.layer("Permute", "data", "permuted", permute_param={"order": order})

@@ -1,10 +1,10 @@
-"""How blobs go from layer to layer: inputs, layers in place, blobs that several layers read."""
+"""Connections between layers: inputs, layers in place, blobs that several layers read."""
 
 from drawing import counted
 
 
 def input_layer(draw, net):
-    """One of the ways to say what goes in."""
+    """Draws one of the ways to declare an input."""
     shape = draw.shape(4)
     way = draw.choice(("input_dim", "input_shape", "layer", "two tops", "parameter twice"))
     net.inputs["data"] = draw.numbers(shape)
@@ -25,7 +25,8 @@ def input_layer(draw, net):
 
 
 def in_place_on_input(draw, net):
-    """A layer in the place of an input; the output cannot have the input's name in ONNX."""
+    """Draws a layer that works in place on an input; in ONNX the output cannot have the input's
+    name."""
     net.names_differ = True
     net.input("data", draw.numbers(draw.shape(4)))
     net.layer("ReLU", "data", "data")
@@ -34,7 +35,7 @@ def in_place_on_input(draw, net):
 
 
 def chain_in_place(draw, net):
-    """Several layers in one place, then readers of it."""
+    """Draws several layers that work in place on one blob, then layers that read the blob."""
     net.input("data", draw.numbers(draw.shape(4)))
     net.layer("Power", "data", "x", power_param={"scale": 2})
     for kind in draw.sample(("ReLU", "TanH", "Sigmoid", "Dropout"))[:draw.between(1, 4)]:
@@ -44,7 +45,7 @@ def chain_in_place(draw, net):
 
 
 def shared(draw, net):
-    """A blob with several readers, one of which keeps nothing."""
+    """Draws a blob with several readers, one of which may be a Silence."""
     net.input("data", draw.numbers(draw.shape(4)))
     net.layer("Power", "data", "x")
     net.layer("TanH", "x", "a")
@@ -56,7 +57,7 @@ def shared(draw, net):
 
 
 def phases(draw, net):
-    """Layers of one phase alone, with one top."""
+    """Draws layers that each run in only one phase and have the same top."""
     net.input("data", counted(draw.shape(3)))
     net.layer("Power", "data", "x", name="for_train", include={"phase": "TRAIN"}, power_param={"scale": 7})
     rule = draw.choice(({"include": {"phase": "TEST"}}, {"exclude": {"phase": "TRAIN"}}))

@@ -1,5 +1,5 @@
-"""Converts a net by mmdnn, in its three steps: run_mmdnn.py FOLDER, which has net.prototxt,
-net.caffemodel and, made here, net.onnx."""
+"""Converts a net with mmdnn, in its three steps: run_mmdnn.py FOLDER. Reads net.prototxt and
+net.caffemodel in the folder; writes net.onnx."""
 
 import pathlib
 import subprocess

@@ -1,8 +1,8 @@
-"""Converts a net by MNN and runs it there: run_mnn.py FOLDER, which has net.prototxt, net.caffemodel,
-inputs.npz and, made here, net.mnn and outputs.npz.
+"""Converts and runs a net with MNN: run_mnn.py FOLDER. Reads net.prototxt, net.caffemodel and
+inputs.npz in the folder; writes net.mnn and outputs.npz.
 
-The converter is called in its module: the command that wraps it installs packages and reports to its
-makers.
+Calls the converter in its module: the command that wraps it installs packages and sends reports to
+its makers.
 """
 
 import pathlib

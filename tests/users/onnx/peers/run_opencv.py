@@ -1,5 +1,6 @@
-"""Runs a net in OpenCV: run_opencv.py FOLDER caffe|classic|new. Of the folder are net.prototxt and
-net.caffemodel, or net.onnx; inputs.npz, the outputs' names in outputs.txt and, made here, outputs.npz.
+"""Runs a net in OpenCV: run_opencv.py FOLDER caffe|classic|new. Reads net.prototxt and
+net.caffemodel, or net.onnx, and inputs.npz and outputs.txt (the outputs' names) in the folder;
+writes outputs.npz.
 
 OpenCV 4 reads Caffe's files; OpenCV 5 reads ONNX, by its classic engine or by its new one.
 """
@@ -29,7 +30,8 @@ def run(folder, how):
 
 
 def names_of_outputs(net, folder):
-    """Those that are wanted, as far as the net knows them: it does not list a top beside one that is read."""
+    """Returns the wanted outputs' names if the net knows them, else the unconnected outputs; OpenCV
+    does not list an unread top of a layer with another top that is read."""
     names = (folder / "outputs.txt").read_text().split("\n")
     try:
         net.forward(names)

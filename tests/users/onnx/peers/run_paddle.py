@@ -1,5 +1,5 @@
-"""Converts a net by X2Paddle and runs it in Paddle: run_paddle.py FOLDER, which has net.prototxt,
-net.caffemodel, inputs.npz and, made here, outputs.npz."""
+"""Converts a net with X2Paddle and runs it in Paddle: run_paddle.py FOLDER. Reads net.prototxt,
+net.caffemodel and inputs.npz in the folder; writes outputs.npz."""
 
 import pathlib
 import sys

@@ -1,5 +1,4 @@
-//! Makes a model, saves it, loads it, works with it; then loads each model
-//! that is named as an argument.
+//! Makes a model, saves, loads and uses it; then loads each model in the arguments.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,7 +10,7 @@ extern "C" {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // SAFETY: version.c defines it so; it takes nothing and reads constants.
+    // SAFETY: version.c defines the function with this signature; it only reads constants.
     let version = unsafe { consumer_version() };
     assert_eq!(version, syncblob_sys::SB_VERSION_NUMBER);
     let text =

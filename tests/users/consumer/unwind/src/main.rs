@@ -1,5 +1,5 @@
-//! What a static program cannot do whose unwinder is half there: panics are caught, what they
-//! leave is dropped, on the first thread and on others.
+//! Tests a static program's unwinder: panics are caught, and values in unwound frames are dropped,
+//! on the first thread and on others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};

@@ -1,4 +1,5 @@
-// A stand-in for OpenCV 5, of which there is no package everywhere: what syncblob_opencv.hpp needs.
+// A fake OpenCV 5 with the parts that syncblob_opencv.hpp needs: few systems have a package of
+// OpenCV 5.
 #pragma once
 
 #include <stdexcept>
