@@ -77,8 +77,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status for unwritable standard output: not 1 for two commands, where 1 is a
-    /// result.
+    /// Returns the exit status if standard output cannot be written. For two commands it is not 1,
+    /// which is a result there.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),

@@ -219,7 +219,7 @@ fn a_mode_that_is_right_need_not_be_changed() {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *is_librarys {
-            continue; // whose writer keeps permissions itself
+            continue; // the library preserves permissions itself
         }
         for (mode, status) in [(0o600, 0), (0o644, 1)] {
             disk.old(save, mode);
@@ -349,7 +349,7 @@ fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *is_librarys {
-            continue; // whose writer keeps permissions itself
+            continue; // the library preserves permissions itself
         }
         let out = disk.old(save, 0o600);
         if !set_list(&out, c"system.posix_acl_access", &for_one_user()) {
@@ -389,7 +389,7 @@ fn the_list_that_a_folder_gives_to_new_files_opens_no_old_one() {
     }
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *is_librarys {
-            continue; // whose writer keeps permissions itself
+            continue; // the library preserves permissions itself
         }
         let out = disk.old(save, 0o600);
         let path = path_of(&out);

@@ -380,7 +380,7 @@ impl Blob {
     }
 
     /// Writes a blob of float32 or float64 to a file as Caffe does, such as ``mean.binaryproto``.
-    /// If the call fails, an old file is unchanged.
+    /// The path always has the complete old file or the complete new file.
     #[pyo3(signature = (path, *, diff=false))]
     fn save(
         &self,

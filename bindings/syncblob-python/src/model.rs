@@ -390,8 +390,8 @@ impl Model {
     ///
     /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
     /// Scale, the module's weight is 1 and its bias 0. Mean and variance, which Caffe stores
-    /// multiplied by a factor, are divided by this factor. The layers are in the order of the net,
-    /// if the model has its connections.
+    /// multiplied by a factor, are divided by this factor. The layers are in the net's order, if
+    /// Caffe wrote the model.
     ///
     /// Blobs of layers without an equivalent in PyTorch are named by their numbers; a solver's
     /// blobs are ``history.0`` and so on. With ``names="caffe"`` all blobs are named by their
@@ -423,9 +423,10 @@ impl Model {
         })
     }
 
-    /// Writes the file. Unchanged parts are written byte for byte. If the call fails, an old file
-    /// is unchanged. The path may be the loaded file's. A model above the default limits of `load`
-    /// is written, too. A path with the extension of another format is refused.
+    /// Writes the file. Unchanged parts are written byte for byte. The path always has the complete
+    /// old file or the complete new file; it may be the loaded file's path. A model above the
+    /// default limits of `load` is written, too. A path with the extension of another format is
+    /// refused.
     #[pyo3(name = "save")]
     fn save_to(
         &self,

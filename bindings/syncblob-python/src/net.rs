@@ -125,9 +125,10 @@ impl Net {
         PyTuple::new(py, self.net.warnings())
     }
 
-    /// Converts the net to ONNX, opset 17. Returns bytes, or writes the file `path`; if the call
-    /// fails, an old file is unchanged. Weights above 2 GiB do not fit into one file: they are
-    /// written to a second file, whose name is the first file's with ``.data`` appended.
+    /// Converts the net to ONNX, opset 17. Returns bytes, or writes the file `path`, which always
+    /// has the complete old content or the complete new content. Weights above 2 GiB do not fit
+    /// into one file: they are written to a second file, whose name is the first file's with
+    /// ``.data`` appended.
     ///
     /// Blobs keep their names. If layers cannot be converted, the `UnsupportedError` lists all of
     /// them, one a line. With `custom` such layers become nodes of the domain ``caffe``, which the

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The interface that the public headers declare: functions, structs and constants.
+"""Checks the interface that the public headers declare: functions, structs and constants.
 
     interface.py [--cc CC] exports NAME LIBRARY
     interface.py [--cc CC] compare

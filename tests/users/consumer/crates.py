@@ -296,7 +296,7 @@ def test_checkout_without_symbolic_links():
     check("the C sources are not in" in said, said)
 
 
-# --- what makes cargo build it again ---------------------------------------------------------------
+# --- causes of a new build -------------------------------------------------------------------------
 
 
 def test_built_again():

@@ -26,7 +26,7 @@ SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob":
 FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 
 
-# --- what Caffe's messages hold -------------------------------------------------------
+# --- the contents of Caffe's messages -------------------------------------------------
 
 
 def array_of(blob):

@@ -32,7 +32,7 @@ LEGACY = ("num", "channels", "height", "width")
 TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 
 
-# --- what is in a file ------------------------------------------------------------------
+# --- the blobs of a file ----------------------------------------------------------------
 
 
 # A blob: the name by which it is paired, its layer's name and type, its number in the layer, its
@@ -70,7 +70,7 @@ def is_legacy(blob):
     return any(blob.HasField(name) for name in LEGACY)
 
 
-# --- what diff should say -----------------------------------------------------------------
+# --- the expected lines of diff -----------------------------------------------------------
 
 
 def finite(number):
@@ -159,7 +159,7 @@ def expected_diff(entries_a, entries_b, tolerance):
                      "max_rel": finite(largest[1])}]
 
 
-# --- what verify should say -----------------------------------------------------------------
+# --- the expected findings of verify --------------------------------------------------------
 
 
 def expected_findings(message, entries, file_format):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `syncblob info --json` with an independent reading of the same files.
+"""Compares the output of `syncblob info --json` with an independent reading of the same files.
 
     check_info.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 

@@ -4,10 +4,10 @@
 //   axes, the name, the sizes and the floats; numbers have 32 bits, little-endian.
 // answers shapes NET: prints a line "input NAME SIZES" for each input of a net, and a line "blob
 //   LAYER TYPE SIZES" for each blob of weights. Tabs separate the words of a line.
-// answers factors NET MODEL INPUTS: prints a line "LAYER FACTOR" for each layer with weights. If the
-//   first blob of a summing layer is multiplied by its factor, the layer's outputs have the
-//   deviation 1. If a BatchNorm's mean is multiplied by the factor, and its variance by the factor's
-//   square, they match the layer's input.
+// answers factors NET MODEL INPUTS: prints a line "LAYER FACTOR" for each layer with weights. A
+//   summing layer's outputs have the deviation 1 if its first blob is multiplied by the factor. A
+//   BatchNorm matches its input if its mean is multiplied by the factor, and its variance by the
+//   factor's square.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -110,7 +110,7 @@ def blob_message(array):
     return field(5, array.tobytes()) + field(7, field(1, dims))
 
 
-# --- what Caffe's program reads and writes ----------------------------------------------------
+# --- files of Caffe's program -----------------------------------------------------------------
 
 
 def write_inputs(arrays):

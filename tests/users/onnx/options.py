@@ -163,7 +163,7 @@ def check_pixels(program, pixels, mean, words, wanted):
     compare(run_model(model, {"data": pixels}), {"out": wanted + 1}, net)
 
 
-# --- more weights than an ONNX file holds itself ----------------------------------------------------
+# --- more weights than one ONNX file can have -------------------------------------------------------
 
 
 def huge(program):

@@ -163,7 +163,7 @@ def is_detections(name, shape):
     return len(shape) == 4 and shape[3] == 7 and '"DetectionOutput"' in text_of(name)
 
 
-# --- what is kept ---------------------------------------------------------------------------------
+# --- stored answers -------------------------------------------------------------------------------
 
 
 class Kept:

@@ -69,8 +69,8 @@ impl fmt::Display for FileFormat {
     }
 }
 
-/// Returns the probable format of a file that the library refused; None if that is Caffe's or
-/// unknown.
+/// Returns the probable format of a file that the library refused; None for Caffe's formats, and if
+/// the format is unknown.
 pub fn meant(path: &Path, failure: &Failure) -> Option<FileFormat> {
     let Failure::Library(error) = failure else { return None };
     let is_of_bytes = !matches!(
