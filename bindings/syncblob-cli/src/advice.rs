@@ -58,7 +58,8 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Returns whether the file of this error is a prototxt, judged by its bytes or its name.
+/// Returns whether the file that caused this error is a prototxt, judged by the file's bytes or its
+/// name.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed

@@ -142,7 +142,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Adds to a failure which file it is about.
+/// Makes a `Stop` from a failure of file A or B.
 fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
     move |failure| Stop::File(which, failure)
 }

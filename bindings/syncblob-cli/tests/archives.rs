@@ -150,7 +150,8 @@ fn names_that_are_not_plain_are_not_written_into_an_archive() {
 fn names_too_long_for_an_archive_are_not_written_into_one() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // Names that with ".npy" have 65,535 bytes, and one more; ".0" follows a layer's name.
+    // The longest name has 65,535 bytes with ".npy"; the next one is too long. A layer's name gets
+    // ".0".
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));

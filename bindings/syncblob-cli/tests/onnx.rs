@@ -199,7 +199,7 @@ fn layers_that_go_away_are_noted() {
     assert!(err.starts_with("syncblob: note: layer 'acc' (Accuracy): left out"), "{err}");
 }
 
-/// Layers that cannot be converted, and others.
+/// Layers that cannot be converted: two of unknown types, and one with an unknown parameter.
 const UNKNOWN: &str = "layer { name: 'odd' type: 'Odd' bottom: 'data' top: 'odd' } \
     layer { name: 'py' type: 'Python' bottom: 'fc' top: 'py' } \
     layer { name: 'p' type: 'Pooling' bottom: 'image' top: 'p' pooling_param { kernel_size: 1 odd: 3 } }";

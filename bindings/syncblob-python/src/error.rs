@@ -146,7 +146,7 @@ fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(MODULE.get_or_try_init(py, || py.import(CLASSES).map(Bound::unbind))?.bind(py))
 }
 
-/// Adds the exception classes to the module. A process has one set of them: a package that is
+/// Adds the exception classes to the module. A process has one set of classes: a package that is
 /// imported again gets the classes that existing code catches.
 pub fn share_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let classes = classes(module.py())?;

@@ -54,7 +54,7 @@ def written(*names):
 
 
 def check_arguments(words):
-    """Checks that the things that a command's words name exist."""
+    """Checks that the options, presets, crates, scripts and folders in a command exist."""
     for before, word in zip(words, words[1:]):
         option = re.match(r"-D(SYNCBLOB_\w+)=(ON|OFF)$", word)
         if word.startswith("-DSYNCBLOB_"):

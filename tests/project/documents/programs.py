@@ -92,8 +92,8 @@ class Programs:
         run(["cmake", "--build", "project"], folder, self.environment)
 
     def configure_part(self, text, folder):
-        """Configures such a project with the repository as its folder syncblob;
-        tests/users/consumer/cmake.py builds one."""
+        """Configures a project that contains the repository as its folder syncblob;
+        tests/users/consumer/cmake.py builds such a project."""
         (folder / "syncblob").unlink(missing_ok=True)
         (folder / "syncblob").symlink_to(ROOT)
         self.configure_project(text, folder)

@@ -17,7 +17,7 @@ class Mutant:
 
     @property
     def chosen(self):
-        """Returns the C condition that this mutant is chosen."""
+        """Returns a C expression that is true if this mutant is chosen."""
         return f"sb__mutant_at({self.number})"
 
     def __str__(self):

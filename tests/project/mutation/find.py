@@ -319,7 +319,7 @@ class Finder:
             self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
     def statement(self, node):
-        """Adds a mutant that leaves out a statement that only has an effect."""
+        """Adds a mutant without a statement whose value is unused."""
         span = self.source.span(node)
         if not span or not self.has_effect(node) or self.is_ours(span[0]):
             return

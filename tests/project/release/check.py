@@ -79,8 +79,8 @@ def published(root):
 
 
 def wrong_manifests(packages):
-    """Returns the fields missing in crates that a registry shows; all crates must have the same
-    repository."""
+    """Returns the fields that a registry shows but that a crate lacks, and the repositories if they
+    differ."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"

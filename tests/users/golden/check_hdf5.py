@@ -30,7 +30,8 @@ LAYERS = {
 
 
 def make_archive(cli, folder, snapshot):
-    """Runs the lines that the command prints, which open net.caffemodel.h5, on the snapshot."""
+    """Runs the Python lines that the command prints, on the snapshot instead of
+    net.caffemodel.h5."""
     refusal = subprocess.run([cli, "info", snapshot], cwd=folder, capture_output=True, text=True)
     lines = [line.removeprefix("  ") for line in refusal.stderr.splitlines()[1:]]
     program = "\n".join(lines).replace("net.caffemodel.h5", snapshot)

@@ -21,7 +21,8 @@ def sampled(array):
 
 
 class Wanted:
-    """An output of Caffe: its shape, its values (all or the stored ones), and the tolerance."""
+    """An output of Caffe: its shape, its values (all, or only the stored values), and the
+    tolerance."""
 
     def __init__(self, shape, values, tolerance, detections):
         self.shape, self.values = list(shape), values

@@ -146,7 +146,7 @@ def messages_of(proto):
 def model_with_net(messages, net):
     """Returns a caffemodel whose layers have their parameters, as Caffe writes them. protobuf
     merges repeated occurrences of a message, so the weights are appended as bytes."""
-    from google.protobuf import text_format  # which not every environment has
+    from google.protobuf import text_format  # not every environment has it
     message = text_format.Parse(text_for_caffe(net.name), messages.NetParameter())
     weights = {layer: arrays for layer, _, arrays in net.weights()}
     parts = []

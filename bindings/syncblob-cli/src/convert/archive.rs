@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
-/// Writes bytes to `out` until a call fails or the archive is abandoned; afterwards every write
-/// succeeds and its bytes are discarded. A dropped `ZipWriter` completes its archive even after a
-/// failure; an error there would be printed to standard error or cause a panic.
+/// Writes bytes to `out` until a call fails or the archive is abandoned; later writes succeed, but
+/// their bytes are discarded. A dropped `ZipWriter` completes its archive even after a failure; an
+/// error there would be printed to standard error or cause a panic.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,

@@ -34,7 +34,7 @@ impl Wishes<'_> {
     }
 }
 
-/// Suggests a pattern in place of one that matches nothing; for a layer's name a pattern of its
+/// Suggests a replacement for a pattern without matches; for a layer's name, a pattern of its
 /// tensors.
 fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> String {
     let layer = format!("{only}.");

@@ -110,7 +110,7 @@ pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figu
         }
     };
     let page = page.into_string();
-    // Ends before the rows, which are written one by one.
+    // Cuts the page before the rows, which are written one by one.
     let body = page.rfind("</tbody>").unwrap_or(page.len());
     page[..body].to_owned()
 }
