@@ -444,3 +444,15 @@ fn blobs_of_types_known_at_run_time_are_checked_by_the_library() {
     drop(sharer);
     assert_eq!(kind(floats.clear(Part::Data)), Ok(()));
 }
+
+#[test]
+fn data_and_diff_of_one_memory_are_never_two_slices() {
+    let mut blob = Blob::<f32>::full([3], 2.0).unwrap();
+    let memory = blob.handle(Part::Data).unwrap();
+    blob.set_memory(Part::Diff, memory).unwrap();
+    assert_eq!(blob.data_and_diff_mut().unwrap_err().kind(), ErrorKind::Shared);
+    // SAFETY: no slice of the memory is alive.
+    unsafe { blob.allow_shared_writes() };
+    assert_eq!(blob.data_and_diff_mut().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(blob.data_mut().unwrap(), [2.0; 3]);
+}

@@ -25,88 +25,89 @@
 
 SB_BEGIN_DECLS
 
-/** A net in phase TEST: layers joined by named blobs, in the order in which they run. Layers that
- *  only training, data and losses need are left out. */
+/** A net in phase TEST: layers joined by named blobs, in the order in which the layers run. Layers
+ *  for training, data and losses are left out. */
 typedef struct sb_net sb_net;
 
-/** A blob of a net, and the shape that it shall have. */
+/** The name of a blob, and a shape for the blob. */
 typedef struct sb_net_blob {
     /** [borrowed] the blob's name */
     sb_text name;
     /** [borrowed, nullable when num_axes is 0] `num_axes` dimensions */
     const int64_t *shape;
-    /** 0 to SB_MAX_AXES */
+    /** number of dimensions, 0 to SB_MAX_AXES */
     int32_t num_axes;
-    /** 0 */
+    /** set to 0 */
     int32_t reserved;
 } sb_net_blob;
 
-/** How a net is read. Limits of 0 are the defaults. */
+/** Options for reading a net. A limit of 0 is the default. */
 typedef struct sb_net_options {
     /** sizeof(sb_net_options) of the caller */
     size_t struct_size;
-    /** [borrowed, nullable when num_inputs is 0] shapes that replace those of the net, and are
-     *  needed where only the data would give the shape */
+    /** [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
+     *  net; needed for an input whose shape the net does not contain */
     const sb_net_blob *inputs;
-    /** inputs with a shape here */
+    /** elements of `inputs` */
     int64_t num_inputs;
-    /** [borrowed, nullable when num_stages is 0] stages that layers' rules are compared with,
-     *  beside those that the net lists */
+    /** [borrowed, nullable when num_stages is 0] stages for the rules of layers, in addition to the
+     *  stages that the net lists */
     const sb_text *stages;
-    /** stages here */
+    /** elements of `stages` */
     int64_t num_stages;
-    /** the size of the batch, which is the first axis of the first input and of each input whose
-     *  first axis is as long; 0: as the net has it */
+    /** the size of the batch: of the first axis of the first input, and of each input whose first
+     *  axis has the same size; 0: the size in the net */
     int64_t batch;
-    /** the level that layers' rules are compared with */
+    /** the level for the rules of layers */
     int32_t level;
-    /** messages inside each other; 0: 32 */
+    /** the most nested messages; 0: 32 */
     int32_t max_depth;
-    /** bytes of a prototxt, and of a model's messages without their blobs; 0: 16 MiB */
+    /** the most bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB */
     size_t max_bytes;
-    /** layers; 0: 100,000 */
+    /** the most layers; 0: 100,000 */
     int64_t max_layers;
-    /** values of all fields, each of which takes some hundred bytes; 0: 2,000,000 */
+    /** the most values of all fields; a value takes some hundred bytes; 0: 2,000,000 */
     int64_t max_fields;
 } sb_net_options;
 
-/** A net. Its texts and lists live as long as the net. */
+/** The description of a net. Its texts and lists are valid until the net is destroyed. */
 typedef struct sb_net_summary {
     /** sizeof(sb_net_summary) of the caller */
     size_t struct_size;
-    /** [borrowed] empty when there is none */
+    /** [borrowed] the net's name; may be empty */
     sb_text name;
-    /** [borrowed] names of the blobs that the caller gives */
+    /** [borrowed] names of the input blobs */
     const sb_text *inputs;
-    /** how many */
+    /** elements of `inputs` */
     int64_t num_inputs;
     /** [borrowed] names of the blobs that no layer reads, in the order of their bytes */
     const sb_text *outputs;
-    /** how many */
+    /** elements of `outputs` */
     int64_t num_outputs;
-    /** [borrowed] sentences about omitted or changed parts */
+    /** [borrowed] sentences about omitted or changed parts of the net */
     const sb_text *warnings;
-    /** how many */
+    /** elements of `warnings` */
     int64_t num_warnings;
-    /** layers, without those that only training and data need */
+    /** number of layers, without layers for training, data and losses */
     int64_t num_layers;
 } sb_net_summary;
 
-/** A layer of a net. Its texts and lists live as long as the net. */
+/** The description of a layer. Its texts and lists are valid until the net is destroyed. */
 typedef struct sb_net_layer {
     /** sizeof(sb_net_layer) of the caller */
     size_t struct_size;
-    /** [borrowed] may be empty */
+    /** [borrowed] the layer's name; may be empty */
     sb_text name;
-    /** [borrowed] such as "Convolution" */
+    /** [borrowed] the layer's type, such as "Convolution" */
     sb_text type;
-    /** [borrowed] names of the blobs that it reads */
+    /** [borrowed] names of the blobs that the layer reads */
     const sb_text *bottoms;
-    /** how many */
+    /** elements of `bottoms` */
     int64_t num_bottoms;
-    /** [borrowed] names of the blobs that it writes; one of its bottoms, if it works in place */
+    /** [borrowed] names of the blobs that the layer writes; a layer that works in place names a
+     *  bottom here */
     const sb_text *tops;
-    /** how many */
+    /** elements of `tops` */
     int64_t num_tops;
 } sb_net_layer;
 
@@ -118,82 +119,83 @@ typedef struct sb_onnx_entry {
     sb_text value;
 } sb_onnx_entry;
 
-/** A layer that cannot be converted, as a reporter is passed it. All is borrowed for the call. */
+/** A layer that cannot be converted. Its texts are valid until the reporter returns. */
 typedef struct sb_net_problem {
     /** sizeof(sb_net_problem) of the library */
     size_t struct_size;
     /** [borrowed] the layer's name */
     sb_text layer;
-    /** [borrowed] its type */
+    /** [borrowed] the layer's type */
     sb_text type;
-    /** [borrowed] the error, in UTF-8 */
+    /** [borrowed] the reason, in UTF-8 */
     sb_text reason;
 } sb_net_problem;
 
-/** Is passed each layer that cannot be converted, on the thread of the call. It must not throw or
- *  longjmp. */
+/** A callback for each layer that cannot be converted, called on the thread that converts. The
+ *  callback must not throw or longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
-/** Is passed a sentence, on the thread of the call, [borrowed] for its time. It must not throw or
- *  longjmp. */
+/** A callback for a warning, called on the thread that converts. `text` is [borrowed] until the
+ *  callback returns. The callback must not throw or longjmp. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
-/** How a net is converted into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
- *  pixels; they become the first nodes after every input of four axes. */
+/** Options for converting a net into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
+ *  pixels; the preprocessing becomes the first nodes after every input of four axes. */
 typedef struct sb_onnx_options {
     /** sizeof(sb_onnx_options) of the caller */
     size_t struct_size;
-    /** [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that they
-     *  do not need are left out */
+    /** [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that these
+     *  blobs do not need are left out */
     const sb_text *outputs;
-    /** names there; 0: the outputs of the net */
+    /** elements of `outputs`; 0: the outputs of the net */
     int64_t num_outputs;
-    /** [borrowed] the name of the batch's axis, which then has no fixed size; empty: it has */
+    /** [borrowed] a name for the axis of the batch, whose size is variable then; empty: the size is
+     *  fixed */
     sb_text batch;
     /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
-     *  for each channel or, with mean_height and mean_width, for each pixel */
+     *  for each channel or, with mean_height and mean_width, for each channel of each pixel */
     const float *mean;
-    /** numbers there: channels * mean_height * mean_width; 0: no mean */
+    /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
     int64_t num_mean;
-    /** rows of a mean image; 0: one number a channel */
+    /** rows of a mean image; 0: `mean` has one number for each channel */
     int64_t mean_height;
-    /** columns of a mean image; 0 with mean_height */
+    /** columns of a mean image; 0 if mean_height is 0 */
     int64_t mean_width;
-    /** the factor of the difference; 0: none */
+    /** the factor for pixels after the mean is subtracted; 0: none */
     float scale;
-    /** 1: images have the channel order RGB, and the net needs BGR */
+    /** 1: images have the channel order RGB, but the net needs BGR */
     int32_t swap_rb;
-    /** 1: weights are halves, and the net computes with them; inputs and outputs stay floats */
+    /** 1: the net has weights of halves and computes in halves; inputs and outputs stay floats */
     int32_t half;
-    /** 1: a layer that cannot be converted becomes a node of its type and of the domain "caffe",
-     *  with its bottoms, then its weights as inputs and its parameters as attributes */
+    /** 1: a layer that cannot be converted becomes a node of the layer's type and of the domain
+     *  "caffe"; its inputs are the layer's bottoms, then the weights; its attributes are the
+     *  layer's parameters */
     int32_t custom;
-    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such layers make; without one
-     *  a blob's shape stays open: then it is not an output, and no layer that must know it may
-     *  read it */
+    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
+     *  without a known shape cannot be an output, nor be read by a layer that needs the shape */
     const sb_net_blob *shapes;
-    /** shapes there */
+    /** elements of `shapes` */
     int64_t num_shapes;
     /** [borrowed, nullable when num_metadata is 0] entries for the file's metadata */
     const sb_onnx_entry *metadata;
-    /** entries there */
+    /** elements of `metadata` */
     int64_t num_metadata;
-    /** [nullable] is passed all layers that cannot be converted, before the call returns
+    /** [nullable] called for each layer that cannot be converted, before the call returns
      *  UNSUPPORTED; the error's message has only the first */
     sb_net_reporter report;
     /** passed to `report` and to `warn` */
     void *user;
-    /** [nullable] is passed what differs in a file that was written from the net, before the call
-     *  returns OK: outputs with other names, weights that became infinite as halves */
+    /** [nullable] called for each difference between the written file and the net, before the
+     *  call returns OK: outputs with other names, weights that became infinite as halves */
     sb_net_warner warn;
 } sb_onnx_options;
 
-/** Opens a net: the layers of a prototxt, of any of Caffe's generations, with the weights of a
- *  model, or the layers that the model itself carries.
- *  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net in `model`, which
- *      rarely contains the shapes of inputs: set them by options
- *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; open one
- *      in memory by sb_model_open_bytes. NULL: a net without weights
+/** Opens the net of a prototxt of any of Caffe's generations, with the weights of a model; without
+ *  a prototxt, opens the net that is stored in the model.
+ *  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net stored in `model`.
+ *      Such a net rarely contains the shapes of inputs: set the shapes by options
+ *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; for a
+ *      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
  *  @param out [owned] sb_net_destroy
  *  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
@@ -210,9 +212,9 @@ sb_status sb_net_open(const void *prototxt,
                       sb_net **out,
                       sb_error *err);
 
-/** The same of files. The model's file stays open until the net ends.
- *  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net that the model
- *      carries
+/** Opens a net as sb_net_open does, from files. The model's file stays open until the net is
+ *  destroyed.
+ *  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net stored in the model
  *  @param model [borrowed, nullable] a path that ends in NUL; NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
  *  @param out [owned] sb_net_destroy
@@ -224,7 +226,7 @@ sb_status sb_net_open_file(const char *prototxt,
                            sb_net **out,
                            sb_error *err);
 
-/** Ends the net. @param net [owned, nullable] */
+/** Destroys the net. @param net [owned, nullable] */
 SB_API void sb_net_destroy(sb_net *net);
 
 /** Describes the net.
@@ -245,9 +247,9 @@ sb_status sb_net_layer_info(const sb_net *net,
                             sb_net_layer *out,
                             sb_error *err);
 
-/** The shape of a blob by Caffe's rules, after all layers have run.
+/** Returns the shape that a blob has by Caffe's rules after all layers have run.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
- *  @param out_shape [borrowed] as long as the net: `out_num_axes` dimensions
+ *  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
  *  @param out_num_axes 0 to SB_MAX_AXES
  *  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or one before it, is unknown or
  *  invalid), INTERNAL. */
@@ -259,12 +261,13 @@ sb_status sb_net_blob_shape(const sb_net *net,
                             int32_t *out_num_axes,
                             sb_error *err);
 
-/** The net as an ONNX file of opset 17, in a buffer. Asking for the size reads no weights.
+/** Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0 the call
+ *  writes nothing and fails with BUFFER_TOO_SMALL; out_size is the size of the file.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
  *      failure other than BUFFER_TOO_SMALL
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the capacity needed
  *  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
  *  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
  *  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
@@ -279,7 +282,7 @@ sb_status sb_net_save_onnx(const sb_net *net,
                            size_t *out_size,
                            sb_error *err);
 
-/** The same into a sink; see sb_sink for the sink's contents after a failure.
+/** Writes the file of sb_net_save_onnx into a sink; see sb_sink for its contents after a failure.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param sink [borrowed]
  *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
@@ -290,11 +293,11 @@ sb_status sb_net_save_onnx_sink(const sb_net *net,
                                 const sb_sink *sink,
                                 sb_error *err);
 
-/** The same into a file, as a whole or not at all: whatever happens, it is the old file or the
- *  whole new one. Above 2 GiB the weights are in a second file beside it, of the same name with
- *  ".data" behind, which is there first. The file is written under a name that begins with
- *  ".syncblob-" and takes its place; a process that is killed may leave that. A symbolic link to a
- *  file is followed.
+/** Writes the file of sb_net_save_onnx to a path. An old file is replaced as a whole or not at all.
+ *  Above 2 GiB the weights are in a second file beside the first, with ".data" appended to the
+ *  name; the second file is put in place first. Both are written under temporary names that begin
+ *  with ".syncblob-" and renamed; a process that is killed may leave a temporary file. If the path
+ *  is a symbolic link, the file that it points to is replaced.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_net_save_onnx, IO (errno in device_code). */

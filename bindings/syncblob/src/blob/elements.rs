@@ -5,7 +5,7 @@ use syncblob_sys as sys;
 
 use super::{Blob, Part};
 use crate::ffi::get;
-use crate::{Element, Head, MemoryHandle, Result, SyncedMemory};
+use crate::{Element, Error, ErrorKind, Head, MemoryHandle, Result, SyncedMemory};
 
 /// Elements. A method for the host may first copy from the device, and a method for the device from
 /// the host.
@@ -65,13 +65,19 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut), for data or diff.
+    /// As [`data_mut`](Blob::data_mut), for data or diff; [`InvalidArgument`](ErrorKind::InvalidArgument)
+    /// if both are one memory.
     pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
         let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu)?;
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
-        // SAFETY: each slice as in `host_mut`. Both memories had one owner when they were checked,
-        // so they are different memories; access to one leaves the other unchanged.
+        if data == diff && count > 0 {
+            // Possible where shared memories may be written.
+            let message = "data and diff are one memory";
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        // SAFETY: each slice as in `host_mut`. They are of different memories; access to one leaves
+        // the other unchanged.
         Ok(unsafe {
             (slice::from_raw_parts_mut(data, count), slice::from_raw_parts_mut(diff, count))
         })
