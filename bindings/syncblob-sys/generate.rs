@@ -75,6 +75,9 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .formatter(bindgen::Formatter::Prettyplease)
 }
 
+/// The line above the layout of a struct, which is that of a 64-bit host.
+const LAYOUTS: &str = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]";
+
 /// Replaces the types of constants of unnamed enums by those that the functions take: u32 for
 /// flags, i32 for all others. bindgen makes a numbered type for each unnamed enum, and a new enum
 /// would change these numbers.
@@ -88,6 +91,9 @@ fn type_constants(source: &str) -> String {
     for line in source.lines() {
         if line.starts_with("pub type _bindgen_ty_") {
             continue;
+        }
+        if line == LAYOUTS {
+            out += "#[cfg(target_pointer_width = \"64\")]\n";
         }
         match (
             line.strip_prefix("pub const SB_"),

@@ -17,7 +17,7 @@ check_scripts() {
 
 # Only files of c/src/port and c/comm/src/port.c distinguish systems. One public header marks exports.
 check_systems() {
-    ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID))' \
+    ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
         c/include c/src c/testing c/comm c/mpi cuda proto |
         grep -v '^c/src/port/\|^c/comm/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }

@@ -12,7 +12,9 @@ use crate::{packages, variable, Linked};
 /// Oldest protobuf-c whose generated code and run time we know.
 const PROTOBUF_C: &str = "1.3";
 /// The sources to compile, from the lists that CMake uses.
-const LISTS: [&str; 2] = ["c/sources.txt", "cuda/sources.txt"];
+const LISTS: [&str; 2] = [CORE, "cuda/sources.txt"];
+/// Without CUDA, on a system that has no libraries to open.
+const CORE: &str = "c/sources.txt";
 /// Compile flags, for CMake too.
 const HARDENING: &str = "c/hardening.txt";
 /// The packer of messages, which is in no list: with protobuf-c, after its generated code, or
@@ -36,7 +38,11 @@ pub fn build() -> Result<Linked, String> {
     copy_headers(&sources.join("c/include/syncblob"), &include.join("syncblob"))?;
     let libraries = [protobuf_c.as_ref(), openblas.as_ref()];
     compile(&sources, &list, libraries.into_iter().flatten(), &root.join("lib"))?;
-    let system: &[_] = if is_windows()? { &["advapi32"] } else { &["pthread", "dl", "m"] };
+    let system: &[_] = match target_os()?.as_str() {
+        "windows" => &["advapi32"],
+        "wasi" => &[], // Rust links WASI's C library
+        _ => &["pthread", "dl", "m"],
+    };
     for library in system {
         println!("cargo::rustc-link-lib={library}");
     }
@@ -78,7 +84,8 @@ pub fn source_root() -> Result<PathBuf, String> {
 /// The paths that the lists give, and the packer's.
 fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut paths: Vec<_> = PACKER.iter().map(|path| root.join(path)).collect();
-    for list in LISTS {
+    let lists = if is_wasi()? { &[CORE][..] } else { &LISTS };
+    for list in lists {
         paths.extend(listed(root, &root.join(list))?);
     }
     check_whole(paths)
@@ -134,8 +141,12 @@ pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     copy().map_err(|e: std::io::Error| format!("{} to {}: {e}", from.display(), to.display()))
 }
 
-fn is_windows() -> Result<bool, String> {
-    Ok(variable("CARGO_CFG_TARGET_OS")? == "windows")
+fn target_os() -> Result<String, String> {
+    variable("CARGO_CFG_TARGET_OS")
+}
+
+fn is_wasi() -> Result<bool, String> {
+    Ok(target_os()? == "wasi")
 }
 
 /// Makes libsyncblob.a in `out` and has it linked.
@@ -148,7 +159,6 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        .define("SYNCBLOB_CUDA", None)
         // Fillers and sums of floats are the same numbers under every compiler, in vectors.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno")
@@ -157,6 +167,9 @@ fn compile<'a>(
         .include(root.join("c/src"))
         .include(root.join("proto"))
         .includes(libraries.flat_map(|library| &library.include_paths));
+    if !is_wasi()? {
+        build.define("SYNCBLOB_CUDA", None);
+    }
     if cfg!(feature = "openblas") {
         build.define("SYNCBLOB_OPENBLAS", None);
     }
@@ -183,11 +196,14 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     if variable("CARGO_CFG_TARGET_POINTER_WIDTH")? == "32" {
         build.define("_FILE_OFFSET_BITS", "64");
     }
-    if is_windows()? {
+    match target_os()?.as_str() {
         // It aligns no stack for vectors of 32 bytes, and gcc takes it for aligned.
-        build.flag("-Wa,-muse-unaligned-vector-move");
-    } else {
-        harden(&mut build, root, out)?; // which takes a library beside the program there
+        "windows" => {
+            build.flag("-Wa,-muse-unaligned-vector-move");
+        }
+        // Its stack has no return addresses, and its C library no checked calls.
+        "wasi" => {}
+        _ => harden(&mut build, root, out)?, // which takes a library beside the program on Windows
     }
     Ok(build)
 }

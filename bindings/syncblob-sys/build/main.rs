@@ -61,13 +61,15 @@ fn run() -> Result<(), String> {
 fn check_target() -> Result<(), String> {
     let of_target = |name: &str| variable(&format!("CARGO_CFG_TARGET_{name}"));
     match (of_target("OS")?.as_str(), of_target("ARCH")?.as_str(), of_target("ENV")?.as_str()) {
-        ("linux" | "macos", "x86_64" | "aarch64", _) | ("windows", "x86_64", "gnu") => Ok(()),
+        ("linux" | "macos", "x86_64" | "aarch64", _)
+        | ("windows", "x86_64", "gnu")
+        | ("wasi", "wasm32", "p1") => Ok(()),
         ("windows", "x86_64", _) => Err("on Windows the C sources are compiled by MinGW, so that \
              syncblob needs Rust's target x86_64-pc-windows-gnu"
             .into()),
         (os, arch, _) => Err(format!(
-            "syncblob is for Linux and macOS on x86_64 and aarch64 and for Windows on x86_64, not \
-             for {os} on {arch}"
+            "syncblob is for Linux and macOS on x86_64 and aarch64, for Windows on x86_64 and for \
+             WASI (wasm32-wasip1), not for {os} on {arch}"
         )),
     }
 }

@@ -680,6 +680,7 @@ pub const SB_ERR_CANCELLED: i32 = -208;
 pub const SB_ERR_COMM_FAILURE: i32 = -209;
 pub const SB_ERR_INTERNAL: i32 = -901;
 pub const SB_STATUS_END_: i32 = 1;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_error"][::core::mem::size_of::<sb_error>() - 256usize];
@@ -699,6 +700,7 @@ const _: () = {
 };
 pub const SB_ALLOC_ZEROED: u32 = 1;
 pub const SB_ALLOC_OBJECT: u32 = 2;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_allocator"][::core::mem::size_of::<sb_allocator>() - 24usize];
@@ -713,6 +715,7 @@ const _: () = {
         "Offset of field: sb_allocator::user",
     ][::core::mem::offset_of!(sb_allocator, user) - 16usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_limits"][::core::mem::size_of::<sb_limits>() - 48usize];
@@ -738,6 +741,7 @@ const _: () = {
 };
 pub const SB_CONTEXT_NO_PINNED: u32 = 256;
 pub const SB_CONTEXT_NO_HOST_CACHE: u32 = 512;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
@@ -786,6 +790,7 @@ const _: () = {
         "Offset of field: sb_context_options::parallel_for_user",
     ][::core::mem::offset_of!(sb_context_options, parallel_for_user) - 104usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_stats"][::core::mem::size_of::<sb_stats>() - 152usize];
@@ -849,6 +854,7 @@ const _: () = {
     ][::core::mem::offset_of!(sb_stats, leaked_bytes) - 144usize];
 };
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 256usize];
@@ -956,6 +962,7 @@ const _: () = {
         "Offset of field: sb_backend::extension",
     ][::core::mem::offset_of!(sb_backend, extension) - 248usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_cuda_device"][::core::mem::size_of::<sb_cuda_device>() - 8usize];
@@ -996,6 +1003,7 @@ pub const SB_DL_CODE_BFLOAT: u32 = 4;
 pub const SB_DL_READ_ONLY: u32 = 1;
 pub const SB_DL_IS_COPIED: u32 = 2;
 pub const SB_DL_SUBBYTE_PADDED: u32 = 4;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_dl_version"][::core::mem::size_of::<sb_dl_version>() - 8usize];
@@ -1007,6 +1015,7 @@ const _: () = {
         "Offset of field: sb_dl_version::minor",
     ][::core::mem::offset_of!(sb_dl_version, minor) - 4usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_dl_device"][::core::mem::size_of::<sb_dl_device>() - 8usize];
@@ -1018,6 +1027,7 @@ const _: () = {
         "Offset of field: sb_dl_device::device_id",
     ][::core::mem::offset_of!(sb_dl_device, device_id) - 4usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_dl_data_type"][::core::mem::size_of::<sb_dl_data_type>() - 4usize];
@@ -1034,6 +1044,7 @@ const _: () = {
         "Offset of field: sb_dl_data_type::lanes",
     ][::core::mem::offset_of!(sb_dl_data_type, lanes) - 2usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_dl_tensor"][::core::mem::size_of::<sb_dl_tensor>() - 48usize];
@@ -1060,6 +1071,7 @@ const _: () = {
         "Offset of field: sb_dl_tensor::byte_offset",
     ][::core::mem::offset_of!(sb_dl_tensor, byte_offset) - 40usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
@@ -1084,6 +1096,7 @@ const _: () = {
         "Offset of field: sb_dl_managed_versioned::dl_tensor",
     ][::core::mem::offset_of!(sb_dl_managed_versioned, dl_tensor) - 32usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_dl_managed"][::core::mem::size_of::<sb_dl_managed>() - 64usize];
@@ -1124,6 +1137,7 @@ pub const SB_SIM_OP_COUNT: i32 = 17;
 pub const SB_SIM_FAIL_NOW: i32 = 0;
 pub const SB_SIM_FAIL_LATER: i32 = 1;
 pub const SB_SIM_FAIL_STICKY: i32 = 2;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_sim_fault"][::core::mem::size_of::<sb_sim_fault>() - 16usize];
@@ -1138,6 +1152,7 @@ const _: () = {
         "Offset of field: sb_sim_fault::countdown",
     ][::core::mem::offset_of!(sb_sim_fault, countdown) - 8usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_sim_device"][::core::mem::size_of::<sb_sim_device>() - 96usize];
@@ -1189,6 +1204,7 @@ pub const SB_FILLER_BILINEAR: i32 = 6;
 pub const SB_VARIANCE_FAN_IN: i32 = 0;
 pub const SB_VARIANCE_FAN_OUT: i32 = 1;
 pub const SB_VARIANCE_AVERAGE: i32 = 2;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_filler"][::core::mem::size_of::<sb_filler>() - 64usize];
@@ -1224,6 +1240,7 @@ const _: () = {
         "Offset of field: sb_filler::reserved",
     ][::core::mem::offset_of!(sb_filler, reserved) - 60usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_source"][::core::mem::size_of::<sb_source>() - 48usize];
@@ -1247,6 +1264,7 @@ const _: () = {
         "Offset of field: sb_source::close",
     ][::core::mem::offset_of!(sb_source, close) - 40usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_sink"][::core::mem::size_of::<sb_sink>() - 24usize];
@@ -1259,6 +1277,7 @@ const _: () = {
         "Offset of field: sb_sink::write",
     ][::core::mem::offset_of!(sb_sink, write) - 16usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_progress"][::core::mem::size_of::<sb_progress>() - 24usize];
@@ -1274,6 +1293,7 @@ const _: () = {
     ][::core::mem::offset_of!(sb_progress, report) - 16usize];
 };
 pub const SB_SOURCE_CLOSES: u32 = 1024;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_span"][::core::mem::size_of::<sb_span>() - 16usize];
@@ -1292,6 +1312,7 @@ pub const SB_LAYER_CURRENT: i32 = 2;
 pub const SB_LAYER_V1: i32 = 1;
 pub const SB_LAYER_V0: i32 = 0;
 pub const SB_OPEN_MAPPED: u32 = 128;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_text"][::core::mem::size_of::<sb_text>() - 16usize];
@@ -1301,6 +1322,7 @@ const _: () = {
     ][::core::mem::offset_of!(sb_text, bytes) - 0usize];
     ["Offset of field: sb_text::size"][::core::mem::offset_of!(sb_text, size) - 8usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_layer_info"][::core::mem::size_of::<sb_layer_info>() - 56usize];
@@ -1328,6 +1350,7 @@ pub const SB_ENCODING_NONE: u32 = 0;
 pub const SB_ENCODING_LITTLE_ENDIAN: u32 = 1;
 pub const SB_ENCODING_SCATTERED: u32 = 2;
 pub const SB_ENCODING_MEMORY: u32 = 3;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_blob_info"][::core::mem::size_of::<sb_blob_info>() - 344usize];
@@ -1378,6 +1401,7 @@ const _: () = {
         "Offset of field: sb_blob_info::shape",
     ][::core::mem::offset_of!(sb_blob_info, shape) - 88usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_solver_info"][::core::mem::size_of::<sb_solver_info>() - 32usize];

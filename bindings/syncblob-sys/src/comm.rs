@@ -123,6 +123,7 @@ pub const SB_COMM_MEAN: i32 = 1;
 pub const SB_COMM_MIN: i32 = 2;
 pub const SB_COMM_MAX: i32 = 3;
 pub const SB_COMM_ENGINE_HALF: u32 = 1;
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_comm_buffer"][::core::mem::size_of::<sb_comm_buffer>() - 32usize];
@@ -143,6 +144,7 @@ const _: () = {
         "Offset of field: sb_comm_buffer::context",
     ][::core::mem::offset_of!(sb_comm_buffer, context) - 24usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_comm_engine"][::core::mem::size_of::<sb_comm_engine>() - 104usize];
@@ -190,6 +192,7 @@ const _: () = {
         "Offset of field: sb_comm_engine::abandon",
     ][::core::mem::offset_of!(sb_comm_engine, abandon) - 96usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
@@ -211,6 +214,7 @@ const _: () = {
         "Offset of field: sb_reducer_options::bucket_bytes",
     ][::core::mem::offset_of!(sb_reducer_options, bucket_bytes) - 16usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [

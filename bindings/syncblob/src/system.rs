@@ -10,12 +10,18 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     return std::os::unix::fs::FileExt::read_at(file, buffer, offset);
     #[cfg(windows)]
     return std::os::windows::fs::FileExt::seek_read(file, buffer, offset);
+    // One thread: no other read moves the position between the two calls.
+    #[cfg(target_os = "wasi")]
+    return io::Seek::seek(&mut &*file, io::SeekFrom::Start(offset))
+        .and_then(|_| io::Read::read(&mut &*file, buffer));
 }
 
 /// The path that a message holds. Those of Windows are UTF-8 in messages.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     return <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into();
+    #[cfg(target_os = "wasi")]
+    return <std::ffi::OsStr as std::os::wasi::ffi::OsStrExt>::from_bytes(bytes).into();
     #[cfg(windows)]
     return String::from_utf8_lossy(bytes).into_owned().into();
 }

@@ -1,7 +1,7 @@
 /* Linux and macOS: threads, pages, reading of files, libraries. */
 #include "port/files.h"
 
-#ifndef _WIN32
+#if !defined(_WIN32) && !defined(__wasi__)
 
 #include "port/posix.h"
 

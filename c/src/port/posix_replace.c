@@ -1,7 +1,7 @@
 /* Replacing a file on Linux and macOS: by rename, in a folder that stays open. */
 #include "port/files.h"
 
-#ifndef _WIN32
+#if !defined(_WIN32) && !defined(__wasi__)
 
 #include "port/posix.h"
 #include "port/random.h"

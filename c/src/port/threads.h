@@ -1,5 +1,5 @@
 /* Threads of each system: locks, one-time calls, conditions, thread ids, and forks. On a system
-   without fork, sb__on_fork does nothing. */
+   without fork, sb__on_fork does nothing. WASI has one thread. */
 #ifndef SB_PORT_THREADS_H
 #define SB_PORT_THREADS_H
 
@@ -53,6 +53,96 @@ void sb__condition_broadcast(sb__condition *condition);
 void sb__run_once(sb__once *once, void (*run)(void));
 
 sb__thread sb__thread_self(void);
+
+static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
+    return a == b;
+}
+
+static inline void sb__on_fork(void (*in_child)(void)) {
+    (void)in_child;
+}
+
+#elif defined(__wasi__)
+
+typedef struct {
+    bool is_locked;
+} sb__mutex;
+
+typedef struct {
+    char unused;
+} sb__recursive_mutex;
+
+typedef struct {
+    char unused;
+} sb__condition;
+
+typedef struct {
+    bool has_run;
+} sb__once;
+
+typedef char sb__thread;
+
+#define SB__MUTEX_INIT                                                                             \
+    { false }
+#define SB__ONCE_INIT                                                                              \
+    { false }
+
+static inline void sb__mutex_init(sb__mutex *mutex) {
+    mutex->is_locked = false;
+}
+
+static inline void sb__mutex_destroy(sb__mutex *mutex) {
+    (void)mutex;
+}
+
+static inline void sb__mutex_lock(sb__mutex *mutex) {
+    mutex->is_locked = true;
+}
+
+static inline bool sb__mutex_try_lock(sb__mutex *mutex) {
+    const bool was_locked = mutex->is_locked;
+    mutex->is_locked = true;
+    return !was_locked;
+}
+
+static inline void sb__mutex_unlock(sb__mutex *mutex) {
+    mutex->is_locked = false;
+}
+
+static inline bool sb__recursive_mutex_init(sb__recursive_mutex *mutex) {
+    (void)mutex;
+    return true;
+}
+
+static inline void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex) {
+    (void)mutex;
+}
+
+static inline void sb__recursive_mutex_lock(sb__recursive_mutex *mutex) {
+    (void)mutex;
+}
+
+static inline void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
+    (void)mutex;
+}
+
+static inline void sb__condition_destroy(sb__condition *condition) {
+    (void)condition;
+}
+
+static inline void sb__condition_broadcast(sb__condition *condition) {
+    (void)condition;
+}
+
+static inline void sb__run_once(sb__once *once, void (*run)(void)) {
+    if (!once->has_run)
+        run();
+    once->has_run = true;
+}
+
+static inline sb__thread sb__thread_self(void) {
+    return 0;
+}
 
 static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
     return a == b;

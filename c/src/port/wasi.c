@@ -1,0 +1,264 @@
+/* WASI: one thread, memory of the C library's allocator, files, and no shared libraries. */
+#include "port/files.h"
+
+#ifdef __wasi__
+
+#include "port/libraries.h"
+#include "port/pages.h"
+#include "port/random.h"
+#include "port/text.h"
+#include "port/threads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+void sb__condition_init(sb__condition *condition) {
+    (void)condition;
+}
+
+/* No other thread can broadcast. */
+void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
+    const uint64_t now = sb__now(), left = time > now ? (time - now + 999999) / 1000000 : 0;
+    (void)condition;
+    (void)mutex;
+    sb__sleep_milliseconds(left < UINT32_MAX ? (uint32_t)left : UINT32_MAX);
+}
+
+uint64_t sb__now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int64_t sb__process(void) {
+    return 1; /* no other process is known */
+}
+
+void sb__sleep_milliseconds(uint32_t milliseconds) {
+    const struct timespec pause = {.tv_sec = (time_t)(milliseconds / 1000),
+                                   .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+    (void)nanosleep(&pause, NULL);
+}
+
+bool sb__random_number(uint64_t *out) {
+    return getentropy(out, sizeof *out) == 0;
+}
+
+/* --- pages ------------------------------------------------------------------------------ */
+
+/* WebAssembly's; memory grows by it and is never unmapped. */
+size_t sb__page_size(void) {
+    return 65536;
+}
+
+void *sb__pages_map(size_t bytes, size_t alignment) {
+    void *pages = aligned_alloc(alignment, bytes);
+    return pages ? memset(pages, 0, bytes) : NULL;
+}
+
+/* Accessible memory: nothing can be reserved without it. */
+void *sb__pages_reserve(size_t bytes) {
+    return aligned_alloc(sb__page_size(), bytes);
+}
+
+void sb__pages_unmap(void *pages, size_t bytes) {
+    (void)bytes;
+    free(pages);
+}
+
+void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes) {
+    void *pages = aligned_alloc(sb__page_size(), bytes);
+    (void)kept;
+    return pages ? memset(pages, byte, bytes) : NULL;
+}
+
+void sb__pages_drop(intptr_t kept) {
+    (void)kept;
+}
+
+void *sb__aligned_alloc(size_t alignment, size_t bytes) {
+    return aligned_alloc(alignment, bytes);
+}
+
+void sb__aligned_free(void *block) {
+    free(block);
+}
+
+/* --- files ------------------------------------------------------------------------------ */
+
+static int misfit_of(const struct stat *info) {
+    return S_ISREG(info->st_mode) ? 0 : S_ISDIR(info->st_mode) ? EISDIR : EINVAL;
+}
+
+static uint64_t nanoseconds(struct timespec time) {
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+int sb__file_open(const char *path, sb__file *out) {
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *out = descriptor;
+    return descriptor < 0 ? errno : 0;
+}
+
+int sb__file_examine(sb__file file, struct sb__file_info *out) {
+    struct stat info;
+    if (fstat((int)file, &info) != 0)
+        return errno;
+    out->size = (uint64_t)info.st_size;
+    out->version = nanoseconds(info.st_mtim) * 0x9E3779B97F4A7C15 + out->size;
+    out->changed = nanoseconds(info.st_ctim);
+    out->names = (uint64_t)info.st_nlink;
+    out->misfit = misfit_of(&info);
+    return 0;
+}
+
+int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got) {
+    const ssize_t n = pread((int)file, to, bytes, (off_t)offset);
+    *got = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? errno : 0;
+}
+
+/* WASI maps no files. */
+int sb__file_map(sb__file file, size_t bytes, const void **out) {
+    (void)file;
+    (void)bytes;
+    (void)out;
+    return ENOTSUP;
+}
+
+void sb__file_unmap(const void *map, size_t bytes) {
+    (void)map;
+    (void)bytes;
+}
+
+void sb__file_close(sb__file file) {
+    (void)close((int)file);
+}
+
+/* --- replacing a file --------------------------------------------------------------------- */
+
+/* Files have no permissions to keep. A link is refused: a rename would replace it. */
+static int check_old(struct sb__replacement *to, const char **what) {
+    struct stat old;
+    if (lstat(to->path, &old) != 0)
+        return errno == ENOENT ? 0 : errno;
+    *what = "cannot be replaced: it is not a regular file";
+    return misfit_of(&old);
+}
+
+/* The path of the temporary file. */
+static int beside(const struct sb__replacement *to, char out[SB__PATH_MAX]) {
+    const int length =
+        snprintf(out, SB__PATH_MAX, "%.*s%s", (int)(to->name - to->path), to->path, to->temporary);
+    return length < SB__PATH_MAX ? 0 : ENAMETOOLONG;
+}
+
+static int open_temporary(struct sb__replacement *to) {
+    char path[SB__PATH_MAX];
+    uint64_t number;
+    if (!sb__random_number(&number))
+        return errno;
+    (void)snprintf(to->temporary, sizeof to->temporary, ".syncblob-%016llx.tmp",
+                   (unsigned long long)number);
+    int error = beside(to, path);
+    if (error)
+        return error;
+    to->file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return to->file < 0 ? errno : 0;
+}
+
+int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
+    const size_t length = strlen(path);
+    *what = "cannot be written";
+    to->file = to->folder = -1;
+    to->temporary[0] = '\0';
+    (void)snprintf(to->shown, sizeof to->shown, "%.*s", (int)sizeof to->shown - 1, path);
+    if (length == 0 || length >= sizeof to->path)
+        return length == 0 ? ENOENT : ENAMETOOLONG;
+    memcpy(to->path, path, length + 1);
+    char *slash = strrchr(to->path, '/');
+    to->name = slash ? slash + 1 : to->path;
+    if (!*to->name)
+        return EISDIR;
+    int error = check_old(to, what);
+    if (error)
+        return error;
+    *what = "cannot be written beside";
+    return open_temporary(to);
+}
+
+int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t size) {
+    const unsigned char *from = bytes;
+    while (size > 0) {
+        const ssize_t n = write((int)to->file, from, size);
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        from += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+void sb__replacement_cancel(struct sb__replacement *to) {
+    char path[SB__PATH_MAX];
+    if (to->file >= 0)
+        (void)close((int)to->file);
+    if (to->temporary[0] && beside(to, path) == 0)
+        (void)unlink(path);
+}
+
+int sb__replacement_commit(struct sb__replacement *to, bool *in_place) {
+    char path[SB__PATH_MAX];
+    int error = beside(to, path);
+    if (!error && fsync((int)to->file) != 0 && errno != ENOSYS && errno != ENOTSUP)
+        error = errno;
+    if (!error && close((int)to->file) != 0)
+        error = errno;
+    else if (!error)
+        to->file = -1;
+    if (!error && rename(path, to->path) != 0)
+        error = errno;
+    *in_place = error == 0;
+    if (error)
+        sb__replacement_cancel(to);
+    return error;
+}
+
+/* --- libraries -------------------------------------------------------------------------- */
+
+void *sb__library_open(const char *name, char *story, size_t capacity) {
+    (void)name;
+    (void)snprintf(story, capacity, "%s", "WASI has no shared libraries");
+    return NULL;
+}
+
+void *sb__library_loaded(const char *name) {
+    (void)name;
+    return NULL;
+}
+
+void *sb__library_symbol(void *library, const char *name) {
+    (void)library;
+    (void)name;
+    return NULL;
+}
+
+void sb__library_close(void *library) {
+    (void)library;
+}
+
+/* --- texts ---------------------------------------------------------------------------------- */
+
+const char *sb__system_text(int error, char *buffer, size_t capacity) {
+    return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
+}
+
+#endif
