@@ -178,7 +178,7 @@ fn is_there(error: io::Error) -> Failure {
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
-        match fs::canonicalize(&path) {
+        match system::canonicalize(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             resolved => return resolved,
         }

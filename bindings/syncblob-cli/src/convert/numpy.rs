@@ -15,7 +15,7 @@ use super::values::Reader;
 use crate::source::{Failure, Result};
 
 /// Members above this, less room for the header, need zip's 64-bit sizes.
-const LARGE: usize = (4 << 30) - (1 << 20);
+const LARGE: u64 = (4 << 30) - (1 << 20);
 
 pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     write_item(plan.single()?, reader, &mut file)
@@ -37,7 +37,7 @@ fn write_items(
     for item in &plan.items {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
-            .large_file(item.bytes() > LARGE);
+            .large_file(item.bytes() as u64 > LARGE);
         archive.start_file(npyz::npz::file_name_from_array_name(&item.name), options)?;
         write_item(item, reader, archive)?;
     }

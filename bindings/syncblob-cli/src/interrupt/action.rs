@@ -156,7 +156,7 @@ mod system {
 }
 
 /// The C runtime of Windows has a handler alone, and calls SIGINT's on Ctrl+C.
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
     use std::io;
     use std::sync::atomic::Ordering;
@@ -216,4 +216,33 @@ mod system {
         // SAFETY: no memory is passed.
         unsafe { libc::raise(number) };
     }
+}
+
+/// WASI has no signals.
+#[cfg(target_os = "wasi")]
+mod system {
+    use std::io;
+
+    use libc::c_int;
+
+    pub type Action = ();
+
+    pub const NOTED: [c_int; 0] = [];
+    pub const IGNORED: [c_int; 0] = [];
+
+    pub fn ours() -> Action {}
+
+    pub fn ignoring() -> Action {}
+
+    pub fn replace(_: c_int, (): &Action) -> io::Result<Option<Action>> {
+        Ok(None)
+    }
+
+    pub fn ends((): &Action) -> bool {
+        false
+    }
+
+    pub fn restore(_: c_int, (): &Action) {}
+
+    pub fn send(_: c_int) {}
 }

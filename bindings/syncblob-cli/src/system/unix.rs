@@ -4,6 +4,7 @@ mod access_list;
 mod mode;
 mod place;
 
+pub use std::fs::canonicalize;
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::IntoRawFd;

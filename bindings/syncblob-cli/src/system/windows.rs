@@ -1,3 +1,4 @@
+pub use std::fs::canonicalize;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;

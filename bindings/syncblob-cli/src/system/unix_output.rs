@@ -1,0 +1,27 @@
+//! Whether standard output was open at the start and can be written.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether it was closed before Rust's runtime began.
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// The loader calls this before `main`, or when a library with this code is loaded.
+#[used]
+#[cfg_attr(target_vendor = "apple", link_section = "__DATA,__mod_init_func")]
+#[cfg_attr(not(target_vendor = "apple"), link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    WAS_CLOSED.store(!can_be_written(), Ordering::Relaxed);
+}
+
+pub fn is_open() -> bool {
+    !WAS_CLOSED.load(Ordering::Relaxed) && can_be_written()
+}
+
+fn can_be_written() -> bool {
+    // SAFETY: the call takes no pointer, and a descriptor that is not open is an error of it.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
+    flags != -1 && flags & libc::O_ACCMODE != libc::O_RDONLY
+}
