@@ -30,6 +30,7 @@ skip() { # WHY
 . tests/steps/lint.sh
 . tests/steps/users.sh
 . tests/steps/systems.sh
+. tests/steps/web.sh
 . tests/steps/cuda.sh
 . tests/steps/bench.sh
 . tests/release/systems.sh

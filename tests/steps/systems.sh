@@ -126,20 +126,20 @@ make_random_dll() {
         -o "$build/windows/bcryptprimitives.dll" -ladvapi32
 }
 
-# Whether the machine's Rust has the standard library of Windows, which rustup fetches.
-has_windows_target() {
+# Whether the machine's Rust has the standard library of another system, which rustup fetches.
+has_rust_target() { # TARGET
     local folder
-    folder=$(rustc --print sysroot)/lib/rustlib/$windows_target/lib
+    folder=$(rustc --print sysroot)/lib/rustlib/$1/lib
     [ -d "$folder" ] && return
     [ -z "${SYNCBLOB_NO_INSTALL:-}" ] && command -v rustup >/dev/null || return 1
-    rustup target add $windows_target && [ -d "$folder" ]
+    rustup target add "$1" && [ -d "$folder" ]
 }
 
 # Not optimised, and a panic ends it. Without the standard library by the oldest Rust, whose own is
 # made likewise.
 build_windows_command() {
     local of_c=profile.dev.package.syncblob-sys
-    if ! has_windows_target; then
+    if ! has_rust_target $windows_target; then
         cross rust "$cache/rust" quick-$windows_target
         export "PATH=$cache/rust/bin:$PATH" \
             "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS=--sysroot=$cache/rust/quick"

@@ -1,0 +1,82 @@
+"""The page from its parts: build.py WASM SHIM OUT
+
+SHIM is the folder of the package @bjorn3/browser_wasi_shim. Writes OUT/syncblob.html, one file that
+holds everything, and OUT/site, the same as a folder for a server.
+"""
+import base64
+import gzip
+import hashlib
+import pathlib
+import re
+import shutil
+import sys
+
+HERE = pathlib.Path(__file__).parent
+MODULES = ("debug", "wasi_defs", "fd", "fs_mem", "wasi")
+EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
+
+
+def function_of(path):
+    """A module as a function of the others, since a worker from a Blob cannot import."""
+    text = path.read_text()
+    names = EXPORT.findall(text) + re.findall(r"export ?\{(\w+) as default\}", text)
+    text = EXPORT.sub("", text)
+    text = re.sub(r'import ?\* ?as (\w+) ?from ?"\./(\w+)\.js"', r"const \1=modules.\2", text)
+    text = re.sub(r'import ?(\{[^}]*\}) ?from ?"\./(\w+)\.js"', r"const\1=modules.\2", text)
+    text = re.sub(r"export ?\{[^}]*\};?", "", text)
+    assert not re.search(r"\b(import|export)\b", text), f"{path} has another form"
+    return f"modules.{path.stem}=(()=>{{{text};return{{{','.join(names)}}}}})();\n"
+
+
+def worker(shim):
+    licence = (shim / "LICENSE-MIT").read_text().strip()
+    modules = "".join(function_of(shim / "dist" / f"{name}.js") for name in MODULES)
+    return (f"/* @bjorn3/browser_wasi_shim, MIT or Apache-2.0:\n\n{licence}\n*/\n"
+            f"const shim=(()=>{{const modules={{}};\n{modules}"
+            "return{...modules.fd,...modules.fs_mem,...modules.wasi,wasi:modules.wasi_defs}})();\n"
+            + (HERE / "worker.js").read_text())
+
+
+def sources(text):
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def policy(scripts, styles, more):
+    """The report's own script and style run in its frame, which is under this policy too."""
+    report = HERE.parent / "syncblob-cli/src/report"
+    scripts += " " + sources((report / "page.js").read_text())
+    styles += " " + sources((report / "page.css").read_text())
+    return (f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
+            f"script-src {scripts} 'wasm-unsafe-eval'; style-src {styles}; {more}")
+
+
+def page(**parts):
+    text = (HERE / "index.html").read_text()
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+def main():
+    wasm, shim, out = map(pathlib.Path, sys.argv[1:])
+    script, style, work = (HERE / "page.js").read_text(), (HERE / "page.css").read_text(), worker(shim)
+    assert "</script" not in script + work
+    packed = base64.b64encode(gzip.compress(wasm.read_bytes(), 9, mtime=0)).decode()
+    site = out / "site"
+    shutil.rmtree(out, ignore_errors=True)
+    site.mkdir(parents=True)
+    (out / "syncblob.html").write_text(page(
+        POLICY=policy(sources(script), sources(style), "worker-src blob:"),
+        STYLE=f"<style>{style}</style>",
+        PARTS=f'<script type="text/plain" id="worker">{work}</script>\n'
+              f'<script type="text/plain" id="wasm">{packed}</script>\n<script>{script}</script>'))
+    (site / "index.html").write_text(page(
+        POLICY=policy("'self'", "'self'", "worker-src 'self'; connect-src 'self'"),
+        STYLE='<link rel="stylesheet" href="page.css">',
+        PARTS='<script src="page.js"></script>'))
+    for name, text in ("page.js", script), ("page.css", style), ("worker.js", work):
+        (site / name).write_text(text)
+    shutil.copy(wasm, site / "syncblob.wasm")
+
+
+main()

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# The page of bindings/syncblob-web: the command as a program for WASI, in one file of HTML.
+
+web_target=wasm32-wasip1
+
+make_node_modules() { # FOLDER FROM
+    ! cmp -s "$2/package-lock.json" "$1/installed" || return 0
+    mkdir -p "$1"
+    cp "$2"/package.json "$2"/package-lock.json "$1"
+    command -v npm >/dev/null || die "npm is missing: install it"
+    npm ci --silent --ignore-scripts --prefix "$1"
+    cp "$2/package-lock.json" "$1/installed"
+}
+
+# Prints the folder of the packages of Node that a folder pins.
+node_modules() { # FOLDER
+    local part=npm-${1//[^A-Za-z0-9.]/-}
+    locked "$part" make_node_modules "$cache/$part" "$1"
+    echo "$cache/$part/node_modules"
+}
+
+# Rust links its own C library of WASI; zig has the same headers and compiles for it.
+build_web_command() {
+    has_rust_target $web_target || die "Rust lacks the target $web_target: rustup target add $web_target"
+    make_zig wasm32-wasi
+    by_hand env -u RUSTC_WORKSPACE_WRAPPER CC_wasm32_wasip1="$zig/cc-wasm32-wasi" AR_wasm32_wasip1="$zig/ar" \
+        cargo build --locked --target $web_target --profile web -p syncblob-cli
+}
+
+build_web() {
+    local modules command=$CARGO_TARGET_DIR/$web_target/web/syncblob.wasm
+    modules=$(node_modules bindings/syncblob-web)
+    build_web_command
+    python3 -B bindings/syncblob-web/build.py "$command" "$modules/@bjorn3/browser_wasi_shim" "$build/web"
+    echo "$build/web/syncblob.html; for a server, $build/web/site"
+}
+
+# The page in a browser beside the command built natively.
+check_web() {
+    local modules python
+    modules=$(node_modules tests/users/web)
+    python=$(environment tests/users/onnx/requirements.txt)
+    cargo build --locked --release -p syncblob-cli
+    PLAYWRIGHT=$modules/playwright-core PYTHON=$python node --no-warnings tests/users/web/check.mjs \
+        "$build/web" "$CARGO_TARGET_DIR/release/syncblob" "$@"
+}
