@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::sync::Arc;
 
 use syncblob::Context;
 use zip::read::ZipFile;
@@ -24,7 +25,7 @@ const MAX_INFLATED: u64 = (2 << 30) - 1;
 const MAX_GROWTH: u64 = 7;
 const MAX_SMALL: u64 = 20 << 20;
 
-type Archive = ZipArchive<BufReader<File>>;
+type Archive = ZipArchive<BufReader<Arc<File>>>;
 
 struct Npz {
     archive: RefCell<Archive>,
@@ -77,16 +78,16 @@ fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
 /// Returns whether the file is an archive of members that are not arrays, such as a PyTorch file.
 /// False if the archive cannot be read or is empty.
 pub fn is_of_others(file: &File) -> Result<bool> {
-    let Ok(archive) = ZipArchive::new(BufReader::new(file.try_clone()?)) else { return Ok(false) };
+    let Ok(archive) = ZipArchive::new(BufReader::new(file)) else { return Ok(false) };
     let is_array = |name| npyz::npz::array_name_from_file_name(name).is_some();
     Ok(!archive.is_empty() && !archive.file_names().any(is_array))
 }
 
 /// Adds the names of members that are not arrays to `others`.
 pub fn open(file: File, others: &mut Vec<String>) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
-    let directory = file.try_clone()?;
-    let mut archive = ZipArchive::new(BufReader::new(file))?;
-    directory::check(directory, archive.central_directory_start(), archive.len())?;
+    let file = Arc::new(file);
+    let mut archive = ZipArchive::new(BufReader::new(file.clone()))?;
+    directory::check(&*file, archive.central_directory_start(), archive.len())?;
     if archive.has_overlapping_files()? {
         return Err(Failure::Malformed("members of the archive overlap".into()));
     }
