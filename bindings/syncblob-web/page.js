@@ -88,6 +88,11 @@ function element(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text, ...properties });
 }
 
+// A name that may go on in the next line behind its signs.
+function breakable(name) {
+  return name.split(/(?<=[._-])/).flatMap((part) => [part, document.createElement("wbr")]);
+}
+
 function size(bytes) {
   const units = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
   const [unit, name] = units.find(([least]) => bytes >= least) ?? [1, "bytes"];
@@ -170,7 +175,8 @@ function finish() {
 
 function show(info) {
   const [first, ...rest] = info.out.trimEnd().split("\n");
-  at("name").textContent = state.net ? `${state.model.name} with ${state.net.name}` : state.model.name;
+  at("name").replaceChildren(...breakable(state.model.name));
+  at("net").replaceChildren(...(state.net ? ["With ", ...breakable(state.net.name)] : []));
   at("kind").textContent = `${first.replace(`${path(state.model)}: `, "")} (${size(state.model.size)})`;
   at("listing").querySelector("pre").textContent = rest.join("\n");
   at("listing").open = isNet(state.model);

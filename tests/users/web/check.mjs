@@ -1,0 +1,296 @@
+// The page in Chromium beside the command built natively: check.mjs FOLDER COMMAND [PART...]
+// FOLDER has what ./dev web makes; PART: a name of PARTS.
+import { spawnSync } from "node:child_process";
+import crypto from "node:crypto";
+import fs from "node:fs";
+import http from "node:http";
+import os from "node:os";
+import path from "node:path";
+import zlib from "node:zlib";
+import { pathToFileURL } from "node:url";
+import { beyondFiles, filesOf, large, mutated, random, refusals } from "./cases.mjs";
+
+const { chromium } = (await import(pathToFileURL(`${process.env.PLAYWRIGHT}/index.js`))).default;
+const [folder, command, ...wanted] = process.argv.slice(2).map((word, i) => (i < 2 ? path.resolve(word) : word));
+const data = process.env.SYNCBLOB_TEST_DATA, nets = path.join(data, "nets");
+const single = path.join(folder, "syncblob.html"), site = path.join(folder, "site");
+const wasm = fs.readFileSync(path.join(site, "syncblob.wasm"));
+const scratch = fs.mkdtempSync(path.join(process.env.SYNCBLOB_WEB_SCRATCH ?? os.tmpdir(), "syncblob-web-"));
+const failures = [];
+const fail = (...words) => (failures.push(words.join(" ")), console.log("FAILED", ...words));
+const digest = (bytes) => crypto.createHash("sha256").update(bytes).digest("hex");
+
+// --- the command natively and in the browser
+
+function native(args, files) {
+  const home = fs.mkdtempSync(path.join(scratch, "native-"));
+  for (const file of files) fs.symlinkSync(file, path.join(home, path.basename(file)));
+  const began = performance.now();
+  const run = spawnSync(command, args, { cwd: home, encoding: "utf8", maxBuffer: 1 << 28 });
+  const milliseconds = performance.now() - began;
+  const output = args[args.indexOf("-o") + 1];
+  const made = path.join(home, output);
+  const isMade = args.includes("-o") && fs.existsSync(made) && !fs.lstatSync(made).isSymbolicLink();
+  const result = { code: run.status, out: run.stdout, err: run.stderr, digest: isMade ? digest(fs.readFileSync(made)) : null };
+  fs.rmSync(home, { recursive: true });
+  return { ...result, milliseconds };
+}
+
+async function inPage(page, args, files) {
+  await page.setInputFiles("#test", files);
+  const output = args.includes("-o") ? args[args.indexOf("-o") + 1] : null;
+  return page.evaluate(async ([args, output]) => {
+    const run = await command(args, [...document.getElementById("test").files], output);
+    const bytes = run.output && (await crypto.subtle.digest("SHA-256", await run.output.arrayBuffer()));
+    const hex = bytes && [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
+    return { code: run.code, out: run.out, err: run.err + run.failure, digest: hex, milliseconds: run.milliseconds, memory: run.memory };
+  }, [args, output]);
+}
+
+// The numbers of system errors differ: the texts do not.
+const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
+const LEFT = new Set(); // what a comparison leaves out
+function compare(name, here, there) {
+  for (const what of ["code", "out", "err", "digest"]) {
+    const [a, b] = [here[what], there[what]].map((value) => (typeof value === "string" ? words(value) : value));
+    if (a !== b) return fail(`${name}: ${what}\n  native: ${String(a).slice(0, 400)}\n  page:   ${String(b).slice(0, 400)}`);
+  }
+  return true;
+}
+
+// --- browser
+
+async function openPage(browser, url) {
+  const page = await browser.newPage({ viewport: { width: 1200, height: 900 } });
+  page.on("pageerror", (error) => fail("the page:", error.message));
+  page.on("console", (message) => message.type() === "error" && fail("console:", message.text()));
+  await page.goto(url);
+  await page.waitForSelector("html[data-ready]");
+  await page.evaluate(() => document.body.append(Object.assign(document.createElement("input"), { id: "test", type: "file", multiple: true, hidden: true })));
+  return page;
+}
+
+// The memory at its peak of all processes of the browser that run pages, in MB.
+function rendererPeak() {
+  const peaks = fs.readdirSync("/proc").filter((id) => /^\d+$/.test(id)).map((id) => {
+    try {
+      if (!fs.readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--type=renderer")) return 0;
+      return Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${id}/status`, "utf8"))?.[1] ?? 0) / 1024;
+    } catch {
+      return 0;
+    }
+  });
+  return Math.round(Math.max(...peaks));
+}
+
+function serve(root) {
+  const seen = [];
+  const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm" };
+  const server = http.createServer((request, response) => {
+    seen.push(request.url);
+    const file = root && path.join(root, request.url === "/" ? "index.html" : path.normalize(request.url));
+    if (!file || !fs.existsSync(file)) return response.writeHead(404).end();
+    response.writeHead(200, { "content-type": types[path.extname(file).slice(1)] ?? "text/plain" }).end(fs.readFileSync(file));
+  });
+  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve({ server, seen, url: `http://127.0.0.1:${server.address().port}/` })));
+}
+
+// --- parts
+
+const tasks = (file) => {
+  if (file.endsWith(".prototxt")) return [["info", file], ["info", "--json", file]];
+  const saved = ["safetensors", "npz", "npy"].map((kind) => ["convert", file, "-o", `made.${kind}`]);
+  return [["info", file], ["info", "--json", file], ["verify", file], ["report", file, "-o", "made.html"], ["show", file, "-o", "made.png"], ...saved];
+};
+
+async function files({ pages }) {
+  const all = [data, nets].flatMap((from) => filesOf(from).map((name) => path.join(from, name)));
+  let runs = 0;
+  for (const file of all)
+    for (const args of tasks(path.basename(file))) {
+      const here = native(args, [file]);
+      for (const page of pages) runs += Boolean(compare(`${page.url().slice(0, 5)} ${args.join(" ")}`, here, await inPage(page, args, [file])));
+    }
+  console.log(`files: ${all.length}, ${runs} runs with the same exit code, output, errors and bytes, from a file and by http`);
+}
+
+function written(files) {
+  const home = fs.mkdtempSync(path.join(scratch, "case-"));
+  return Object.entries(files).map(([name, bytes]) => (fs.writeFileSync(path.join(home, name), bytes), path.join(home, name)));
+}
+
+async function refused({ pages }) {
+  let same = 0;
+  for (const [made, args] of refusals) {
+    const files = written(made), here = native(args, files);
+    if (here.code === 0) fail("not refused:", args.join(" "));
+    same += Boolean(compare(args.join(" "), here, await inPage(pages[0], args, files)));
+  }
+  console.log(`refusals: ${same} of ${refusals.length} word for word`);
+}
+
+async function beyond({ pages }) {
+  let same = 0, all = 0;
+  for (const [name, bytes] of Object.entries(beyondFiles))
+    for (const args of [["info", name], ["verify", name], ["convert", name, "-o", "made.safetensors"], ["convert", name, "-o", "made.npz"]]) {
+      const files = written({ [name]: bytes }), here = native(args, files), there = await inPage(pages[0], args, files);
+      all++;
+      // What a 64-bit host refuses for another reason is refused here too, without a trap.
+      const isRefused = there.code === 1 && there.out + there.err !== "" && !there.digest && !/RuntimeError|panicked/.test(there.err);
+      if (here.code === 0 && !isRefused) same += Boolean(compare(args.join(" "), here, there));
+      else if (!isRefused) fail(`beyond 2^32: ${args.join(" ")}: ${there.code} ${there.out.slice(0, 200)} ${there.err.slice(0, 200)}`);
+      else same++;
+    }
+  console.log(`beyond 2^32: ${same} of ${all} refused, without a trap`);
+}
+
+async function mutants({ pages }) {
+  const count = Number(process.env.SYNCBLOB_WEB_MUTANTS ?? 3000), next = random(45);
+  const seeds = [data, nets].flatMap((from) => filesOf(from).map((name) => path.join(from, name))).filter((file) => fs.statSync(file).size < 450000);
+  const bytes = seeds.map((file) => fs.readFileSync(file));
+  let same = 0, refused = 0;
+  for (let i = 0; i < count; i++) {
+    const from = i % seeds.length, name = `m${i}${path.extname(seeds[from])}`;
+    const [file] = written({ [name]: mutated(bytes[from], next) });
+    const all = tasks(name), args = all[i % all.length];
+    const here = native(args, [file]);
+    refused += here.code !== 0;
+    same += Boolean(compare(`mutant ${i} of ${path.basename(seeds[from])}: ${args.join(" ")}`, here, await inPage(pages[0], args, [file])));
+    fs.rmSync(path.dirname(file), { recursive: true });
+  }
+  console.log(`mutants: ${same} of ${count} as natively, ${refused} of them refused`);
+}
+
+// Saves by the buttons; the file that arrives is compared with the command's.
+async function save(page, kind, files) {
+  await page.setInputFiles("#files", files);
+  await page.waitForFunction(() => !document.getElementById("status").textContent.endsWith("…"), null, { timeout: 600000 });
+  const arrives = page.waitForEvent("download", { timeout: 600000 });
+  const began = performance.now();
+  await page.click(`button[value=${kind}]`);
+  const download = await Promise.race([arrives, page.waitForSelector("#refusal:not([hidden])", { timeout: 600000 }).then(() => null)]);
+  if (!download) throw new Error(await page.textContent("#refusal"));
+  const to = path.join(scratch, download.suggestedFilename());
+  await download.saveAs(to);
+  return { file: to, milliseconds: performance.now() - began };
+}
+
+function python(...args) {
+  const run = spawnSync(process.env.PYTHON, ["-B", path.join(import.meta.dirname, "net.py"), ...args], { encoding: "utf8" });
+  if (run.status !== 0) fail("net.py", ...args, run.stderr);
+  return run.stdout.trim();
+}
+
+async function onnx({ pages }) {
+  const models = ["mtcnn_kpzhang93_det1", "mtcnn_kpzhang93_det2", "mtcnn_kpzhang93_det3"].map((name) => [`${nets}/${name}.prototxt`, `${data}/${name}.caffemodel`]);
+  const ssd = path.join(scratch, "mobilenet-ssd.caffemodel");
+  python("make", "mobilenet-ssd__deploy", ssd);
+  models.push([`${nets}/mobilenet-ssd__deploy.prototxt`, ssd]);
+  for (const [net, file] of models) {
+    const made = await save(pages[0], "onnx", [net, file]);
+    const here = native(["convert", path.basename(net), path.basename(file), "-o", "made.onnx"], [net, file]);
+    if (digest(fs.readFileSync(made.file)) !== here.digest) fail("other ONNX:", file);
+    console.log(`nets: ${path.basename(made.file)}: ${python("run", made.file)}`);
+  }
+}
+
+async function big({ browser }) {
+  for (const megabytes of [100, 600]) {
+    const file = path.join(scratch, `made${megabytes}.caffemodel`), name = path.basename(file);
+    large(file, megabytes);
+    const page = await openPage(browser, pathToFileURL(single).href);
+    const before = rendererPeak();
+    const [info, here] = [await inPage(page, ["info", name], [file]), native(["info", name], [file])];
+    compare(`info ${name}`, here, info);
+    const args = ["convert", name, "-o", `made${megabytes}.safetensors`], saved = native(args, [file]);
+    const made = await save(page, "safetensors", [file]);
+    if (digest(fs.readFileSync(made.file)) !== saved.digest) fail("other safetensors:", file);
+    const [m, n] = [info, here].map((run) => Math.round(run.milliseconds));
+    console.log(`large: ${megabytes} MB: info ${m} ms (native ${n}), save ${Math.round(made.milliseconds)} ms (native convert ${Math.round(saved.milliseconds)}); ` +
+      `WebAssembly's memory ${Math.round(info.memory / 1e6)} MB, the page's process at most ${rendererPeak()} MB, ${before} MB before`);
+    await page.close();
+    for (const gone of [file, made.file]) fs.rmSync(gone);
+  }
+}
+
+// A file that is too large, a run that is cancelled, the keyboard.
+async function use({ browser }) {
+  const page = await openPage(browser, pathToFileURL(single).href);
+  const file = path.join(scratch, "huge.caffemodel");
+  fs.writeFileSync(file, "");
+  fs.truncateSync(file, 3 * 2 ** 30);
+  await page.setInputFiles("#files", file);
+  const text = await page.textContent("#refusal:not([hidden])");
+  if (!text.includes("at most 2.1 GB") || !text.includes("syncblob info huge.caffemodel")) fail("too large:", text);
+  fs.rmSync(file);
+  large(file, 300);
+  await page.setInputFiles("#files", file);
+  await page.click("#cancel");
+  await page.waitForFunction(() => document.getElementById("status").textContent === "Cancelled.");
+  fs.rmSync(file);
+  await page.setInputFiles("#files", path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
+  await page.waitForFunction(() => document.getElementById("status").textContent === "Ready.");
+  const reached = [];
+  await page.focus("#files");
+  for (let i = 0; i < 9; i++) {
+    await page.keyboard.press("Tab");
+    reached.push(await page.evaluate(() => document.activeElement.value || document.activeElement.id || document.activeElement.tagName));
+  }
+  const wanted = ["onnx", "safetensors", "npz", "png", "html", "options", "report"];
+  if (!wanted.every((name) => reached.includes(name))) fail("by the keyboard:", reached.join(" "));
+  console.log(`use: too large, cancelled; the keyboard reaches ${reached.join(", ")}`);
+  await page.close();
+}
+
+// What a page might send; without the policy the server gets all of them.
+const attempts = async (url) => {
+  const tries = [() => fetch(`${url}fetch`, { mode: "no-cors" }), () => navigator.sendBeacon(`${url}beacon`),
+    () => (new Image().src = `${url}image`), () => new WebSocket(url.replace("http", "ws")), () => new EventSource(`${url}events`),
+    () => document.head.append(Object.assign(document.createElement("script"), { src: `${url}script` })),
+    () => document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: `${url}style` })),
+    () => { const form = Object.assign(document.createElement("form"), { action: `${url}form`, target: "f" });
+      document.body.append(Object.assign(document.createElement("iframe"), { name: "f" }), form); form.submit(); }];
+  for (const attempt of tries) try { await attempt(); } catch { /* refused */ }
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+};
+
+async function requests({ browser }) {
+  const { server, seen, url } = await serve(null);
+  const open = path.join(scratch, "open.html");
+  fs.writeFileSync(open, fs.readFileSync(single, "utf8").replace(/<meta http-equiv[^>]*>/, ""));
+  for (const [name, file] of [["with", single], ["without", open]]) {
+    seen.length = 0;
+    const page = await browser.newPage();
+    await page.goto(pathToFileURL(file).href);
+    await page.waitForSelector("html[data-ready]");
+    await page.evaluate(attempts, url);
+    console.log(`requests: ${seen.length} ${name} the policy`);
+    if (name === "with" ? seen.length : seen.length < 6) fail(`requests ${name} the policy: ${seen}`);
+    await page.close();
+  }
+  server.close();
+}
+
+async function sizes({ pages }) {
+  const text = fs.readFileSync(single);
+  const brotli = zlib.brotliCompressSync(text).length, packed = zlib.gzipSync(wasm, { level: 9 }).length;
+  console.log(`sizes: page ${text.length} bytes, gzip ${zlib.gzipSync(text, { level: 9 }).length}, brotli ${brotli}; program ${wasm.length}, ` +
+    `gzip ${packed}, brotli ${zlib.brotliCompressSync(wasm).length}`);
+  for (const page of pages) console.log(`start to ready: ${await page.evaluate(() => document.documentElement.dataset.ready)} ms, ${page.url().slice(0, 5)}`);
+  if (text.length > 700000) LEFT.add(`the page is larger than 700,000 bytes: ${text.length}`);
+}
+
+const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, large: big, mutants };
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+const served = await serve(site);
+try {
+  const pages = [await openPage(browser, pathToFileURL(single).href), await openPage(browser, served.url)];
+  for (const [name, part] of Object.entries(PARTS)) if (!wanted.length || wanted.includes(name)) await part({ browser, pages });
+} finally {
+  await browser.close();
+  served.server.close();
+  fs.rmSync(scratch, { recursive: true });
+}
+for (const left of LEFT) console.log(`skipped: ${left}`);
+console.log(failures.length ? `${failures.length} failures` : "all as natively");
+process.exitCode = failures.length ? 1 : 0;
