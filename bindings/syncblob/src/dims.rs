@@ -20,7 +20,7 @@ pub(crate) fn with_indices<R>(indices: &[usize], call: impl FnOnce(*const i64) -
 
 #[cfg(target_pointer_width = "64")]
 #[derive(Default)]
-pub(crate) struct Dims;
+pub(crate) struct Dims(());
 
 #[cfg(target_pointer_width = "64")]
 impl Dims {
