@@ -88,10 +88,10 @@
     ADD("6", "1") ADD("7", "1") ADD("8", "2") ADD("9", "2") ADD("10", "3") ADD("11", "3")
 
 /* Add an element in a register to a sum. */
-#define ABSOLUTE_F32(x, sum) LINE("cvt.f64.f32 %d12, %f" x) ABSOLUTE("12", sum)
+#define ABSOLUTE_F32(x, sum) LINE("cvt.f64.f32 %d12, %f" x) ABSOLUTES("12", sum)
 #define SQUARE_F32(x, sum)   LINE("cvt.f64.f32 %d12, %f" x) SQUARE_F64("12", sum)
-#define ABSOLUTE_F64(x, sum) ABSOLUTE(x, sum)
-#define ABSOLUTE(x, sum)                                                                           \
+#define ABSOLUTE_F64(x, sum) ABSOLUTES(x, sum)
+#define ABSOLUTES(x, sum)                                                                          \
     LINE("abs.f64 %d12, %d" x)                                                                     \
     LINE("add.f64 %d" sum ", %d" sum ", %d12")
 #define SQUARE_F64(x, sum) LINE("fma.rn.f64 %d" sum ", %d" x ", %d" x ", %d" sum)

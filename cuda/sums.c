@@ -56,7 +56,7 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
 
 /* A thread for each vector of 16 bytes, up to a limit. */
 static unsigned int blocks_for(int64_t count, int32_t dtype) {
-    const int64_t elements = THREADS * 16 / (int64_t)sb_dtype_size(dtype);
+    const int64_t elements = (int64_t)THREADS * 16 / (int64_t)sb_dtype_size(dtype);
     const int64_t blocks = count / elements + (count % elements != 0);
     return blocks < MOST_BLOCKS ? (unsigned int)blocks : MOST_BLOCKS;
 }

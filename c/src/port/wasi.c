@@ -1,5 +1,5 @@
 /* WASI: one thread, memory of the C library's allocator, files, and no shared libraries. */
-#include "port/files.h"
+#include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef __wasi__
 
