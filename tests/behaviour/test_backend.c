@@ -164,8 +164,7 @@ static void download(struct device *d, void *dst, const void *src, size_t bytes)
 
 /* --- arrays with guards on either side -------------------------------------------- */
 
-/* `count` values between two guards, in host and device memory. first() returns the first value on
-   the device. */
+/* `count` values between two guards, on the host and the device. first() is on the device. */
 struct array {
     struct device *device;
     int32_t dtype;
@@ -441,8 +440,7 @@ TEST(sums_wait_for_work_before_them) {
     }
 }
 
-/* A second stream waits for an event behind work on the first stream; the host waits for the second
-   stream. */
+/* Stream 2 waits for an event behind the work on stream 1; the host waits for stream 2. */
 TEST(events_order_streams) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;

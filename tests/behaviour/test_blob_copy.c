@@ -65,8 +65,7 @@ TEST(every_pair_of_heads_within_a_context) {
                 copy_within(s, t, part);
 }
 
-/* As in Caffe, the copy holds written zeros, so an update accepts it. The source stays
-   uninitialized. */
+/* As in Caffe, the copy holds written zeros: an update accepts it. The source is unchanged. */
 TEST(a_copy_of_what_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)

@@ -117,8 +117,7 @@ TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A read fills a buffer to its size; the next memory of the size class uses the buffer to its full
-   length. */
+/* A read fills a buffer; the next memory of its size class uses the buffer's whole length. */
 TEST_ON(rig, what_is_behind_a_buffer_is_zero_for_the_next) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;

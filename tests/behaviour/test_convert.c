@@ -1,5 +1,4 @@
-/* Floats to doubles and back: every kind of vectors gives what a processor gives for single
-   values. */
+/* Floats to doubles and back: each kind of vectors gives what a processor gives for one value. */
 #include "support.h"
 
 #include "host/convert.h"

@@ -110,8 +110,8 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
     for (int change = 0; change < 5; change++) {
-        /* Change 0 shrinks the file: not tried on a mapped file, where reads raise the documented
-           SIGBUS. */
+        /* Change 0 shrinks the file, which for a mapped file is the documented SIGBUS: not
+           tried. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
             sb_model *model;
@@ -260,8 +260,7 @@ static void assert_is_link(const char *path, bool expected) {
     assert_int_equal(S_ISLNK(info.st_mode), expected);
 }
 
-/* A save through a dangling link creates the file that the link names, in any folder, and keeps the
-   link. */
+/* A save through a dangling link creates the file that the link names and keeps the link. */
 TEST_ON(folder, test_a_link_to_nothing_names_the_new_file) {
     char inside[128], first[160];
     (void)snprintf(inside, sizeof inside, "%s/inside", f->path);
@@ -385,8 +384,7 @@ static void new_file_of(const char *path, gid_t group, mode_t mode) {
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Writes the file in a child that runs as another user in the group OURS; returns the child's
-   status. */
+/* Writes the file in a child that runs as another user in the group OURS; returns its status. */
 static sb_status write_as_another(const char *path) {
     int status = -1;
     pid_t child = fork();
@@ -402,8 +400,7 @@ static sb_status write_as_another(const char *path) {
     return -WEXITSTATUS(status);
 }
 
-/* Returns whether this process may change owners: root may, except in a namespace without these
-   numbers. */
+/* Returns whether this process may change owners: root may, unless its namespace lacks the ids. */
 static bool may_give_away(const struct folder *folder) {
     file_write(folder->file, "", 0);
     bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;

@@ -187,8 +187,7 @@ TEST_ON(kinds, every_reader_says_what_the_bytes_are) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Returns what the error calls the bytes, or NULL. The bytes lie in memory of exactly their
-   size. */
+/* Returns the error's name for the bytes, or NULL. Their memory has exactly their size. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -205,8 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` suits a beginning of `kind`: no words, the kind's, or less specific
-   ones. */
+/* Returns whether `words` suit a beginning of `kind`: none, the kind's, or less specific words. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -327,8 +325,7 @@ TEST(a_pickle_begins_with_its_version_and_an_opcode) {
         }
 }
 
-/* The operation of a graph's first node consists of letters and digits and begins with a
-   capital. */
+/* The operation of a graph's first node has letters and digits and begins with a capital. */
 TEST(an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
@@ -615,8 +612,7 @@ TEST(what_has_fields_of_another_format_is_no_blob) {
         }
 }
 
-/* A solver state is refused as a net, unless it has a text in a field that is a number in a solver
-   state. */
+/* A solver state is refused as a net, unless a text is where solver states have a number. */
 TEST(fields_further_on_speak_against_another_format) {
     struct wire wire = {0};
     wire_number(&wire, 1, 4000);
@@ -628,8 +624,7 @@ TEST(fields_further_on_speak_against_another_format) {
     assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
 }
 
-/* Messages with unknown fields, and generic messages of numbers and texts, are not certainly
-   Caffe's. */
+/* Messages with unknown fields, or with only numbers and texts, are not certainly Caffe's. */
 TEST(other_messages_are_not_called_ours) {
     static const struct {
         const char *claim, *bytes;
