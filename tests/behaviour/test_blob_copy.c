@@ -1,5 +1,5 @@
 /* sb_blob_copy_from: every pair of heads, within a context and across two. fuzz.reshape compares
-   copies that reshape, and those between sharers, with a model. */
+   copies that reshape, and copies between sharers, with a model. */
 #include "blobs.h"
 
 #define COUNT 12

@@ -12,7 +12,8 @@
 #define PART        1001                        /* elements used of the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Skips the running test with a message; by then the test has made nothing else. */
+/* Skips the running test with a message; before this call the test makes nothing that it must
+   free. */
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
                   strerror(errno));

@@ -101,7 +101,7 @@ TEST(errors_have_the_names_of_c3ds_fields) {
         sb_status status;
         uint32_t field; /* which holds `number` */
         uint64_t number;
-        int64_t count; /* of data values; then of diff values */
+        int64_t count; /* values in data; `diff`: values in diff */
         int64_t diff;
     } rows[] = {
         {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, 3, 1u << 31, 2, 0},

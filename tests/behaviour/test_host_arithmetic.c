@@ -203,7 +203,7 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[3][MOST + 1];
-    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* and one not to change */
+    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* and a guard */
     assert_int_equal(loops->element_size, sb_dtype_size(dtype));
     for (int k = 0; k < 3; k++)
         memcpy(room[k], x, bytes);

@@ -281,8 +281,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* A stream that waits for the library's own stream records an event on the latter; the event takes
-   the failures of that stream. */
+/* Making a stream wait for the library's own stream records an event there; the event takes the
+   failures of the library's stream. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
