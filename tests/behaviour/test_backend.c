@@ -1,6 +1,6 @@
-/* Every backend against plain loops: slot by slot, for each dtype and size.
-   A device is a row of backends[]; another accelerator adds one. The host's
-   own arithmetic is a row too, as a table without streams. */
+/* Compares every backend with plain loops: slot by slot, for each dtype and size. Each row of
+   backends[] is a device; a new accelerator adds a row. The host's arithmetic is a row too: a table
+   without streams. */
 #include "support.h"
 
 #include "aligned.h"
@@ -119,7 +119,7 @@ static const struct row backends[] = {
 static const int64_t sizes[] = {1, 2, 7, 255, 256, 257, 1025, 8193, (1 << 18) + 1, (1 << 20) + 1};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define GUARD           ((int64_t)19) /* elements on either side that nobody may write */
+#define GUARD           ((int64_t)19) /* elements on either side that no call may write */
 
 struct device {
     const struct row *row;
@@ -164,7 +164,7 @@ static void download(struct device *d, void *dst, const void *src, size_t bytes)
 
 /* --- arrays with guards on either side -------------------------------------------- */
 
-/* `count` values begin at first(); the same on both sides. */
+/* `count` values between two guards, on the host and the device. first() is on the device. */
 struct array {
     struct device *device;
     int32_t dtype;
@@ -219,7 +219,7 @@ static struct array array_make(struct device *d, int32_t dtype, int64_t count, u
     return a;
 }
 
-/* What the device holds, in an array that only has a host side. */
+/* Copies the device's bytes into an array that only has a host side. */
 static struct array array_read(const struct array *a) {
     struct array read = *a;
     read.host = malloc(a->bytes);
@@ -240,7 +240,7 @@ static void array_free(struct array *a) {
              sb_dtype_name((a)->dtype)),                                                           \
      fail_with(__VA_ARGS__))
 
-/* The guards hold what they did, and so does all of it with `values`. */
+/* Checks that the guards are unchanged and, with `values`, that the values are unchanged too. */
 static void assert_unchanged(const struct array *a, const char *slot, bool values) {
     struct array now = array_read(a);
     size_t tail = a->bytes - guard_bytes(a);
@@ -318,7 +318,7 @@ TEST(copy_moves_its_range_alone) {
     on_every_backend(bytes_are_copied);
 }
 
-/* Half a unit in the last place of each of two roundings. */
+/* Returns the error bound of two roundings: half a unit in the last place for each. */
 static double rounding(const struct array *a, double magnitude) {
     return magnitude * (a->dtype == SB_DTYPE_F32 ? 0x1.01p-23 : 0x1.01p-52);
 }
@@ -440,7 +440,7 @@ TEST(sums_wait_for_work_before_them) {
     }
 }
 
-/* Work on one stream, an event, a second stream that waits for it, the host that waits for that. */
+/* Stream 2 waits for an event behind the work on stream 1; the host waits for stream 2. */
 TEST(events_order_streams) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
@@ -449,7 +449,7 @@ TEST(events_order_streams) {
         double result[2] = {0};
         void *event = NULL;
         void *last = NULL;
-        int32_t done = 1; /* of a table that cannot tell */
+        int32_t done = 1; /* for tables without event_query */
         if (!table->event_record)
             continue;
         device_open(&d, &backends[r]);
@@ -461,10 +461,10 @@ TEST(events_order_streams) {
         assert_ok(table->download(d.handle, result, x, sizeof values, NULL, &err));
         assert_ok(table->event_record(d.handle, NULL, &last, &err));
         table->event_destroy(d.handle, event);
-        if (table->event_query) /* either answer is right */
+        if (table->event_query) /* done may be 0 or 1 */
             assert_ok(table->event_query(d.handle, last, &done, &err));
         assert_ok(table->event_wait(d.handle, last, &err));
-        assert_ok(table->event_wait(d.handle, last, &err)); /* as often as one likes */
+        assert_ok(table->event_wait(d.handle, last, &err)); /* a second wait succeeds */
         if (table->event_query)
             assert_ok(table->event_query(d.handle, last, &done, &err));
         assert_int_equal(done, 1);
@@ -516,7 +516,7 @@ TEST(foreign_pointers_are_refused) {
     }
 }
 
-/* Past 2^31 elements, where somebody allows the memory: the values at the far end take part. */
+/* Counts past 2^31, if the machine has the memory: the values at the far end take part. */
 TEST(counts_past_2_31_are_right) {
     const int64_t count = ((int64_t)1 << 31) + 5;
     const size_t bytes = (size_t)count * sizeof(float);
@@ -534,7 +534,7 @@ TEST(counts_past_2_31_are_right) {
         void *memory;
         device_open(&d, &backends[r]);
         sb_status st = table->alloc(d.handle, bytes, d.stream, &memory, &err);
-        if (st == SB_ERR_OUT_OF_MEMORY) { /* a small card */
+        if (st == SB_ERR_OUT_OF_MEMORY) { /* the device is too small */
             print_message("skipped: %s has no %zu bytes\n", table->name, bytes);
             table->close(d.handle);
             continue;

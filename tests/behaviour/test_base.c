@@ -1,5 +1,5 @@
-/* What all other code is made of, at its bounds: sums and products, figures, structs of other
-   versions, texts of failures. */
+/* The base of all other code, at its bounds: sums and products, figures, structs of other versions,
+   failure texts. */
 #include "base/checked.h"
 #include "base/counter.h"
 #include "base/draw.h"
@@ -87,7 +87,7 @@ TEST(what_somebody_told_is_passed_on) {
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_string_equal(err.message, "the source failed and did not say why");
     assert_int_equal(err.offset, 12);
-    memset(told.message, 'x', sizeof told.message); /* without an end */
+    memset(told.message, 'x', sizeof told.message); /* without a NUL */
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     assert_int_equal(err.device_code, 5);
@@ -101,7 +101,7 @@ TEST(what_somebody_told_is_passed_on) {
     assert_string_equal(err.message, "the source failed and did not say why");
 }
 
-/* 8 bytes of room are kept for one more escape, "..." and the end. */
+/* 8 bytes of the room are reserved for one more escape, "..." and the NUL. */
 TEST(escaped_text_is_cut_at_its_room) {
     char out[16];
     assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");
@@ -111,7 +111,7 @@ TEST(escaped_text_is_cut_at_its_room) {
     assert_string_equal(sb__escape("1", 1, out, 8), "1");
 }
 
-/* The numbers that the authors of splitmix64 give for seed 0. */
+/* The expected numbers are those that the authors of splitmix64 publish for seed 0. */
 TEST(a_seed_gives_the_numbers_of_splitmix64) {
     static const uint64_t expected[] = {0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F};
     uint64_t seed = 0;
@@ -119,7 +119,7 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
         assert_true(sb__draw(&seed) == expected[i]);
 }
 
-/* What CPython 3.11 says under PYTHONHASHSEED=42 of byte i = (37 i + size) mod 256. */
+/* The hashes that CPython 3.11 computes with PYTHONHASHSEED=42 for bytes (37 i + size) mod 256. */
 TEST(a_hash_is_that_of_siphash_1_3) {
     static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
     static const struct {
@@ -137,7 +137,7 @@ TEST(a_hash_is_that_of_siphash_1_3) {
     }
 }
 
-/* The value of a half of so many bits of exponent and of fraction, by its definition. */
+/* Computes the value of a half with so many bits of exponent and fraction, from its definition. */
 static double value_of_half(uint16_t half, int exponent_bits, int fraction_bits) {
     const int all = (1 << exponent_bits) - 1, exponent = half >> fraction_bits & all;
     const int fraction = half & ((1 << fraction_bits) - 1), least = 1 - all / 2;
@@ -154,7 +154,8 @@ struct half_kind {
     uint16_t (*narrow)(float value);
 };
 
-/* Halves come back as they were, a NaN as a quiet one of the same bits. */
+/* Checks that a half is unchanged after widening and narrowing; a NaN becomes quiet and keeps its
+   other bits. */
 static void check_half(const struct half_kind *kind, uint16_t half) {
     const double value = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
     const float wide = kind->widen(half);
@@ -168,7 +169,8 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Between two neighbours the nearer one, in the middle the even one, on either side of 0. */
+/* Checks rounding between two neighbours on either side of 0: to the nearer half, from the middle
+   to the even half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
@@ -193,7 +195,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504: half a step above it begins infinity. */
+    /* The largest F16 is 65504: values from half a step above round to infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);

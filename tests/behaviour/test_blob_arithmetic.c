@@ -1,5 +1,5 @@
-/* Update, sums and scaling: where they run, what they give. How exactly is asked in
-   test_host_arithmetic.c and of every backend in test_backend.c. */
+/* Update, sums and scaling: where they run and their results. test_host_arithmetic.c tests how
+   exact they are, test_backend.c does so for every backend. */
 #include "blobs.h"
 
 #define COUNT 10
@@ -135,7 +135,7 @@ TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
     }
 }
 
-/* --- what is refused ------------------------------------------------------------------ */
+/* --- refusals ------------------------------------------------------------------------- */
 
 TEST(integers_and_halves_have_no_arithmetic) {
     static const sb_dtype storage_only[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )

@@ -60,7 +60,7 @@ TEST(a_blob_to_read_gives_a_memory_to_read) {
 TEST_ON(rig, accessors_are_those_of_the_right_memory) {
     static const struct {
         enum call call;
-        int32_t head; /* afterwards */
+        int32_t head; /* after the call */
     } steps[] = {
         {CPU_DATA, SB_HEAD_AT_CPU},         {GPU_DATA, SB_HEAD_SYNCED},
         {GPU_DATA_ON, SB_HEAD_SYNCED},      {MUTABLE_GPU, SB_HEAD_AT_GPU},
@@ -113,7 +113,7 @@ TEST_ON(rig, elements_are_read_in_every_dtype) {
                 assert_ok(sb_blob_diff_at_legacy(blob, i, j, 0, 0, element, &err));
                 assert_memory_equal(element, image[1] + offset, size);
             }
-        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* fewer indices */
+        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* one index only */
         assert_memory_equal(element, image[0] + 8 * size, size);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
     }
@@ -205,12 +205,12 @@ TEST_ON(rig, memories_are_made_lazily) {
     assert_int_equal(sb_blob_capacity(blob, SB_DIFF), 0);
     (void)data_of(blob);
     (void)diff_of(blob);
-    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 100); /* without a buffer on either side */
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 100); /* before any buffer */
     struct tally t = rig_since(f, &before);
     assert_int_equal(t.host_allocs + t.device_allocs, 0);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     t = rig_since(f, &before);
-    assert_int_equal(t.host_allocs, 1); /* diff is still not there */
+    assert_int_equal(t.host_allocs, 1); /* diff has no buffer yet */
     assert_ptr_equal(sb_blob_context(blob), f->context);
 }
 

@@ -1,5 +1,5 @@
 /* sb_blob_copy_from: every pair of heads, within a context and across two. fuzz.reshape compares
-   copies that reshape, and those between sharers, with a model. */
+   copies that reshape, and copies between sharers, with a model. */
 #include "blobs.h"
 
 #define COUNT 12
@@ -9,8 +9,8 @@ static sb_mem *part_of(sb_blob *blob, sb_part part) {
     return part == SB_DIFF ? diff_of(blob) : data_of(blob);
 }
 
-/* Where the copy works and so where the target's head ends. Zeros of a source that was never
-   written are written where the target's head is, or else on the host. */
+/* Returns the target's head after a copy: the copy runs on the source's side. Zeros for a source
+   that was never written go to the side of the target's head, or else to the host. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -40,7 +40,7 @@ static void copy_within(int32_t source_head, int32_t target_head, sb_part part) 
     assert_ok(sb_blob_copy_from(target, part, source, 0, &err));
     struct tally t = rig_since(&rig, &before);
 
-    assert_int_equal(t.uploads + t.downloads, 0); /* the copy is made where the source is */
+    assert_int_equal(t.uploads + t.downloads, 0); /* the copy runs on the source's side */
     assert_int_equal(sb_mem_head(from), source_head);
     assert_int_equal(sb_mem_head(to), head_after(source_head, target_head));
     assert_int_equal(sb_mem_head(bystander), SB_HEAD_SYNCED);
@@ -65,8 +65,7 @@ TEST(every_pair_of_heads_within_a_context) {
                 copy_within(s, t, part);
 }
 
-/* The copy is zeros that were written, as Caffe's is: an update finds them. The source stays as it
-   is. */
+/* As in Caffe, the copy holds written zeros: an update accepts it. The source is unchanged. */
 TEST(a_copy_of_what_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)

@@ -12,14 +12,15 @@
 #define PART        1001                        /* elements used of the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Leaves the running test out, in words: no test has made anything else by then. */
+/* Skips the running test with a message; before this call the test makes nothing that it must
+   free. */
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
                   strerror(errno));
     test_skip();
 }
 
-/* The same CHUNK_BYTES of memory, MAPS times in a row. */
+/* Maps the same CHUNK_BYTES of memory MAPS times in a row. */
 static float *map_over_and_over(void) {
     int fd = memfd_create("large", 0);
     if (fd < 0 || ftruncate(fd, (off_t)CHUNK_BYTES) != 0)
@@ -74,8 +75,8 @@ TEST(sums_reach_past_two_to_the_31) {
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
-    large.x[PART - 1] = 3; /* the last element, and 256 more */
-    large.x[PART] = 5;     /* just behind it: 256 times */
+    large.x[PART - 1] = 3; /* the last element and 256 others */
+    large.x[PART] = 5;     /* the element behind it: 256 times */
     assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
@@ -85,8 +86,8 @@ TEST(sums_reach_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* Every pass over an element of the chunk flips its sign: once more for those that the last,
-   partial chunk covers. */
+/* Scaling flips the sign of each element of the chunk once per map; the last, partial chunk flips
+   its PART elements once more. */
 TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
@@ -149,7 +150,7 @@ TEST(clearing_reaches_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* The last bytes of the target are no file's: they show how far the copy went. */
+/* The target's last bytes are not in the shared file: they show how far the copy went. */
 TEST(copying_reaches_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     skip_when_quick();

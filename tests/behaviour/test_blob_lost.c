@@ -1,5 +1,5 @@
-/* A blob whose data went down with the device: reads are errors, overwriting
-   brings it back on the host. */
+/* A blob whose data was lost with the device: reads fail; an overwrite makes the data valid again,
+   on the host. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -11,7 +11,7 @@
 
 struct wreck {
     struct rig rig;
-    sb_blob *lost, *whole; /* data LOST; data and diff on the host */
+    sb_blob *lost, *whole; /* `lost`: data LOST; `whole`: data, diff on the host */
     float values[COUNT];
 };
 
@@ -53,7 +53,7 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     assert_true(sum == -1 && value == -1 && in == NULL);
 }
 
-/* There is nothing to bring to the host, so that no limit hides it. */
+/* The call returns LOST and not a failed limit: there are no bytes to copy to the host. */
 TEST_ON(wreck, lost_bytes_are_not_added_to_by_a_message) {
     static const int64_t two[] = {2};
     struct wire wire = {0};
@@ -92,7 +92,7 @@ TEST(overwriting_brings_a_lost_blob_back) {
         case SET:
             assert_ok(sb_blob_set_cpu(w.lost, SB_DATA, lent.ptr, BYTES, 0, NULL, NULL, &err));
             break;
-        default: /* outgrown, so fresh */
+        default: /* reshaped beyond its room: new storage */
             assert_ok(sb_blob_reshape(w.lost, (int64_t[]){100}, 1, NULL, &err));
             assert_ok(sb_blob_mutable_cpu(w.lost, SB_DATA, &out, &err));
             memcpy(out, w.values, BYTES);

@@ -1,5 +1,5 @@
-/* A blob's memories from outside: one that was there before becomes data or diff, a diff is
-   given up, lent memory goes back. */
+/* A blob's memories from outside: an existing memory becomes data or diff, a diff is dropped, lent
+   memory returns to the lender. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>
@@ -17,7 +17,7 @@ static sb_mem *memory_of(sb_blob *blob, int diff) {
     return diff ? diff_of(blob) : data_of(blob);
 }
 
-/* --- what is refused ------------------------------------------------------------------ */
+/* --- refusals ------------------------------------------------------------------------- */
 
 static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
     for (int k = 0; k < 2; k++) {
@@ -46,7 +46,7 @@ TEST(too_small_and_strange_memories_are_refused) {
     rig_close(&other);
 }
 
-/* A memory knows no element type, so that bytes may be lent to it which a blob cannot use. */
+/* A memory has no element type, so lent bytes may be misaligned for a blob's elements. */
 TEST(lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         struct rig rig;
@@ -65,7 +65,7 @@ TEST(lent_bytes_must_suit_the_elements) {
     }
 }
 
-/* --- a diff that is given up ------------------------------------------------------------ */
+/* --- a dropped diff --------------------------------------------------------------------- */
 
 TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
     const size_t count = 1 << 16;
@@ -88,11 +88,11 @@ TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
     assert_true(x == data && x[9] == 3);
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
-    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &x, &err)); /* made anew */
+    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &x, &err)); /* allocated again */
     assert_true(x[9] == 0);
 }
 
-/* --- lent memory that the lender wants back -------------------------------------------------- */
+/* --- lent memory that the lender reclaims ---------------------------------------------------- */
 
 struct loan {
     struct rig rig;
@@ -178,7 +178,7 @@ TEST(lent_memory_goes_back_to_the_only_other_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* what is read-only is left before it is written */
+            bool left_it = l.lent.deleted; /* a write moves out of read-only storage */
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);

@@ -47,7 +47,7 @@ static const struct {
 TEST(shapes_give_counts_and_texts) {
     for (size_t i = 0; i < SHAPES; i++) {
         if (shapes[i].count > PTRDIFF_MAX / 4 || shapes[i].shape[0] > PTRDIFF_MAX)
-            continue; /* on a host of 32 bits */
+            continue; /* too large for a host of 32 bits */
         sb_blob *created = test_blob(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
         uint32_t reallocated = 99;
         sb_blob *reshaped = test_unshaped(NULL, SB_DTYPE_F32);
@@ -181,7 +181,7 @@ TEST(offsets_past_two_to_the_31_are_exact) {
     assert_int_equal(out, I64(69999) * 70000 + 1);
 }
 
-/* Caffe's layers step from image to image by offset(0, 1), where there is one channel too. */
+/* Caffe's layers step from image to image by offset(0, 1), even where an image has one channel. */
 TEST(a_legacy_offset_may_be_one_past_each_axis) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
     int64_t out;
@@ -248,7 +248,7 @@ TEST(shapes_are_compared_axis_by_axis) {
         {1, 1, {0}, {0}, 1},          {2, 2, {0, 3}, {0, 4}, 0},
     };
     int64_t dims[5] = {2, 3, 4, 5, 6};
-    for (int32_t axes = 1; axes <= 5; axes++) /* each axis alone makes the difference */
+    for (int32_t axes = 1; axes <= 5; axes++) /* a difference in any axis counts */
         for (int32_t axis = 0; axis < axes; axis++) {
             sb_blob *a = test_blob(NULL, SB_DTYPE_F32, axes, dims);
             dims[axis]++;
@@ -304,7 +304,8 @@ TEST(reshape_like_takes_the_whole_shape) {
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
 }
 
-/* As in Caffe: no dimensions are those of a scalar, and what has a shape keeps one. */
+/* As in Caffe, an unshaped blob has no dimensions, as a scalar: `blob` becomes a scalar and stays
+   shaped. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;

@@ -1,5 +1,5 @@
-/* Files of C3D 1.0: its BlobProto has a length before the height, and later numbers for the fields
-   that follow. */
+/* Files of C3D 1.0: its BlobProto has a length before the height, and the fields that follow have
+   higher numbers. */
 #include "blobs.h"
 #include "support.h"
 
@@ -13,7 +13,7 @@ static void put_dims(struct wire *wire, const int64_t five[5]) {
         wire_number(wire, 1 + i, (uint64_t)five[i]);
 }
 
-/* Values first, first + 1, ... */
+/* Appends the values first, first + 1, ... */
 static void put_values(struct wire *wire, uint32_t field, int64_t count, float first) {
     float values[192];
     for (int64_t i = 0; i < count; i++)
@@ -69,7 +69,7 @@ TEST(the_last_of_a_dimension_counts) {
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* To Caffe's BlobProto a number at the place of C3D's width is unknown. */
+/* Field 5 is the data in Caffe's BlobProto: a number there, C3D's width, is ignored as unknown. */
 TEST(dimensions_behind_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -99,9 +99,9 @@ TEST(errors_have_the_names_of_c3ds_fields) {
     static const struct {
         const char *part;
         sb_status status;
-        uint32_t field; /* with this number */
+        uint32_t field; /* which holds `number` */
         uint64_t number;
-        int64_t count; /* of data, and of diff */
+        int64_t count; /* values in data; `diff`: values in diff */
         int64_t diff;
     } rows[] = {
         {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, 3, 1u << 31, 2, 0},
@@ -188,7 +188,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* Also if a program has replaced all blobs of the net by Caffe's. */
+/* The blobs do not matter: a program may have replaced all of them by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;
@@ -209,7 +209,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 gave its layers numbers that Caffe gave to others later. */
+/* C3D 1.0 gave its layer types numbers that Caffe later gave to other types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         uint64_t number;

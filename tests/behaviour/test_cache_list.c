@@ -1,11 +1,11 @@
-/* The list of the host cache, for a cache of four entries: from every list that it may have, of
-   three sizes and both kinds, every call keeps it so. What calls make of the empty list is among
-   these, so that this holds for sequences of any length. */
+/* The list of the host cache, for a cache of four entries: every call on every valid list, of three
+   sizes and both kinds of memory, leaves a valid list. The lists that calls make of the empty list
+   are among them, so the claim holds for call sequences of any length. */
 #include "support.h"
 
 #include "context/context.h"
 
-#define UNIT    ((size_t)64 << 10) /* the least that is kept */
+#define UNIT    ((size_t)64 << 10) /* the least that is cached */
 #define KINDS   6                  /* three sizes, pinned or not */
 #define ENTRIES SB__CACHE_ENTRIES
 
@@ -14,18 +14,18 @@ enum call { TAKE, PUT, SHRINK };
 struct world {
     sb_context context;
     struct sb__cached before[ENTRIES];
-    int count; /* of `before` */
-    bool busy; /* another thread has the lock */
+    int count; /* entries in `before` */
+    bool busy; /* another thread holds the lock */
     int released;
     int64_t calls, found, dropped;
 };
 
-/* Of this program alone: nothing else of the library is linked. */
+/* Defined here, since no other part of the library is linked. */
 sb__counter sb__fork_generation = 1;
 static struct world world;
-static char buffers[ENTRIES + 1]; /* their addresses stand for memory */
+static char buffers[ENTRIES + 1]; /* only their addresses are used */
 
-/* Outside of the lock, the oldest first, each once. */
+/* Checks that buffers are released outside of the lock, the oldest first, each once. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
     assert_ptr_equal(context, &world.context);
     assert_true(sb__mutex_try_lock(&world.context.cache.lock));
@@ -53,8 +53,8 @@ static uint64_t sum(const struct sb__cached *entries, int count) {
 
 /* --- what each call promises ----------------------------------------------------- */
 
-/* The first `gone` entries are not there any more, nor is entry `skipped`; the others are, in their
-   order, and `added` is behind them. */
+/* Checks that the first `gone` entries and entry `skipped` are gone, that the others keep their
+   order, and that `added` is the last. */
 static void check_list(int gone, int skipped, const struct sb__cached *added) {
     const struct sb__host_cache *cache = &world.context.cache;
     int now = 0;
@@ -89,7 +89,7 @@ static void take(size_t bytes, bool pinned) {
 static void put(size_t bytes, bool pinned) {
     const struct sb__cached entry = {&buffers[ENTRIES], bytes, pinned};
     const size_t most = world.context.max_cache_bytes;
-    int gone = 0; /* as few as leave room */
+    int gone = 0; /* the fewest that make room */
     while (is_kept(bytes) && (world.count - gone == ENTRIES ||
                               sum(world.before + gone, world.count - gone) + bytes > most))
         gone++;
@@ -100,7 +100,7 @@ static void put(size_t bytes, bool pinned) {
 }
 
 static void shrink(size_t most) {
-    int gone = 0; /* as few as that takes */
+    int gone = 0; /* the fewest that suffice */
     while (!world.busy && sum(world.before + gone, world.count - gone) > most)
         gone++;
     sb__cache_shrink(&world.context, most);
@@ -110,8 +110,8 @@ static void shrink(size_t most) {
 
 /* --- every list, every call --------------------------------------------------------- */
 
-/* Makes the list as it was, and the call. `busy`: in a forked child, where the lock may be held for
-   ever. */
+/* Restores the list and makes the call. `busy`: as in a forked child, where the lock may be held
+   for ever. */
 static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     struct sb__host_cache *cache = &world.context.cache;
     memcpy(cache->entries, world.before, sizeof world.before);
@@ -148,7 +148,7 @@ static void check_calls(bool busy) {
     }
 }
 
-/* All lists that begin with world.before. */
+/* Checks every list that begins with world.before. */
 static void check_lists(void) {
     if (sum(world.before, world.count) > world.context.max_cache_bytes)
         return;

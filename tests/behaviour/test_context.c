@@ -1,5 +1,4 @@
-/* Making a context: options, devices, allocators, caps, figures, and a
-   backend table of the caller's own. */
+/* Creating a context: options, devices, allocators, caps, figures, and a caller's backend table. */
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
@@ -103,7 +102,7 @@ TEST(a_reads_limits_lie_over_the_contexts) {
     of_context.max_axes = 8;
     of_context.max_memory = 9;
     assert_ok(sb_context_create(&options, &context, &err));
-    memset(&of_context, 0, sizeof of_context); /* it was copied */
+    memset(&of_context, 0, sizeof of_context); /* the context has a copy */
     of_read.max_axes = 4;
     of_read.max_name_bytes = 5;
     of_read.max_blobs = 6;
@@ -275,13 +274,13 @@ TEST(every_failing_allocation_of_create_leaks_nothing) {
         }
 }
 
-/* --- a backend of the caller's own ------------------------------------------------------ */
+/* --- a caller's backend ----------------------------------------------------------------- */
 
-/* A device of the test's table, "plain:0" until the test opens another. */
+/* A device with the test's backend table; tests open "plain:0" unless they need another device. */
 struct device {
     struct plain plain;
     sb_backend table;
-    sb_context *context; /* NULL until the test makes it */
+    sb_context *context; /* NULL until the test creates it */
     size_t owned_before;
 };
 
@@ -335,7 +334,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
     memset(ptr, 0x41, 64);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* the copy is over: the device keeps the old bytes */
+    memset(ptr, 0x42, 64); /* the copy has ended: the device keeps the old bytes */
     assert_ok(sb_mem_gpu_on(mem, NULL, &in, &err));
     assert_true(bytes_are(in, 64, 0x41));
     assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &ptr, &err));
@@ -378,7 +377,7 @@ TEST(without_a_check_any_pointer_is_taken) {
     sb_context *context = NULL;
     sb_mem *mem;
     const void *in;
-    struct lent lent = lend_host(64, 0x51); /* what this device's memory is made of, too */
+    struct lent lent = lend_host(64, 0x51); /* the device's memory is host memory too */
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_mem_create(context, 64, &mem, &err));
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, 64, 0, lent_deleter, &lent, &err));
@@ -419,7 +418,7 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     sb_context_release(context);
 }
 
-/* Its one table is the device's own record. */
+/* Offers one table: the device's record. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -448,7 +447,7 @@ TEST(a_device_offers_tables_by_name) {
     assert_null(device);
     sb_mem *mem = test_mem(context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* works all the same */
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* lost, but offers its tables */
     assert_ok(sb_context_extension(context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &plain);
     assert_ptr_equal(device, &plain);
@@ -476,7 +475,7 @@ static sb_status plain_ready(void *device, sb_error *err) {
     return SB_OK;
 }
 
-/* Any other failure may have spoiled what was being written. */
+/* After any failure other than these two, the bytes being written may be wrong. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     sb_mem *data;
@@ -494,7 +493,7 @@ TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     for (int i = 0; i < 2; i++) {
         f->plain.status = refusals[i];
         assert_status(refusals[i], sb_blob_scale(blob, SB_DATA, 2, &err));
-        assert_int_equal(f->plain.live, i); /* what it would have written to is gone; the diff's */
+        assert_int_equal(f->plain.live, i); /* i = 1: the diff's storage */
         assert_status(refusals[i], sb_blob_update(blob, &err));
         assert_int_equal(sb_mem_head(data), SB_HEAD_AT_GPU);
         assert_int_equal(sb_context_device_status(f->context), SB_OK);
@@ -504,7 +503,7 @@ TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     assert_string_equal(err.message, "plain:0 failed while it wrote: as the test says");
     assert_int_equal(err.device_code, 17);
-    assert_int_equal(f->plain.live, 1); /* the diff's */
+    assert_int_equal(f->plain.live, 1); /* the diff's storage */
 }
 
 static sb_status plain_after_default(void *device, sb_error *err) {
@@ -530,7 +529,7 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* The library's own work comes after that on default streams, where somebody has a pointer. */
+/* If a caller holds a pointer, the library's work comes after the work on default streams. */
 TEST(own_work_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int let_out = 0; let_out < 2; let_out++) {
@@ -555,14 +554,14 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             assert_int_equal(plain.afters, let_out);
             plain.afters = 0;
             plain.after = SB_OK;
-            test_end(blob); /* the end of its memory is work, too */
+            test_end(blob); /* the end of a memory is work too */
             assert_int_equal(plain.afters, let_out);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
         }
 }
 
-/* Whoever has it may use it on any stream, until it ends. */
+/* The holder of a tensor may use its pointer on any stream until the tensor ends. */
 TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
     sb_blob *blob;
     sb_dl_managed_versioned *tensor;
@@ -578,7 +577,7 @@ TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
 }
 
 static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return 12345; /* no status either */
+    return 12345; /* not a status */
 }
 
 TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
@@ -669,7 +668,7 @@ TEST_ON(device, tables_of_another_version_are_refused) {
     f->table.struct_size = sizeof(size_t);
     assert_status(SB_ERR_ABI_MISMATCH,
                   create_with_backend(&f->table, "plain:0", &f->context, &err));
-    f->table.struct_size = offsetof(sb_backend, flags); /* just so long that it says its version */
+    f->table.struct_size = offsetof(sb_backend, flags); /* just long enough for abi_version */
     f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
     assert_status(SB_ERR_ABI_MISMATCH,
                   create_with_backend(&f->table, "plain:0", &f->context, &err));
@@ -700,7 +699,8 @@ static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
     plain_free(device, ptr, bytes, NULL);
 }
 
-/* As many bytes as the cap allows; when the cache is given up, they go back. */
+/* Buffers up to the cap of page-locked bytes come from the device and return to it when their
+   memory ends. */
 TEST(page_locked_buffers_go_back_to_their_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
@@ -733,11 +733,11 @@ static void dig_hole(sb_backend *table, int hole) {
     else if (hole == 8)
         table->name = NULL;
     else if (hole == 9)
-        table->free_pinned = plain_pinned_free; /* pinned: both or neither */
+        table->free_pinned = plain_pinned_free; /* pinned slots: both or neither */
     else if (hole == 10)
-        table->own_stream = plain_own_stream; /* streams: all or none */
+        table->own_stream = plain_own_stream; /* stream slots: all or none */
     else
-        table->prepare_arithmetic = plain_prepare; /* arithmetic: all or none */
+        table->prepare_arithmetic = plain_prepare; /* arithmetic slots: all or none */
 }
 
 TEST(tables_with_holes_are_refused) {
@@ -756,7 +756,7 @@ TEST(tables_with_holes_are_refused) {
     assert_int_equal(plain.opened, 0);
 }
 
-/* --- sizes and alignments that nobody asks for today ------------------------------------------ */
+/* --- sizes and alignments that no caller asks for today --------------------------------------- */
 
 TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;

@@ -46,25 +46,26 @@ TEST_ON(rig, pinned_memory_is_kept_apart) {
     sb_mem_release(mem);
 }
 
-/* By classes: eight from each power of two to the next. Ordinary memory is exact. */
+/* Pinned memory is counted by size class: eight classes from each power of two to the next. Other
+   memory is counted exactly. */
 TEST(pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
         uint32_t flags;
         size_t max_pinned, max_cache;
     } rows[] = {
-        {65535, 65535, 0, 0, 0}, /* too small to be kept */
+        {65535, 65535, 0, 0, 0}, /* too small for the cache */
         {65536, 65536, 0, 0, 0},
         {65537, 73728, 0, 0, 0},
         {73728, 73728, 0, 0, 0},
         {131071, 131072, 0, 0, 0},
         {131073, 147456, 0, 0, 0},
         {15 * MIB + 1, 16 * MIB, 0, 0, 0},
-        {65537, 65537, SB_CONTEXT_NO_HOST_CACHE, 0, 0}, /* nothing is kept */
+        {65537, 65537, SB_CONTEXT_NO_HOST_CACHE, 0, 0}, /* no cache */
         {65537, 65537, 0, 0, 65536},
-        {65537, 65537, 0, 0, 73727}, /* the class is too large to be kept */
+        {65537, 65537, 0, 0, 73727}, /* the class exceeds the cache */
         {65537, 73728, 0, 0, 73728},
-        {65537, 0, 0, 73727, 0}, /* the class is above the cap */
+        {65537, 0, 0, 73727, 0}, /* the class exceeds the cap */
         {65537, 73728, 0, 73728, 0},
         {65537, 0, SB_CONTEXT_NO_PINNED, 0, 0},
     };
@@ -107,7 +108,7 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     }
 }
 
-/* Page-locked memory comes from the device with bytes that nobody knows. */
+/* The bytes of page-locked memory from the device are unknown: the library zeroes them. */
 TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
     void *out;
     sb_mem *mem = test_mem(f->context, 4096);
@@ -116,7 +117,7 @@ TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A buffer of the same class is longer than the one that was there before, which a read filled. */
+/* A read fills a buffer; the next memory of its size class uses the buffer's whole length. */
 TEST_ON(rig, what_is_behind_a_buffer_is_zero_for_the_next) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;
@@ -146,7 +147,7 @@ static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
     return false;
 }
 
-/* With the built-in allocator. */
+/* Uses the built-in allocator. */
 TEST(no_bytes_of_one_context_show_in_another) {
     static const char secret[] = "0123456789abcdef";
     static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
@@ -190,7 +191,7 @@ static void *net_of_layers(int layers, size_t *size) {
     return net;
 }
 
-/* All but 10 kB are merely kept. */
+/* The cache holds all but 10 kB of the memory that the cap allows. */
 TEST(handles_and_indices_get_what_the_cache_holds) {
     enum { HANDLES = 4000 };
     size_t net_size;

@@ -1,4 +1,4 @@
-/* Floats into doubles and back: every kind of vectors does what a processor does to one value. */
+/* Floats to doubles and back: each kind of vectors gives what a processor gives for one value. */
 #include "support.h"
 
 #include "host/convert.h"
@@ -13,7 +13,7 @@ static const double specials[] = {
     0.0, -0.0, INFINITY, -INFINITY, 1e300, -1e300, 5e-324, 1e-40, -1.4e-45, 0.1, 16777217.0, 3.4e38,
 };
 
-/* Any value, some of them beyond a float's range or too fine for it. */
+/* Returns a random value; some are beyond a float's range or precision. */
 static double value(uint64_t *seed) {
     const uint64_t which = test_random(seed) % (2 * COUNT_OF(specials));
     if (which < COUNT_OF(specials))
@@ -21,19 +21,19 @@ static double value(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-/* One conversion: of values of `from` bytes into such of `to` bytes. */
+/* A conversion from values of `from` bytes to values of `to` bytes. */
 struct way {
     sb__convert *run;
     size_t from, to;
 };
 
-/* What a processor makes of one value, as bytes of either type. */
+/* Writes `v` as a double or, converted by the processor, as a float. */
 static void put(double v, size_t size, void *out) {
     const float narrow = (float)v;
     memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-/* Neither side is aligned, and nothing beyond the last value is written. */
+/* Checks a conversion at any alignment; no byte past the last value is written. */
 static void check(const struct way *way, uint64_t *seed, size_t count, size_t at) {
     unsigned char from[MOST * sizeof(double) + OFFSETS], to[(MOST + 1) * sizeof(double) + OFFSETS],
         wanted[sizeof to];

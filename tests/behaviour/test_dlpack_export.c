@@ -1,4 +1,4 @@
-/* Blobs as tensors of DLPack: what they say, what they share, how long it lives. */
+/* Blobs as DLPack tensors: their fields, the storage that they share, and how long it lives. */
 #include "blobs.h"
 
 #include "sim/table.h"
@@ -52,8 +52,8 @@ TEST_ON(rig, a_tensor_says_what_the_blob_is) {
     }
 }
 
-/* Each head, each side, for reading and writing: the head, the copies and the pointer of the
-   access of the same name. */
+/* For each head and side, to read and to write: an export gives the head, the copies and the
+   pointer of the access of the same name. */
 TEST(an_export_is_an_access_of_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
@@ -98,8 +98,8 @@ TEST(an_export_is_an_access_of_its_side) {
             }
 }
 
-/* What an outsider writes is seen by the blob, and goes along to the device, until the next call
-   for the other side; from then on a mutable call comes first. */
+/* The blob sees a write through a tensor, and the next call for the device copies it. Before any
+   later write the caller makes a mutable call. */
 TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
     const float *data;
     const void *in;
@@ -135,7 +135,7 @@ TEST(a_tensor_outlives_blob_and_context) {
     assert_ok(sb_blob_cpu(blob, SB_DIFF, &in, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_SYNCED);
     assert_ok(sb_blob_to_legacy_dlpack(blob, SB_DIFF, SB_SIDE_CPU, &legacy, &err));
-    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* nothing says read-only */
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* no read-only flag */
     sb_blob_destroy(blob);
     sb_context_release(rig.context);
     memset(host->dl_tensor.data, 7, 16);
@@ -146,9 +146,9 @@ TEST(a_tensor_outlives_blob_and_context) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* --- the memory lets go of what the tensor has ------------------------------------------- */
+/* --- the memory leaves the tensor's storage ---------------------------------------------- */
 
-/* The memory moves out of read-only storage; the lender gets it back when the tensor has ended. */
+/* The memory moves out of read-only storage; the lender's deleter runs when the tensor ends. */
 TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     void *out;
     struct lent lent = lend_host(16, 0x21), on_device = lend_device(f->context, 16, 0x22);
@@ -166,7 +166,7 @@ TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     struct tally before = rig_tally(f);
     end(t);
     struct tally since = rig_since(f, &before);
-    assert_no_work(&since); /* no stream used it */
+    assert_no_work(&since); /* no stream used the tensor */
     assert_int_equal(lent.deleted, 1);
     assert_ok(sb_blob_set_gpu(blob, SB_DATA, on_device.ptr, 16, 0, lent_deleter, &on_device, &err));
     t = exported_mutable(blob, SB_DATA, SB_SIDE_GPU);
@@ -213,7 +213,7 @@ TEST(a_device_without_a_number_is_not_exported) {
     sb_dl_managed_versioned *t = NULL;
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";
-    backend.struct_size = offsetof(sb_backend, dlpack_device); /* of an older version */
+    backend.struct_size = offsetof(sb_backend, dlpack_device); /* an older version */
     sb_context *context = context_on(&backend);
     sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));

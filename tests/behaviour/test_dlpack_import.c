@@ -1,5 +1,5 @@
-/* Tensors of DLPack as a blob's memory: devices, sharers, refusals. fuzz.dlpack checks what is
-   accepted: it is used in place and given back once. */
+/* DLPack tensors as a blob's memory: devices, sharers, refusals. fuzz.dlpack checks that accepted
+   tensors are used in place and given back once. */
 #include "blobs.h"
 #include "tensors.h"
 
@@ -34,7 +34,7 @@ TEST(device_memory_is_imported_by_its_own_context) {
 
 /* --- refused --------------------------------------------------------------------------------- */
 
-/* A number that is written into a tensor. */
+/* A change of one field of a tensor. */
 struct edit {
     size_t at, size;
     uint64_t value;
@@ -55,8 +55,8 @@ static void apply(struct tensor *t, const struct edit *edit) {
 static const struct refusal {
     struct edit edits[2];
     sb_status status;
-    bool versioned;      /* the versioned struct alone */
-    const char *message; /* where another check would refuse it, too; NULL: any */
+    bool versioned;      /* only for the versioned struct */
+    const char *message; /* if another check would refuse it too; NULL: any */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},
@@ -70,7 +70,7 @@ static const struct refusal {
     {{SET(dtype.code, SB_DL_CODE_INT), SET(dtype.bits, 128)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.code, 5)}, UNSUPPORTED, false, NULL}, /* complex */
     {{SET(dtype.code, SB_DL_CODE_BFLOAT)}, UNSUPPORTED, false, NULL},
-    /* A boolean: a blob of u8 would let values but 0 and 1 into it. */
+    /* A boolean: through a blob of u8, values other than 0 and 1 could be written. */
     {{SET(dtype.code, 6), SET(dtype.bits, 8)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.bits, 0)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.bits, 64)}, SB_ERR_DTYPE_MISMATCH, false, NULL},
@@ -90,12 +90,12 @@ static const struct refusal {
     {{SET(data, UINTPTR_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, UINT64_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, (uint64_t)1 << 63)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
-    /* 24 bytes of one object that would be larger than any. */
+    /* 24 bytes that end beyond the largest possible object. */
     {{SET(byte_offset, PTRDIFF_MAX - 19)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, 2)}, INVALID, false, "the tensor's data is not aligned for f32"},
     {{SET(device.device_type, 7)}, SB_ERR_WRONG_DEVICE, false, NULL},
     {{SET(device.device_type, 0)}, SB_ERR_WRONG_DEVICE, false, NULL},
-    {{SET(device.device_type, 13)}, SB_ERR_WRONG_DEVICE, false, NULL}, /* managed */
+    {{SET(device.device_type, 13)}, SB_ERR_WRONG_DEVICE, false, NULL}, /* CUDA's managed memory */
     {{SET(device.device_type, SB_DL_DEVICE_EXTENSION)}, SB_ERR_WRONG_DEVICE, false, NULL},
 };
 
@@ -116,7 +116,7 @@ static void refuse(const struct refusal *refusal, bool legacy) {
                          : sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     if (refusal->message)
         assert_string_equal(err.message, refusal->message);
-    assert_memory_equal(&t, &before, offsetof(struct tensor, lent)); /* the structs, the dims */
+    assert_memory_equal(&t, &before, offsetof(struct tensor, lent)); /* structs, dims unchanged */
     assert_ok(sb_blob_cpu(blob, SB_DATA, &now, &err));
     assert_ptr_equal(data, now);
     assert_int_equal(sb_blob_count(blob), 6);
@@ -141,7 +141,7 @@ TEST(a_device_that_the_context_lacks_is_refused) {
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA;
     assert_status(SB_ERR_NO_DEVICE, sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA_HOST;
-    assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* the host reads it */
+    assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* readable by the host */
     test_end(blob);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);

@@ -1,15 +1,15 @@
-/* Tensors of the library's own as a blob's memory: the storage gets one more user, nothing is
-   wrapped, and what either writes the other sees. */
+/* The library's own tensors as a blob's memory: the storage gets one more user, no tensor is
+   wrapped, and each user sees the other's writes. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>
 
-#define TRIPS 80000 /* wraps on wraps of so many tensors overflow a stack of 8 MiB at their end */
+#define TRIPS 80000 /* so many nested wraps would overflow a stack of 8 MiB when they end */
 #define WARM  8
 
 enum form { READ, WRITE, LEGACY, FORMS };
 
-/* Brings a part of `from` into a part of `to` through a tensor. */
+/* Exports part `out` of `from` as a tensor and imports the tensor as part `in` of `to`. */
 static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t flags,
                  enum form form, int32_t side) {
     sb_dl_managed_versioned *t;
@@ -161,7 +161,7 @@ TEST(what_is_for_reading_is_left_before_it_is_written) {
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
-        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c leaves it, too, for what b then has */
+        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c too moves to b's storage */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
         sb_blob_destroy(a);
@@ -176,8 +176,8 @@ TEST_ON(rig, a_memory_that_others_may_see_written_is_not_unique) {
     void *data;
     sb_blob *a = ramp(f->context), *b = empty(f->context);
     pass(a, SB_DATA, b, SB_DATA, 0, READ, SB_SIDE_CPU);
-    assert_false(sb_mem_is_unique(data_of(a))); /* b would see it */
-    assert_true(sb_mem_is_unique(data_of(b)));  /* writes elsewhere */
+    assert_false(sb_mem_is_unique(data_of(a))); /* b would see a's writes */
+    assert_true(sb_mem_is_unique(data_of(b)));  /* b's writes go elsewhere */
     assert_ok(sb_blob_mutable_cpu(b, SB_DATA, &data, &err));
     assert_true(sb_mem_is_unique(data_of(a)));
     pass(a, SB_DATA, b, SB_DATA, 0, WRITE, SB_SIDE_CPU);
@@ -193,10 +193,10 @@ TEST_ON(rig, a_memory_that_others_may_see_written_is_not_unique) {
     sb_blob_destroy(b);
 }
 
-/* --- one memory lets go of it ---------------------------------------------------------------- */
+/* --- a memory leaves the shared storage ------------------------------------------------------ */
 
-/* The work of a blob that ends is over, or its storage in quarantine, before the others may take
-   what it left for granted. */
+/* When a blob ends, its queued work ends too, or its storage is quarantined, before other users
+   rely on the bytes. */
 TEST_ON(rig, queued_work_ends_before_its_place_is_given_up) {
     void *out;
     rig_schedule(f, SB_SIM_LAZY, 3);
@@ -214,7 +214,7 @@ TEST_ON(rig, queued_work_ends_before_its_place_is_given_up) {
 
 /* --- parts, types, contexts ----------------------------------------------------------------- */
 
-/* What a consumer makes of a tensor before it passes it on. */
+/* A consumer may change the offset, shape and type of a tensor before it passes the tensor on. */
 TEST(a_part_keeps_the_whole) {
     struct rig rig;
     sb_dl_managed_versioned *t, *again;

@@ -1,10 +1,10 @@
-/* The edits of a model, in every order: found, walked through and taken out as in a sorted list,
-   and no path through their tree is long. */
+/* The edits of a model, added in any order, are found, listed and removed as in a sorted list, and
+   no path through their tree is long. */
 #include "model/edits.h"
 #include "support.h"
 
 #define MANY  100000
-#define DEPTH 64 /* about 40 are expected of so many; one that grows with their number has more */
+#define DEPTH 64 /* about 40 are expected for MANY; a depth that grows with MANY is larger */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     const struct sb__edit edit = {.layer = layer, .index = index, .size = (size_t)(layer + index)};
@@ -12,7 +12,7 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     sb__edits_add(edits, &edit);
 }
 
-/* The places 0 to `count` - 1 are there, each as (place / 2, place % 2). */
+/* Checks that the edits are the places 0 to `count` - 1, each as (place / 2, place % 2). */
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);
@@ -63,7 +63,7 @@ TEST(every_order_of_seven_is_sorted) {
     }
 }
 
-/* How many edits a search for each may look at. */
+/* Returns how many edits a search for `edit` looks at. */
 static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *edit) {
     int64_t depth = 1;
     const struct sb__edit *top = &edits->items[edits->root - 1];
@@ -75,7 +75,7 @@ static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *ed
     return depth;
 }
 
-/* Whatever the order, in one layer, or with one edit in each. */
+/* In three orders each: one edit in each layer, and all edits in one layer. */
 TEST(no_search_is_long) {
     for (int kind = 0; kind < 6; kind++) {
         struct sb__edits edits = {.count = 0};

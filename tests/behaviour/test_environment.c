@@ -1,6 +1,6 @@
-/* The floating-point environment is the caller's: in another one the library makes the same calls
-   succeed and fail, moves the same bytes, and computes the same numbers but for their rounding. It
-   leaves the environment as it was. */
+/* The floating-point environment is the caller's. In any environment the same calls succeed and
+   fail, the same bytes move, and numbers differ only by rounding. The library leaves the
+   environment unchanged. */
 #include "base/half.h"
 #include "blobs.h"
 
@@ -10,20 +10,20 @@
 
 #ifdef __SSE2__
 #include <immintrin.h>
-#define SUBNORMALS_ARE_ZERO 0x8040u /* as results and as operands */
+#define SUBNORMALS_ARE_ZERO 0x8040u /* in results and operands */
 #endif
 
 #define COUNT 490 /* of the shape 2 x 5 x 7 x 7 */
 
 static const int64_t shape[] = {2, 5, 7, 7};
 
-/* Any double, some beyond a float's range or too fine for it. */
+/* Doubles, some beyond a float's range or precision. */
 static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
 #define SPECIALS ((int64_t)(sizeof specials / sizeof *specials))
 
-/* --- what the calls give ------------------------------------------------------------ */
+/* --- results of the calls ----------------------------------------------------------- */
 
 struct results {
     int num_statuses, num_rounded, num_exact;
@@ -65,7 +65,7 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Sums, and arithmetic in place, where the head is. */
+/* Takes sums and runs arithmetic in place on the host and, with a context, on the device. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -85,8 +85,8 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* A message of one type is read into a blob of another. A type that does not hold NaN or infinity
-   gets as many values as it holds, and one more. */
+/* Reads a message of type `from` into a blob of type `to`. Types without NaN and infinity are tried
+   with as many values as they can hold, and with one more. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
     sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -116,7 +116,7 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
     free(bytes);
 }
 
-/* Each of them is a float, so that no rounding is at work. */
+/* Every half is a float, so these conversions do not round. */
 static void convert_halves(void) {
     for (uint32_t half = 0; half < 0x10000; half++) {
         const bool is_nan = (half & 0x7fff) > 0x7c00;
@@ -146,13 +146,13 @@ static void make_all_calls(struct results *results, sb_context *sim) {
 
 static uint32_t control_word(void) {
 #ifdef __SSE2__
-    return _mm_getcsr() & ~0x3fu; /* but for the exceptions that were raised */
+    return _mm_getcsr() & ~0x3fu; /* without the raised exceptions */
 #else
     return 0;
 #endif
 }
 
-/* `flags` of the control word; returns what it was. */
+/* Sets the rounding mode and `flags` of the control word; returns the old control word. */
 static uint32_t set_environment(int rounding, uint32_t flags) {
     const uint32_t before = control_word();
     assert_int_equal(fesetround(rounding), 0);
@@ -169,7 +169,7 @@ static void reset_environment(uint32_t before) {
 #endif
 }
 
-/* Values in the thousands at most; what a float cannot hold is infinite or the greatest. */
+/* Compares with a relative error; values beyond a float's range are equal if their signs are. */
 static bool is_near(double a, double b, double error) {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
@@ -214,7 +214,8 @@ static bool differs(void) {
     return memcmp(in_default.rounded, in_other.rounded, sizeof in_default.rounded) != 0;
 }
 
-/* As valgrind does: then no more can be tested than that nothing differs. */
+/* Returns whether the processor ignores the environment, as valgrind does: then the test cannot
+   require that numbers differ. */
 static bool processor_ignores(int rounding, uint32_t flags) {
     volatile float tiny = FLT_MIN, one = 1, three = 3, subnormal, third;
     const float expected_subnormal = tiny / 2, expected_third = one / three;
@@ -234,7 +235,7 @@ static void check_that_numbers_differ(const char *name, int rounding, uint32_t f
 }
 
 TEST(another_rounding_changes_nothing_but_the_rounding) {
-    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* a third to the nearest is above it */
+    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* to nearest, 1/3 rounds up */
     check_environment("upward", FE_UPWARD, 0);
     check_environment("toward zero", FE_TOWARDZERO, 0);
 }

@@ -1,4 +1,4 @@
-/* Blob files: read, written atomically, and everything that is no such file. */
+/* Blob files: reads, atomic writes, and paths that are not blob files. */
 #include "support.h"
 
 #include "files.h"
@@ -25,14 +25,14 @@ static void folder_open(struct folder *folder) {
     (void)snprintf(folder->other, sizeof folder->other, "%s/other", folder->path);
 }
 
-/* Nothing is left beside the tests' own files. */
+/* Removes the tests' files and checks that no other file is left. */
 static void folder_close(struct folder *folder) {
     (void)unlink(folder->file);
     (void)unlink(folder->other);
     assert_int_equal(rmdir(folder->path), 0);
 }
 
-/* `count` elements that count up. */
+/* Creates a blob of the values 0, 1, ..., count - 1. */
 static sb_blob *new_blob(int64_t count) {
     sb_blob *blob;
     void *p;
@@ -47,7 +47,7 @@ static sb_status read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
     sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
     if (st != SB_OK)
-        assert_int_equal(sb_blob_count(blob), 3); /* as it was */
+        assert_int_equal(sb_blob_count(blob), 3); /* unchanged */
     sb_blob_destroy(blob);
     return st;
 }
@@ -96,7 +96,7 @@ TEST_ON(folder, test_a_file_that_is_not_there_is_named) {
     assert_status(SB_ERR_IO, read_file("", &err));
 }
 
-/* A save that fails without a byte written. */
+/* Saves into a buffer, checks that no byte was written, and returns the status. */
 static sb_status save_untouched(const sb_model *model, sb_error *err) {
     unsigned char buffer[64];
     memset(buffer, 0x5a, sizeof buffer);
@@ -110,7 +110,8 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
     for (int change = 0; change < 5; change++) {
-        /* Shrinking a mapped file is the documented SIGBUS. */
+        /* Change 0 shrinks the file, which for a mapped file is the documented SIGBUS: not
+           tried. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
             sb_model *model;
@@ -139,13 +140,13 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     }
 }
 
-/* What is kept of a file's times has a tick of some milliseconds. */
+/* Waits until the clock of file times has advanced: its tick is some milliseconds. */
 static void wait_a_tick(void) {
     const struct timespec pause = {0, 30000000};
     (void)nanosleep(&pause, NULL);
 }
 
-/* The time of the last write may be set back, that of the last change may not. */
+/* A program can set back the time of the last write, but not the time of the last change. */
 TEST_ON(folder, test_a_writer_who_sets_the_time_back_is_seen) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct stat before;
@@ -168,7 +169,8 @@ TEST_ON(folder, test_a_writer_who_sets_the_time_back_is_seen) {
     }
 }
 
-/* A file that lost or got a name is the same file: so is one that a save replaces. */
+/* A file that lost or gained a name is still the same file. A save that replaces a file only takes
+   its name away. */
 TEST_ON(folder, test_another_name_is_no_change) {
     for (int change = 0; change < 3; change++) {
         sb_model *model;
@@ -193,7 +195,7 @@ TEST_ON(folder, test_another_name_is_no_change) {
 /* --- writing ------------------------------------------------------------------------------ */
 
 TEST_ON(folder, test_a_file_holds_what_to_proto_gives) {
-    /* Below, at and above the buffer of a write. */
+    /* Counts below, at and above the size of the write buffer. */
     static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         sb_blob *blob = new_blob(counts[i]), *again = new_blob(1);
@@ -258,7 +260,7 @@ static void assert_is_link(const char *path, bool expected) {
     assert_int_equal(S_ISLNK(info.st_mode), expected);
 }
 
-/* What a link names is made, wherever that is, and the link stays. */
+/* A save through a dangling link creates the file that the link names and keeps the link. */
 TEST_ON(folder, test_a_link_to_nothing_names_the_new_file) {
     char inside[128], first[160];
     (void)snprintf(inside, sizeof inside, "%s/inside", f->path);
@@ -313,11 +315,11 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
         assert_int_equal(err.device_code, rows[i].error);
         assert_non_null(strstr(err.message, rows[i].words));
         assert_is_link(f->file, true);
-        /* what the link leads to is told, if that can be found */
+        /* the message names the link's target, or the link if the target cannot be found */
         assert_int_equal(!strstr(err.message, f->file), rows[i].error != ELOOP);
         assert_int_equal(unlink(f->file), 0);
     }
-    /* With its folder it is longer than a path, and than what lies behind one. */
+    /* The folder and the text of the link are longer together than any path. */
     char deep[320], link[340];
     (void)snprintf(deep, sizeof deep, "%s/%0200d", f->path, 0);
     (void)snprintf(link, sizeof link, "%s/link", deep);
@@ -332,7 +334,7 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
     assert_int_equal(rmdir(deep), 0);
 }
 
-/* Of a chain of links, none longer than a system follows. */
+/* A save follows a chain of links that is no longer than the system allows. */
 TEST_ON(folder, test_the_last_of_many_links_names_the_new_file) {
     static const int counts[] = {39, 41};
     char link[96], says[16];
@@ -354,7 +356,7 @@ TEST_ON(folder, test_the_last_of_many_links_names_the_new_file) {
     }
 }
 
-/* A second name of the file keeps the old bytes, as the header says. */
+/* A second name of the file keeps the old bytes, as the header documents. */
 TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
     file_write(f->file, "old", 3);
     assert_int_equal(link(f->file, f->other), 0);
@@ -367,7 +369,7 @@ TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
 
 enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567 };
 
-/* Owner, group and permissions of what is at the path. */
+/* Checks the owner, group and permissions of the file at `path`. */
 static void assert_owned(const char *path, uid_t owner, gid_t group, mode_t mode) {
     struct stat info;
     assert_int_equal(stat(path, &info), 0);
@@ -382,7 +384,7 @@ static void new_file_of(const char *path, gid_t group, mode_t mode) {
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* A child writes the file as somebody who is in the group OURS; the status of that. */
+/* Writes the file in a child that runs as another user in the group OURS; returns its status. */
 static sb_status write_as_another(const char *path) {
     int status = -1;
     pid_t child = fork();
@@ -398,7 +400,7 @@ static sb_status write_as_another(const char *path) {
     return -WEXITSTATUS(status);
 }
 
-/* Root may, unless it is root of a namespace without these numbers. */
+/* Returns whether this process may change owners: root may, unless its namespace lacks the ids. */
 static bool may_give_away(const struct folder *folder) {
     file_write(folder->file, "", 0);
     bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;
@@ -420,7 +422,7 @@ TEST_ON(folder, test_root_keeps_owner_and_group) {
     }
 }
 
-/* Nobody may run what is written now as another user. */
+/* A written file has no set-user-ID or set-group-ID bit. */
 TEST_ON(folder, test_the_bits_to_run_as_another_are_not_kept) {
     file_write(f->file, "old", 3);
     assert_int_equal(chmod(f->file, 06755), 0);
@@ -433,10 +435,10 @@ TEST_ON(folder, test_who_may_not_keep_the_group_opens_nothing) {
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        {OURS, OURS, 0664, 0664},                                 /* a member keeps it all */
+        {OURS, OURS, 0664, 0664},                                 /* a member keeps the group */
         {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* another group must not read */
-        {THEIRS, 65534, 0664, 0644},                              /* nor write */
-        {THEIRS, 65534, 0604, 0600}, /* members of the old one are among all others now */
+        {THEIRS, 65534, 0664, 0644},                              /* must not write */
+        {THEIRS, 65534, 0604, 0600}, /* the old group's members are among the others now */
         {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600},
         {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
     };
@@ -461,7 +463,7 @@ TEST_ON(folder, test_a_folder_that_may_not_be_written) {
     assert_int_equal(mkdir(closed, 0755), 0);
     assert_int_equal(symlink("closed/file", f->file), 0);
     assert_int_equal(write_as_another(inside), SB_ERR_IO);
-    assert_int_equal(write_as_another(f->file), SB_ERR_IO); /* to nothing */
+    assert_int_equal(write_as_another(f->file), SB_ERR_IO); /* a dangling link */
     file_write(inside, "old", 3);
     assert_int_equal(write_as_another(f->file), SB_ERR_IO);
     assert_true(file_holds(inside, "old"));

@@ -1,5 +1,5 @@
-/* Where a save goes, and who may read it there: links that lead to open files, folders that may not
-   be read or have no path, access lists. And what is open elsewhere: files under a lease. */
+/* Where a save writes, and who may read the file there: links to open files, folders that may not
+   be read or have no path, access lists. Also files under another process's lease. */
 #include "support.h"
 
 #include "files.h"
@@ -19,7 +19,7 @@ enum { SOMEBODY = 12345, OURS = 34567, NOBODY = 65534 };
 
 struct place {
     char path[64], file[96];
-    int here; /* the current folder as it was */
+    int here; /* the current folder before the test */
 };
 
 static void place_open(struct place *p) {
@@ -30,7 +30,7 @@ static void place_open(struct place *p) {
     assert_true(p->here >= 0);
 }
 
-/* Nothing is left beside the tests' own files. */
+/* Removes the tests' file and checks that no other file is left. */
 static void place_close(struct place *p) {
     (void)unlink(p->file);
     assert_int_equal(fchdir(p->here) | rmdir(p->path), 0);
@@ -58,7 +58,8 @@ static bool is_written(const char *path) {
     return whole;
 }
 
-/* Runs `run` in a child, which is nobody in the group OURS where this process is root. */
+/* Runs `run` in a child and returns its result. If this process is root, the child runs as nobody
+   in the group OURS. */
 static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) {
     const gid_t groups[] = {OURS};
     int status = -1;
@@ -88,8 +89,8 @@ static void assert_refused(const char *path) {
     assert_null(strstr(err.message, ".syncblob-"));
 }
 
-/* The text of such a link is a path only as long as nobody renames the file, and what the
-   descriptor's other users have open is another file once that one is replaced. */
+/* The text of such a link is a path only until the file is renamed, and a save that replaced the
+   file would leave the descriptor's other users with the old file. */
 TEST_ON(place, a_descriptor_is_not_a_place) {
     char link[64];
     int ends[2];
@@ -105,7 +106,7 @@ TEST_ON(place, a_descriptor_is_not_a_place) {
         }
         if (!removed) {
             assert_true(file_holds(f->file, "old"));
-            assert_int_equal(unlink(f->file), 0); /* the link now says "(deleted)" */
+            assert_int_equal(unlink(f->file), 0); /* the link's text now ends in "(deleted)" */
         }
     }
     assert_int_equal(symlink(link, f->file), 0); /* a link to such a link */
@@ -131,7 +132,7 @@ TEST_ON(place, standard_output_is_not_a_place) {
     assert_true(file_holds(f->file, ""));
 }
 
-/* Before the last name the kernel follows them, and its answer is no text. */
+/* In the folder part of a path the kernel follows such links without reading their texts. */
 TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
     const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -151,7 +152,7 @@ static bool writes_the_file(const struct place *p) {
     return write_file(p->file, NULL) == SB_OK && write_file(p->file, NULL) == SB_OK;
 }
 
-/* As a plain creation and a rename need no more than to write and to search. */
+/* A save needs the rights of a creation and a rename: to write and to search the folder. */
 TEST_ON(place, a_folder_that_may_not_be_read) {
     assert_int_equal(chmod(f->path, 0333), 0);
     const bool written = as_nobody(f, writes_the_file);
@@ -160,7 +161,7 @@ TEST_ON(place, a_folder_that_may_not_be_read) {
     assert_true(is_written(f->file));
 }
 
-/* As many folders below each other as no path can name. */
+/* Makes and enters, or leaves and removes, `levels` nested folders: too many for one path. */
 static bool go_deep(int levels, bool down) {
     char name[201];
     memset(name, 'd', sizeof name - 1);
@@ -207,7 +208,7 @@ static void add_entry(struct list *list, unsigned tag, unsigned permissions, uin
     list->size += sizeof entry;
 }
 
-/* Permissions as digits: owner, `users` named users, group, a named group, mask, others. */
+/* Makes a list from digits: owner, `users` named users, group, a named group, mask, others. */
 static struct list list_of(const char *digits, uint32_t users) {
     struct list list = {{2}, 4};
     add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
@@ -241,7 +242,7 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 07777;
 }
 
-/* The group's bits of the mode are the list's mask, and not what the group may. */
+/* With a list, the group bits of the mode are the list's mask, not the group's permissions. */
 TEST_ON(place, an_access_list_is_kept) {
     static const char *const digits[] = {"660060", "644064", "670770", "600000"};
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
@@ -257,7 +258,7 @@ TEST_ON(place, an_access_list_is_kept) {
     }
 }
 
-/* What the folder gives a new file is not given to one that replaces another. */
+/* A file that replaces another does not get the folder's default list. */
 TEST_ON(place, the_list_of_a_folder_is_for_new_files) {
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -269,15 +270,15 @@ TEST_ON(place, the_list_of_a_folder_is_for_new_files) {
         assert_true(has_list(f->file, (struct list){.size = 0}));
         assert_int_equal(mode_of(f->file), modes[i]);
         assert_int_equal(unlink(f->file), 0);
-        assert_ok(write_file(f->file, &err)); /* a new one has it, as any new file */
+        assert_ok(write_file(f->file, &err)); /* a new file gets the folder's list */
         assert_true(getxattr(f->file, ACCESS, NULL, 0) > 0);
         assert_int_equal(unlink(f->file), 0);
         assert_int_equal(removexattr(f->path, DEFAULT), 0);
     }
 }
 
-/* Members of the old group are among all others then, and those of ours have the file's group: they
-   get what each entry allows. */
+/* The old group's members are now among the others, and members of the writer's group get the
+   file's group: both get only what every entry allows. */
 TEST_ON(place, without_the_group_a_list_is_not_kept) {
     static const struct {
         const char *digits;
@@ -299,7 +300,7 @@ TEST_ON(place, without_the_group_a_list_is_not_kept) {
     }
 }
 
-/* More entries than the library reads. */
+/* The list has more entries than the library reads. */
 TEST_ON(place, a_list_that_is_too_long_leaves_the_owner_alone) {
     file_write(f->file, "old", 3);
     if (!set_list(f->file, ACCESS, list_of("664464", 290)))
@@ -316,8 +317,8 @@ static int leased;
 static void give_back(int signal) {
 }
 
-/* A child that holds a lease and gives it back 100 ms after it was asked to. It says when it has
-   it, or that it cannot have it. */
+/* Runs in a child: takes a lease, writes "y" to `said`, or "n" if there is no lease, and gives the
+   lease back 100 ms after the request. */
 static int hold_lease(const char *path, int said) {
     const struct timespec pause = {0, 100000000};
     sigset_t none;
@@ -340,7 +341,7 @@ TEST_ON(place, a_file_under_a_lease_is_waited_for) {
     assert_int_equal(pipe2(said, O_CLOEXEC), 0);
     (void)sigemptyset(&io);
     (void)sigaddset(&io, SIGIO);
-    (void)sigprocmask(SIG_BLOCK, &io, &before); /* until the child waits for it */
+    (void)sigprocmask(SIG_BLOCK, &io, &before); /* blocked until the child's sigsuspend */
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)

@@ -1,4 +1,4 @@
-/* What fillers refuse, what they write where, and the scales that a shape gives; FillerParameter
+/* Fillers: refusals, where values are written, the scales that a shape gives; FillerParameter
    messages. */
 #include "blobs.h"
 #include "wire_builder.h"
@@ -24,7 +24,7 @@ struct refusal {
     sb_filler filler;
 };
 
-/* struct_size and all members but those named as SB_FILLER_INIT has them */
+/* A filler as SB_FILLER_INIT, except for the named members */
 #define F(...)                                                                                     \
     { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
 
@@ -62,7 +62,7 @@ static const struct refusal refusals[] = {
     {"reserved", F(.reserved = 1)},
 };
 
-/* What each type needs, and that with all else that it may be given. */
+/* `plain` sets only members that the type reads; `odd` also sets members that the type ignores. */
 static const struct {
     sb_filler plain, odd;
 } ignored[] = {
@@ -196,7 +196,7 @@ TEST(a_type_wants_its_axes) {
     }
 }
 
-/* The least that is allowed: a deviation of 0, and one element of a scalar that is kept. */
+/* The smallest parameters: std = 0, and sparse = 1 for a scalar. */
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
@@ -220,7 +220,7 @@ TEST(storage_types_are_refused) {
     }
 }
 
-/* --- where it is written ------------------------------------------------------------------ */
+/* --- where values are written ------------------------------------------------------------- */
 
 TEST(fills_on_the_host_without_a_transfer) {
     sb_filler filler = SB_FILLER_INIT;
@@ -241,8 +241,8 @@ TEST(fills_on_the_host_without_a_transfer) {
     }
 }
 
-/* Around 65536, the elements of a task: how many tasks there are for a fill, or none where one
-   does it all; for unit balls those of a row are summed, then scaled. */
+/* Counts around 65536, the elements of a task. `tasks` is 0 for a fill without tasks; unit balls
+   run tasks to sum rows, then to scale. */
 static const struct {
     int64_t rows, length, tasks, tasks_of_balls;
 } cuts[] = {
@@ -300,7 +300,7 @@ struct fan {
     double in, out;
 };
 
-/* Caffe: count over the first dimension, count over the second. */
+/* As in Caffe: in = count / first dimension, out = count / second dimension. */
 static const struct fan fans[] = {
     {1, {7}, 1, 7},
     {2, {5, 7}, 7, 5},

@@ -1,5 +1,5 @@
-/* The numbers themselves: golden ones, bit for bit the same for every compiler, optimisation,
-   instruction set and number of threads; what Philox and the formulas say. Compiled with the
+/* The fillers' numbers: golden values, equal bit for bit for every compiler, optimisation,
+   instruction set and number of threads; agreement with Philox and the formulas. Compiled with the
    fillers' sources several times over, see CMakeLists.txt. */
 #include "blobs.h"
 #include "filler/random.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* The reference is Random123; without it our own, which the golden numbers hold. */
+/* The reference is Random123 or, without it, our own Philox, which the golden numbers check. */
 #if __has_include(<Random123/philox.h>)
 #define SYNCBLOB_RANDOM123
 #endif
@@ -31,7 +31,7 @@ static sb_context *context_with(sb_parallel_for run, void *user) {
     return context;
 }
 
-/* The bytes until the blob is destroyed. */
+/* Fills the blob and returns its bytes, valid until the blob is destroyed. */
 static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
     const void *data;
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
@@ -58,7 +58,7 @@ static const char *const golden_names[] = {"constant", "uniform", "gaussian", "p
                                            "xavier",   "msra",    "bilinear", "sparse gaussian"};
 
 struct golden {
-    int filler; /* of golden_filler */
+    int filler; /* the argument of golden_filler */
     int32_t dtype;
     uint64_t seed;
     double values[3]; /* elements 0, 77 and 299 of shape 4 x 3 x 5 x 5 */
@@ -69,8 +69,7 @@ static const struct golden goldens[] = {
 #include "filler_golden.inc"
 };
 
-/* FNV-1a over 64-bit words, the rest left out: a change of any bit is a change of the hash. */
-/* Eight bytes as one number, the first of two floats in its lower half. */
+/* Returns eight bytes as one number: a double, or two floats with the first in the lower half. */
 static uint64_t word_of(const char *bytes, int32_t dtype) {
     uint32_t first, second;
     uint64_t word;
@@ -83,6 +82,8 @@ static uint64_t word_of(const char *bytes, int32_t dtype) {
     return (uint64_t)second << 32 | first;
 }
 
+/* FNV-1a over 64-bit words, without the bytes that fill no word: every changed bit of a word
+   changes the hash. */
 static uint64_t hash_of(const void *bytes, size_t size, int32_t dtype) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i + 8 <= size; i += 8) {
@@ -126,7 +127,7 @@ TEST(numbers_are_the_golden_ones) {
     }
 }
 
-/* What filler_golden.inc holds, for those who change the numbers on purpose. */
+/* Prints the contents of filler_golden.inc, for intended changes of the numbers. */
 static void print_golden(void) {
     const uint64_t seeds[] = {SEED_A, SEED_B};
     for (int filler = 0; filler < 8; filler++)
@@ -145,7 +146,8 @@ struct drawn {
     uint32_t w[4];
 };
 
-/* Philox's words for the counter that element i of `per_lane` in a group of 8 lanes uses. */
+/* Returns Philox's words for the counter of element i: a lane takes `per_lane` elements from each
+   counter, and a group has 8 lanes. */
 static struct drawn words_of(uint64_t seed, uint32_t stream, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), stream, 0};
@@ -166,7 +168,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* Box and Muller: an eighth of a turn to either side, reflected by the low bits. */
+/* Box and Muller's method: the angle is at most an eighth of a turn; the low bits reflect it. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
     const struct drawn d = words_of(seed, 0, i, per_lane);
@@ -228,10 +230,10 @@ static const struct sb__random sequences[] = {
     {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
-/* Around 0, and where counters outgrow 32 bits. */
+/* Starts at 0 and where counters outgrow 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-/* Parts by one kind of vectors of what the slowest made whole. */
+/* Checks that parts made by `kind` equal the whole that the slowest kind made. */
 static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
                         int64_t start, const double *whole) {
     const size_t size = sb_dtype_size(sequence->dtype);
@@ -290,14 +292,15 @@ static void crew_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t 
 
 static const int64_t large_shapes[][4] = {
     {3, 1, 301, 301},   /* long rows, of several tasks each */
-    {30011, 1, 3, 3},   /* short ones */
+    {30011, 1, 3, 3},   /* short rows */
     {1, 1, 515, 515},   /* one row */
-    {70000, 1, 1, 1},   /* rows of one */
+    {70000, 1, 1, 1},   /* rows of one element */
     {2, 1, 256, 256},   /* a row is a task */
     {1, 1, 2051, 2051}, /* a row of more than 64 pieces */
 };
 
-/* The one above costs seconds without optimisation; it is about rows. */
+/* Returns whether to try the shape: 2051 x 2051 takes seconds without optimisation and matters only
+   to the filler that works on rows. */
 static bool is_worth_it(const int64_t *shape, int filler) {
     return shape[2] < 2000 || filler == SB_FILLER_POSITIVE_UNITBALL;
 }

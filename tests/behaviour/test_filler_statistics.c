@@ -1,13 +1,13 @@
 /* Fillers draw from the distributions that they name: Kolmogorov and Smirnov's test against the
-   exact ones, moments, zeros, independence. Seeds are fixed, so nothing fails by chance; the
-   bounds are those of one failure in a thousand or less. */
+   exact distributions, moments, zeros, independence. Seeds are fixed, so no test fails at random; a
+   random seed would exceed a bound once in a thousand runs or less. */
 #include "blobs.h"
 
 #include <math.h>
 
 #define COUNT 200000
 #define KS    1.95 /* largest distance times sqrt(COUNT), exceeded once in a thousand */
-#define SIGMA 4.0  /* of a normal statistic, exceeded once in 16,000 */
+#define SIGMA 4.0  /* deviations of a normal statistic, exceeded once in 16,000 */
 
 struct sample {
     double *values;
@@ -49,8 +49,8 @@ static double power_mean(const struct sample *s, double about, int power) {
     return sum / (double)s->count;
 }
 
-/* Mean, variance, skewness and kurtosis, which of the right kind deviate by `fourth` - 1 and so on
-   over the count. */
+/* Checks mean, variance, skewness and kurtosis; a bound is at least SIGMA deviations of the
+   statistic. */
 static void assert_moments(const struct sample *s, double mean, double variance, double fourth) {
     const double n = (double)s->count, d = sqrt(variance);
     assert_within("the mean", power_mean(s, 0, 1), mean, SIGMA * d / sqrt(n));
@@ -68,7 +68,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 struct law {
-    double (*below)(const struct law *law, double x); /* the probability of x or less */
+    double (*below)(const struct law *law, double x); /* returns the probability of x or less */
     double a, b;
 };
 
@@ -94,7 +94,8 @@ static double normal_below(const struct law *law, double x) {
     return erfc((law->a - x) / (law->b * sqrt(2))) / 2;
 }
 
-/* Elements, and their squares, `lag` apart: those of one counter and its neighbours among them. */
+/* Checks that elements up to 40 apart are not correlated, nor are their squares: such elements come
+   from the same and from neighbouring counters. */
 static void assert_independent(const struct sample *s, double mean) {
     const double variance = power_mean(s, mean, 2);
     const double spread = power_mean(s, mean, 4) - variance * variance;
@@ -171,7 +172,7 @@ TEST(gaussian_is_normal) {
     }
 }
 
-/* Both numbers of Box and Muller's pair: their angle is uniform. */
+/* The two numbers of Box and Muller's pair are the coordinates of a point with a uniform angle. */
 TEST(pairs_point_everywhere) {
     const sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     const struct law law = {uniform_below, -acos(-1), acos(-1)};
@@ -253,7 +254,7 @@ TEST(rows_sum_to_1) {
         }
 }
 
-/* --- by position alone ------------------------------------------------------------------------ */
+/* --- values by position only ------------------------------------------------------------------ */
 
 TEST(constant_is_its_value) {
     const int64_t shape[] = {1031};

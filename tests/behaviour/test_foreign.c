@@ -1,5 +1,4 @@
-/* What a reader says of bytes that are no message of Caffe's, behind the reason of its refusal:
-   what they are, where that is certain, and nothing where it is not. */
+/* The error for bytes that are not a Caffe message adds what the bytes are, if that is certain. */
 #include "callbacks.h"
 #include "files.h"
 #include "foreign.h"
@@ -45,7 +44,7 @@ static void kinds_close(struct kinds *kinds) {
 struct given {
     const unsigned char *bytes;
     size_t size;
-    const char *path; /* of a file with these bytes; NULL: there is none */
+    const char *path; /* a file with these bytes, or NULL */
 };
 
 typedef sb_status reader(const struct given *given, sb_error *err);
@@ -106,7 +105,7 @@ static sb_status model_spans(const struct given *given, sb_error *err) {
     return st;
 }
 
-/* A blob of one element, which `how` reads into. */
+/* Reads into a blob of one element with `how`. */
 static sb_status into_blob(const struct given *given, sb_error *err,
                            sb_status (*how)(sb_blob *, const struct given *, sb_error *)) {
     sb_blob *blob;
@@ -158,9 +157,9 @@ static reader *const readers[] = {
     model_spans, blob_equals, blob_file,          model_file,  solver_state_mapped,
 };
 #define NUM_READERS (sizeof readers / sizeof *readers)
-#define FIRST_FILE  7 /* of the readers */
+#define FIRST_FILE  7 /* index of the first reader of files */
 
-/* Well-formed, of other programs' types. */
+/* Returns whether the bytes are a well-formed message of another program's type. */
 static bool is_message(const struct foreign *kind) {
     return strstr(kind->words, "ONNX") || strstr(kind->words, "TensorFlow graph") ||
            strstr(kind->words, "SavedModel");
@@ -170,7 +169,7 @@ static bool is_message(const struct foreign *kind) {
 
 TEST_ON(kinds, every_reader_says_what_the_bytes_are) {
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
-    assert_int_equal(close(mkstemp(path)), 0); /* on Windows nobody else opens it before */
+    assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
     for (size_t k = 0; k < f->all.count; k++) {
         const struct given given = {f->all.rows[k].bytes, f->all.rows[k].size, path};
         file_write(path, given.bytes, given.size);
@@ -188,7 +187,7 @@ TEST_ON(kinds, every_reader_says_what_the_bytes_are) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* What is said of the bytes; NULL: nothing. In memory of exactly their size. */
+/* Returns the error's name for the bytes, or NULL. Their memory has exactly their size. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -205,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Nothing, the kind, or less of it. */
+/* Returns whether `words` suit a beginning of `kind`: none, the kind's, or less specific words. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -236,9 +235,8 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
         }
 }
 
-/* A kind and the beginning of it that is enough to be called that: nothing shorter is, and nothing
-   at all where that is more than there is. What is cut off lies where the longer ones were read to
-   before. */
+/* Fewer than `least` bytes do not get the name; if `least` exceeds the size, no beginning does. The
+   test goes from the longest beginning to the shortest, so it notices a read of stale bytes. */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -251,7 +249,7 @@ static const struct {
     {B("PK\3\4ghijklmnopqrstuvwxyzgh\4\0ab.npy"), 34, "an archive of NumPy arrays (.npz)"},
     {B("PK\3\4ghijklmnopqrstuvwxyzgh\5\0aba.npy"), 35, "an archive of NumPy arrays (.npz)"},
     {B("PK\3\4ghijklmnopqrstuvwxyzgh\4\1ab.npy"), 99, "an archive of NumPy arrays (.npz)"},
-    /* lengths from 2 to 100000000 */
+    /* a header's length is from 2 to 100000000 */
     {B("\1\0\0\0\0\0\0\0{\""), 99, "a safetensors file"},
     {B("\2\0\0\0\0\0\0\0{\""), 10, "a safetensors file"},
     {B("\0\1\0\0\0\0\0\0{\""), 10, "a safetensors file"},
@@ -315,7 +313,7 @@ TEST(so_much_of_a_kind_is_called_that) {
         }
 }
 
-/* Versions 2 and 3 begin with an opcode, of which some are first. */
+/* In versions 2 and 3 the version is followed by an opcode, and only some opcodes can be first. */
 TEST(a_pickle_begins_with_its_version_and_an_opcode) {
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
@@ -327,7 +325,7 @@ TEST(a_pickle_begins_with_its_version_and_an_opcode) {
         }
 }
 
-/* A graph's first node has an operation of letters and digits, the first of which is large. */
+/* The operation of a graph's first node has letters and digits and begins with a capital. */
 TEST(an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
@@ -341,7 +339,7 @@ TEST(an_operation_has_letters_and_digits) {
         }
 }
 
-/* A header and what it lacks: its checksum in octal digits at 148. */
+/* Makes a tar header with its checksum, in octal digits at offset 148, and one byte of contents. */
 static struct wire tar_header(unsigned char other) {
     struct wire tar = {0};
     unsigned sum = 0;
@@ -358,14 +356,14 @@ static struct wire tar_header(unsigned char other) {
         sum += header[i];
     (void)snprintf(digits, sizeof digits, "%06o", sum);
     memcpy(header + 148, digits, 7);
-    header[155] = '8'; /* no digit */
+    header[155] = '8'; /* not a digit */
     wire_raw(&tar, header, sizeof header);
     wire_raw(&tar, "\1", 1);
     return tar;
 }
 
 TEST(a_tar_is_known_by_its_sum) {
-    for (int other = 0; other < 64; other++) { /* all values of two digits */
+    for (int other = 0; other < 64; other++) { /* all values of the sum's last two digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
             const char *words = words_of(model_bytes, tar.bytes, 512 + more, &err);
@@ -397,7 +395,7 @@ TEST(nothing_is_called_empty) {
 
 /* --- larger than a message ---------------------------------------------------------------- */
 
-/* The first sizes beyond protobuf's limit and beyond 32 bits, and a far one. */
+/* Sizes just beyond protobuf's limit and beyond 32 bits, and a far larger size. */
 static const uint64_t large[] = {(uint64_t)INT32_MAX + 1, (uint64_t)UINT32_MAX + 2,
                                  (uint64_t)1 << 40};
 #define NUM_LARGE (sizeof large / sizeof *large)
@@ -413,13 +411,13 @@ static void check_large(const struct foreign *kind, sb_status st, const sb_error
         assert_non_null(strstr(err->message, BEFORE "a file that begins with 1024 zeros"));
 }
 
-/* Text is text as far as it was seen. */
+/* Returns whether the kind is text: all bytes that are read have to be text. */
 static bool is_text(const struct foreign *kind) {
     return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
            strstr(kind->words, "text format");
 }
 
-/* Sparse files: the kind, blank lines behind a text, then zeros. */
+/* The files are sparse: the kind's bytes, blank lines after a text, then zeros. */
 TEST_ON(kinds, files_of_every_size_are_named) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
@@ -475,13 +473,13 @@ static void blob_vector(struct wire *out) {
     wire_blob_field(out, 1, (int64_t[]){1}, 1, 1);
 }
 
-/* Of a net that was not saved with it. */
+/* Makes the state of a solver whose net was not saved with it. */
 static void solver_alone(struct wire *out) {
     wire_number(out, 1, 4000);
     wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
 }
 
-/* More fields than tell a format. */
+/* Makes a net with more fields than are read to recognise a format. */
 static void many_layers(struct wire *out) {
     wire_text(out, 1, "net");
     for (int i = 0; i < 70; i++)
@@ -529,7 +527,7 @@ static void check_named(const struct wire *wire, int32_t is, int32_t wanted, con
     (void)snprintf(end, sizeof end, BEFORE "%s, not %s", words, name_of_format(wanted));
     assert_int_not_equal(open_as(wanted, wire, NULL, &err), SB_OK);
     assert_non_null(strstr(err.message, end));
-    if (strstr(err.message, "the fields")) /* all of them */
+    if (strstr(err.message, "the fields")) /* about all fields */
         assert_int_equal(err.offset, 0);
 }
 
@@ -570,7 +568,7 @@ TEST(an_empty_message_is_of_the_format_that_is_wanted) {
 TEST(a_blobs_reader_takes_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
-    assert_int_equal(close(mkstemp(path)), 0); /* on Windows nobody else opens it before */
+    assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
     for (size_t i = 0; i < NUM_OURS; i++)
         for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
             struct wire wire = {0};
@@ -585,7 +583,7 @@ TEST(a_blobs_reader_takes_no_other_format) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Protobuf takes each for a blob, of no elements or of one. */
+/* Protobuf can read each row as a blob of no elements or of one element. */
 TEST(what_has_fields_of_another_format_is_no_blob) {
     static const struct {
         const char *named, *bytes;
@@ -600,7 +598,7 @@ TEST(what_has_fields_of_another_format_is_no_blob) {
         {NULL, B("\x08\1")},
         {NULL, B("\x3a\3\x0a\1\0\xa0\6\1")},
         {NULL, B("\x3a\3\x0a\1\0\xa2\6\0")},
-        {NULL, B("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* of no format */
+        {NULL, B("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* fields of no format */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int as_model = 0; as_model < 2; as_model++) {
@@ -614,7 +612,7 @@ TEST(what_has_fields_of_another_format_is_no_blob) {
         }
 }
 
-/* A solver state, which the caller calls a net, has a text where a solver state has a number. */
+/* A solver state is refused as a net, unless a text is where solver states have a number. */
 TEST(fields_further_on_speak_against_another_format) {
     struct wire wire = {0};
     wire_number(&wire, 1, 4000);
@@ -626,7 +624,7 @@ TEST(fields_further_on_speak_against_another_format) {
     assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
 }
 
-/* Fields that nobody knows, and generic messages of numbers and texts, are not ours for sure. */
+/* Messages with unknown fields, or with only numbers and texts, are not certainly Caffe's. */
 TEST(other_messages_are_not_called_ours) {
     static const struct {
         const char *claim, *bytes;
@@ -690,14 +688,14 @@ TEST(what_is_over_a_limit_is_not_called_foreign) {
     }
 }
 
-/* To protobuf they are messages of any type, and so may be Caffe's. */
+/* Protobuf can read these messages as any type, so also as Caffe's. */
 TEST_ON(kinds, messages_of_others_are_refused_whatever_the_caller_says) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
         const struct wire wire = {(unsigned char *)kind->bytes, kind->size, kind->size};
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
             assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
-            if (starts(err.message, "the fields are of no Caffe model")) /* all of them */
+            if (starts(err.message, "the fields are of no Caffe model")) /* about all fields */
                 assert_int_equal(err.offset, 0);
             assert_non_null(strstr(err.message, BEFORE));
             assert_string_equal(strstr(err.message, BEFORE) + strlen(BEFORE), kind->words);
@@ -707,7 +705,7 @@ TEST_ON(kinds, messages_of_others_are_refused_whatever_the_caller_says) {
 
 /* --- ONNX -------------------------------------------------------------------------------- */
 
-/* As exporters write it: all nodes, then the name, constants and values. */
+/* Makes a graph as exporters write it: all nodes, then the name, constants and values. */
 static void onnx_graph(struct wire *out, size_t nodes, bool is_named) {
     struct wire node = {0}, constant = {0};
     wire_text(&node, 1, "x");
@@ -737,7 +735,7 @@ static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t pro
     wire_bytes(out, 8, B("\x10\x19"));
 }
 
-/* The graph's name stands behind its nodes, which may be more than are read. */
+/* The graph's name comes after its nodes, and there may be more nodes than are read. */
 TEST(onnx_models_of_every_size_are_named) {
     static const size_t nodes[] = {1, 63, 64, 65, 1000, 99999, 100000, 150000};
     const size_t rows = sizeof nodes / sizeof *nodes - (test_is_quick() ? 1 : 0);
@@ -762,7 +760,7 @@ TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
     }
 }
 
-/* A graph of more nodes than are read, of which the first tells. */
+/* In a graph with more nodes than are read, the first node decides. */
 TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     static const struct {
         const char *claim, *node;
@@ -789,12 +787,12 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     }
 }
 
-/* The name is a node of TensorFlow's. */
+/* The net's name has the bytes of a TensorFlow node. */
 TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
     assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
-    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1); /* one is enough */
+    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1); /* one blob is enough */
     wire_message(&wire, 100, &layer);
     assert_status(SB_OK, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
 }
@@ -811,8 +809,8 @@ TEST(short_json_is_named) {
     }
 }
 
-/* Real ones are large: their first field passes for a net's name, or a solver's, that is too long.
- */
+/* Real graphs are large: read as Caffe's, their first field is a net's or solver's name that is too
+   long. */
 TEST(large_graphs_are_named) {
     static const struct {
         const char *bytes;
@@ -845,7 +843,8 @@ struct span {
     size_t begin, value, end;
 };
 
-/* The outermost field that the byte at `at` is in; fields of real files are varints and bytes. */
+/* Returns the outermost field that contains offset `at`, searching from `from`. The outermost
+   fields of real files are varints and bytes. */
 static struct span field_at(const struct wire *file, size_t at, struct span from) {
     while (at >= from.end) {
         size_t i = from.begin = from.end;
@@ -863,7 +862,8 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
     return from;
 }
 
-/* Cut to `size` bytes, which end in `field`; from `known` on the beginning tells what it is. */
+/* Checks the error for a file cut to `size` bytes, inside `field`. Beginnings of `known` bytes or
+   more have to be recognised. */
 static void check_cut(const struct wire *file, size_t size, struct span field, size_t known,
                       const char *words) {
     char missing[64], end[160];
@@ -877,7 +877,7 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
         fail_with("cut to %zu bytes, of which \"%s\": %s", size, missing, err.message);
 }
 
-/* Between two fields a beginning is a message. Elsewhere it is refused with the bytes that the
+/* A file cut between two fields is a message. At any other cut the error reports the bytes that the
    field lacks. */
 static void check_every_cut(const struct wire *file, size_t known, const char *words) {
     struct span field = {0, 0, 0};
@@ -894,7 +894,7 @@ static void check_every_cut(const struct wire *file, size_t known, const char *w
 TEST(a_real_file_that_was_cut_off_lacks_bytes) {
     static const struct {
         const char *file, *words;
-        size_t known; /* where the first layer or blob has told its fields: a shape comes last */
+        size_t known; /* offset behind the fields of the first layer or blob: a shape is last */
     } rows[] = {
         {"mean_cifar10_skywang666.binaryproto", "a blob such as a mean file", 16},
         {"cifar10_full_everpeace_iter70000.caffemodel", "a caffemodel", 200},
@@ -921,9 +921,9 @@ TEST(a_made_file_that_was_cut_off_lacks_bytes) {
     }
 }
 
-/* --- beside the reason ------------------------------------------------------------------- */
+/* --- failures while bytes are recognised ------------------------------------------------- */
 
-/* The source is asked once more, and what it says then is nobody's error. */
+/* For the description the source is read again; a failure of that read is not reported. */
 TEST_ON(kinds, a_source_that_fails_then_changes_nothing) {
     struct wire wire = {(unsigned char *)f->all.rows[0].bytes, f->all.rows[0].size,
                         f->all.rows[0].size};
@@ -939,7 +939,7 @@ TEST_ON(kinds, a_source_that_fails_then_changes_nothing) {
         sb_status st =
             sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err);
         if (st == SB_ERR_IO)
-            continue; /* the walk's own read */
+            continue; /* a read of the walk failed */
         assert_int_equal(st, first.code);
         assert_int_equal(err.offset, first.offset);
         silent |= !strstr(err.message, BEFORE);
@@ -952,7 +952,7 @@ static void placeholder(struct wire *out) {
     wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
 }
 
-/* Larger than what is read at once: the graph's end, and its first node, are asked for again. */
+/* Makes a graph larger than one read: its end and its first node are read again. */
 static void large_onnx(struct wire *out) {
     struct wire graph = {0};
     wire_number(out, 1, 7);
@@ -961,7 +961,8 @@ static void large_onnx(struct wire *out) {
     wire_message(out, 7, &graph);
 }
 
-/* No net or solver state without blobs is opened while nobody knows what else it may be. */
+/* A net or solver state without blobs is not opened if a failed read leaves open which other format
+   it has. */
 TEST(a_source_that_fails_is_not_opened) {
     static void (*const builders[])(struct wire *) = {placeholder, large_onnx};
     for (size_t i = 0; i < sizeof builders / sizeof *builders; i++) {

@@ -1,5 +1,5 @@
-/* Host arithmetic: how close sums are to exact, by each kind of vectors. Large arrays are one
-   small file mapped over and over. */
+/* Host arithmetic: how exact sums are, for each kind of vectors. Large arrays map one small file
+   over and over. */
 #include "support.h"
 
 #include "host/arithmetic.h"
@@ -21,7 +21,7 @@ struct tiled {
     char *base;
     size_t bytes;
     int file;
-    void *tile; /* the file's contents, to be written */
+    void *tile; /* a writable map of the file */
 };
 
 static struct tiled tiled_make(size_t bytes) {
@@ -80,7 +80,7 @@ static double value_spikes(int64_t i, uint64_t *seed) {
 }
 
 static double value_huge(int64_t i, uint64_t *seed) {
-    return 3.2e38 * uniform(seed); /* squares and block sums leave the range of a float */
+    return 3.2e38 * uniform(seed); /* squares and block sums exceed a float's range */
 }
 
 static double value_tiny(int64_t i, uint64_t *seed) {
@@ -104,7 +104,7 @@ TEST(sums_of_64_mi_elements_are_close_to_exact) {
     static const struct {
         const char *name;
         double (*value)(int64_t i, uint64_t *seed);
-        double bound; /* f32 */
+        double bound; /* for f32 */
     } data[] = {
         {"random", value_random, 2e-7}, {"constant", value_constant, 1e-6},
         {"third", value_third, 1e-6},   {"spikes", value_spikes, 1e-6},
@@ -172,9 +172,10 @@ TEST(zeros_add_up_to_zero) {
 
 /* --- every kind of vectors ------------------------------------------------------------------ */
 
-#define MOST 2100 /* more than two blocks, of four groups of 256 */
+#define MOST 2100 /* more than two blocks; a block is four groups of 256 */
 
-/* Between rows, beside zeros of both signs, values whose squares leave a float's range. */
+/* Returns a value between -1 and 1 or, at times, a zero of either sign or a value whose square is
+   outside a float's range. */
 static float value_of_any_size(uint64_t *seed) {
     static const float specials[] = {0.0F, -0.0F, 3e38F, -1e-30F, FLT_MIN / 8, 1e19F};
     double v = uniform(seed);
@@ -182,8 +183,8 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Sums of these round as doubles, too, each order in its own way: lanes are of all sizes, since the
-   largest of many values hides the others. */
+/* Returns a value whose sums round even as doubles, differently for each order of additions. The
+   magnitude depends on the lane, since the largest of many values hides the others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -198,11 +199,11 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* What a processor does to one element after the other. */
+/* Checks the loops against the processor's arithmetic on one element after the other. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[3][MOST + 1];
-    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* the next one is not ours */
+    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* and a guard */
     assert_int_equal(loops->element_size, sb_dtype_size(dtype));
     for (int k = 0; k < 3; k++)
         memcpy(room[k], x, bytes);
@@ -211,7 +212,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
     loops->set(factor, room[2], room[2], count);
     for (int64_t i = 0; i < count; i++) {
         const double v = get(dtype, x, i), product = factor * v;
-        const float f = (float)factor, short_product = f * (float)v; /* nothing is fused */
+        const float f = (float)factor, short_product = f * (float)v; /* no fused operation */
         double wanted[3] = {v + product, product, factor};
         if (dtype == SB_DTYPE_F32) {
             wanted[0] = (double)((float)v + short_product);
@@ -230,7 +231,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
                             (const char *)x + bytes - loops->element_size, loops->element_size);
 }
 
-/* y and x are one: what is read was not written before. */
+/* Checks axpy with y = x: each element is read before it is written. */
 static void check_alias(const struct sb__loops *loops, int32_t dtype, const void *x,
                         int64_t count) {
     double room[MOST];
@@ -262,7 +263,7 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
-/* From and to any place in a line of the cache, nothing beyond it. */
+/* Copies begin at any offset in a cache line and write no byte beyond their end. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     enum { BYTES = 300, ROOM = BYTES + 130 };
     unsigned char from[ROOM], to[ROOM];
@@ -285,7 +286,8 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* Where one way of copying ends and the next begins, alone and spread over so many tasks. */
+/* Sizes where one way of copying ends and the next begins; `tasks` is how many tasks a spread copy
+   has. */
 TEST(copies_of_every_size_are_whole) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
@@ -317,9 +319,9 @@ TEST(copies_of_every_size_are_whole) {
     free(to);
 }
 
-#define PIECE ((int64_t)1 << 17) /* elements of a task, or a multiple of them */
+#define PIECE ((int64_t)1 << 17) /* a multiple of the elements of a task */
 
-/* The sum of ones in even pieces, of `odd` in the others. */
+/* Returns the sum of `count` elements that are 1 in even pieces and `odd` in odd pieces. */
 static double sum_of_pieces(int64_t count, double odd) {
     double sum = 0;
     for (int64_t at = 0; at < count; at += PIECE)
@@ -327,7 +329,7 @@ static double sum_of_pieces(int64_t count, double odd) {
     return sum;
 }
 
-/* Sums of whole numbers are exact: no piece is left out, or added twice. */
+/* Sums of whole numbers are exact: they show a piece that is left out or added twice. */
 TEST(sums_of_many_pieces_are_whole) {
     static const struct {
         int64_t count, tasks;
@@ -352,7 +354,7 @@ TEST(sums_of_many_pieces_are_whole) {
     }
 }
 
-/* Every element is changed once, and none beyond them. */
+/* Every element changes once, and no element beyond them changes. */
 TEST(updates_of_many_pieces_are_whole) {
     enum { MORE = 4 };
     static const struct {
@@ -383,7 +385,7 @@ TEST(updates_of_many_pieces_are_whole) {
     free(y);
 }
 
-/* One value that is large, or not a number, anywhere among small ones. */
+/* A single value, of ordinary, large or tiny size, at any place among zeros. */
 TEST(no_element_is_left_out) {
     float x[MOST] = {0};
     for (int64_t count = 1; count <= MOST; count += count < 600 ? 1 : 99)
@@ -391,7 +393,7 @@ TEST(no_element_is_left_out) {
             x[at] = -3;
             assert_true(sb__host_asum(&alone, SB_DTYPE_F32, count, x) == 3);
             assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) == 9);
-            x[at] = 3e38F; /* the square is no float */
+            x[at] = 3e38F; /* its square exceeds a float */
             assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
                         (double)3e38F * (double)3e38F);
             x[at] = 1e-30F;
@@ -401,8 +403,8 @@ TEST(no_element_is_left_out) {
         }
 }
 
-/* Values that rise, so that most additions round, and always the same way: the sums of a block are
-   not more than six additions of floats, and a product, away. */
+/* The values are close to 1 and most additions round. A block's sum is off by at most six additions
+   of floats, a sum of squares by one product more. */
 TEST(no_block_is_off_by_more_than_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];
@@ -423,5 +425,5 @@ TEST(no_block_is_off_by_more_than_its_roundings) {
             assert_true(off_square <= 7 * 0x1p-24);
             worst = off > worst ? off : worst;
         }
-    assert_true(worst > 0); /* floats are added */
+    assert_true(worst > 0); /* sums do round */
 }

@@ -1,5 +1,5 @@
-/* Sources, sinks and progress: what they are asked for and told, and callers
-   that break the rules. */
+/* Sources, sinks and progress: the calls that the library makes to them, and callers that break the
+   rules. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -60,7 +60,7 @@ TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
     assert_true(f->source.largest < 100000); /* no values were read */
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_counts_up(f->blob, *large, 1);
-    assert_int_equal(f->source.largest, 4 * *large); /* values are one read */
+    assert_int_equal(f->source.largest, 4 * *large); /* all values in one read */
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, f->wire.size);
     assert_memory_equal(f->sink.got.bytes, f->wire.bytes, f->wire.size);
@@ -77,7 +77,7 @@ TEST_ON(world, edits_are_saved_among_what_the_source_has) {
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, size);
-    assert_int_equal(f->sink.writes, 1); /* small pieces are gathered */
+    assert_int_equal(f->sink.writes, 1); /* small pieces are written together */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->sink.got.bytes, size, NULL, NULL, NULL,
                                   &again, &err));
     assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
@@ -116,7 +116,7 @@ TEST_ON(world, the_limit_of_memory_holds_for_a_load) {
     const sb_source source = test_source_of(&f->source, &f->wire);
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    for (int i = 0; i < 2; i++) { /* the model itself counts, too */
+    for (int i = 0; i < 2; i++) { /* the limit counts the model, too */
         limits.max_memory = i ? 4 * (size_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
         assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
@@ -125,7 +125,8 @@ TEST_ON(world, the_limit_of_memory_holds_for_a_load) {
     }
 }
 
-/* Data fills the limit, then data and a diff of one value; each time one of them is new. */
+/* A message has data, then data and a diff, of one value each. Each time one memory is new and the
+   limit is met exactly. */
 TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
@@ -157,11 +158,11 @@ TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
     assert_counts_up(f->blob, *large, 7);
     assert_ok(sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_int_equal(f->sink.got.size, wire.size);
-    assert_int_equal(f->source.closes, 0); /* it was borrowed */
+    assert_int_equal(f->source.closes, 0); /* the source was borrowed */
     wire_free(&wire);
 }
 
-/* Of no values between others, beyond what is read at once. */
+/* The message has an empty piece of values between two other pieces, beyond the first read. */
 TEST_ON(world, an_empty_piece_is_not_asked_for) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
@@ -216,14 +217,14 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
                       sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
-    const int reads = f->source.reads; /* the first bytes may tell what it is, if anybody asks */
+    const int reads = f->source.reads; /* with `err` NULL the library describes no bytes */
     source.size = (uint64_t)INT32_MAX + 1;
     assert_int_equal(sb_blob_load_source(f->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     assert_int_equal(f->source.reads, reads);
     f->source.outside = false;
 }
 
-/* Beyond the end the source's own failure is what is seen, below it a message that is cut. */
+/* If the size is too large the error is the source's own; if too small, the message is cut off. */
 TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
@@ -238,7 +239,7 @@ TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     assert_null(model);
 }
 
-/* Both slots, each status that a callback may and may not return. */
+/* A read and a write return each status that a callback may and may not return. */
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
@@ -256,7 +257,7 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
         const sb_source source = test_source_of(&f->source, &f->wire);
         struct test_sink fails = {.fault = {1, returned, i % 2}};
         const sb_sink sink = test_sink_of(&fails);
-        f->source.fault = (struct test_fault){2, returned, i % 2}; /* after the first version */
+        f->source.fault = (struct test_fault){2, returned, i % 2}; /* the call after version */
         assert_status(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_string_equal(err.message, i % 2 ? "the source failed and did not say why"
                                                : "the test wants it so");
@@ -327,7 +328,7 @@ static void check_told(struct world *w, uint64_t total) {
     w->progress = (struct test_progress){.cancels_at = 0};
 }
 
-/* From its own beginning, not the file's. */
+/* The steps are counted from the blob's beginning, not the file's. */
 TEST_ON(world, a_blob_far_behind_is_told_in_steps) {
     enum { COUNT = 1 << 20 };
     float *values = malloc(COUNT * sizeof *values);
@@ -359,7 +360,7 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     size_t size;
     sb_model *model;
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
-    assert_int_equal(f->progress.done, f->wire.size); /* steps are what is passed over, too */
+    assert_int_equal(f->progress.done, f->wire.size); /* skipped bytes are steps, too */
     f->progress = (struct test_progress){.cancels_at = 0};
     sb_model_destroy(model);
     assert_ok(
@@ -367,7 +368,7 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     assert_int_equal(f->progress.done, f->wire.size);
     f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* the opening's alone */
+    assert_int_equal(f->progress.reports, 0); /* progress of the opening only */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);
@@ -386,7 +387,7 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     free(buffer);
 }
 
-/* A message of small fields is read whole at each of the walks over it. */
+/* Each walk reads a message of small fields as a whole and has an equal share of the progress. */
 TEST_ON(world, each_walk_over_a_file_is_its_share) {
     static const struct {
         int32_t said, is;
@@ -409,7 +410,7 @@ TEST_ON(world, each_walk_over_a_file_is_its_share) {
         const sb_progress progress = test_progress_of(&f->progress);
         assert_ok(sb_model_open_source(NULL, rows[i].said, &source, NULL, &progress, &model, &err));
         assert_int_equal(f->progress.done, wire.size);
-        assert_true(f->progress.largest_step <= (65536 + 4096) / rows[i].walks + 1); /* a read */
+        assert_true(f->progress.largest_step <= (65536 + 4096) / rows[i].walks + 1); /* one read */
         assert_true((uint64_t)f->progress.reports >= rows[i].walks * wire.size / 65536);
         f->progress = (struct test_progress){.cancels_at = 0};
         sb_model_destroy(model);
@@ -422,7 +423,7 @@ TEST_ON(world, a_model_in_memory_tells_too) {
     const sb_progress progress = test_progress_of(&f->progress);
     sb_model *model;
     void *p;
-    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* converted on the way */
+    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* converted by the load */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->wire.bytes, f->wire.size, NULL, NULL,
                                   NULL, &model, &err));
     assert_ok(sb_model_set_progress(model, &progress, &err));
@@ -437,7 +438,7 @@ TEST_ON(world, a_model_in_memory_tells_too) {
     for (int64_t i = 0; i < *large; i++)
         ((float *)p)[i] = -5 + (float)i;
     assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-    assert_counts_up(f->blob, *large, -5); /* not a value was written where it fits */
+    assert_counts_up(f->blob, *large, -5); /* the cancelled load wrote no value */
     sb_model_destroy(model);
 }
 
@@ -489,7 +490,7 @@ TEST_ON(world, a_descriptor_is_a_source) {
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
         assert_counts_up(f->blob, *large, 1);
-        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* its offset is as it was */
+        assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* the offset is unchanged */
         sb_model_destroy(model);
         assert_int_equal(is_open(fd), !closes);
         if (!closes)
@@ -513,13 +514,13 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_int_equal(ftruncate(fd, (off_t)f->wire.size + 1), 0);
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(source.version(source.user, &after, &err));
-    assert_int_not_equal(before, after); /* of the size */
+    assert_int_not_equal(before, after); /* the size differs */
     assert_status(SB_ERR_IO,
                   sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_int_equal(ftruncate(fd, (off_t)f->wire.size), 0);
     assert_ok(source.version(source.user, &after, &err));
-    assert_int_not_equal(before, after); /* of the time */
+    assert_int_not_equal(before, after); /* the time differs */
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(source.version(source.user, &after, &err));
@@ -548,7 +549,7 @@ TEST_ON(world, what_is_no_file_is_no_source) {
     assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
 }
 
-/* Its size is none of any version: nothing is written past what sb_source has. */
+/* struct_size is that of no version: the call writes nothing past the members of sb_source. */
 TEST_ON(world, a_source_that_was_never_initialised_is_refused) {
     int fd = temporary(&f->wire);
     union {

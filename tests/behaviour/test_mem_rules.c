@@ -1,4 +1,4 @@
-/* Memories beside the state table: creation, messages, figures of loans, pinned memory, caps,
+/* Memories outside of the state table: creation, messages, figures of loans, pinned memory, caps,
    streams. */
 #include "scene.h"
 
@@ -93,7 +93,7 @@ TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-/* More than there are bits in a memory's set of streams. */
+/* There are more streams than a memory's set of streams has bits. */
 TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
     const void *in = NULL;
@@ -117,7 +117,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
-/* Forgotten ones leave room: their slots are taken again. */
+/* The slots of forgotten streams are used again. */
 TEST_ON(rig, forgotten_streams_cost_nothing) {
     const void *in;
     uint64_t first = 0;

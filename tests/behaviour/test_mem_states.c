@@ -1,5 +1,5 @@
-/* The state table of SyncedMemory, whole: every head, every pair of storages,
-   every call, on a device whose transfers are counted. */
+/* The complete state table of SyncedMemory: every head, every pair of storages, every call, on a
+   device whose transfers are counted. */
 #include "scene.h"
 
 #define BYTES ((size_t)256)
@@ -11,7 +11,7 @@
 
 /* --- one call -------------------------------------------------------------- */
 
-/* The calls that take a stream get the library's own. */
+/* Makes the call, on the library's own stream if the call takes a stream. */
 static sb_status make_call(struct scene *scene, enum call call, void **out, sb_error *err) {
     sb_stream own = NULL;
     if (sb_context_has_device(scene->rig.context))
@@ -19,12 +19,12 @@ static sb_status make_call(struct scene *scene, enum call call, void **out, sb_e
     return scene_call(scene, call, own, out, err);
 }
 
-/* What the table makes of a start and a call. */
+/* The outcome that the table gives for a start and a call. */
 struct outcome {
     struct plan plan;
     struct memory_state after;
-    bool same[2]; /* each side's storage is the one it was */
-    int fill;     /* what every current side holds afterwards; -1: unspecified */
+    bool same[2]; /* each side's storage is unchanged */
+    int fill;     /* the byte that fills every current side; -1: unspecified */
 };
 
 static struct outcome outcome_of(const struct start *start, enum call call) {
@@ -101,7 +101,7 @@ static void check_result(struct scene *scene, const struct start *start, enum ca
         expect("the same storage", out == before[side], o->same[side]);
 }
 
-/* Reads both sides where that needs no work, and says so if it does. */
+/* Checks the bytes of the current sides, and that a second read copies nothing. */
 static void check_bytes(struct scene *scene, const struct start *start, enum call call,
                         const struct outcome *o) {
     struct tally before;
@@ -109,7 +109,7 @@ static void check_bytes(struct scene *scene, const struct start *start, enum cal
         return;
     if (o->after.head != SB_HEAD_AT_GPU) {
         if (o->plan.status == SB_OK && sb_mem_head(scene->mem) == SB_HEAD_SYNCED)
-            (void)read_cpu(scene->mem); /* lets a queued copy end */
+            (void)read_cpu(scene->mem); /* waits for a queued copy */
         before = rig_tally(&scene->rig);
         const void *ptr = read_cpu(scene->mem);
         expect("right host bytes", bytes_are(ptr, scene->bytes, o->fill), true);
@@ -232,7 +232,8 @@ TEST(size_zero_calls_neither_allocator_nor_device) {
 
 #define LOST_COUNT ((int64_t)(BYTES / sizeof(float)))
 
-/* The data of a blob whose device died while it wrote in place, no host bytes being current. */
+/* Returns a blob whose data is lost: the device dies while it writes in place, and no host bytes
+   are current. */
 static sb_blob *lose(struct scene *scene, int32_t cpu, int32_t gpu) {
     sb_blob *blob;
     *scene = (struct scene){.bytes = BYTES};
@@ -259,7 +260,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     bool works = call == SET_CPU || call == OVERWRITE_CPU;
     if (call == SET_CPU)
         scene.extra = lend_host(BYTES, LENT);
-    if (call == SET_GPU) /* any pointer: the device cannot take it */
+    if (call == SET_GPU) /* any pointer: a lost device refuses it */
         scene.extra = (struct lent){.ptr = &scene, .bytes = BYTES};
     support_poison_error(&err);
     sb_status status = make_call(&scene, call, &out, &err);

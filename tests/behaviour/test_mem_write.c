@@ -1,5 +1,5 @@
 /* Writes in steps (sb_write), begun in every state of a memory and ended in every way: when the
-   head moves, which bytes there are, when deleters run. */
+   head moves, which bytes are current, when deleters run. */
 #include "blobs.h"
 #include "scene.h"
 
@@ -14,7 +14,7 @@ struct given {
     const struct start *start;
     sb_side side;
     uint32_t flags;
-    sb_write_outcome outcome; /* or UNTOUCHED: it is destroyed without an end */
+    sb_write_outcome outcome; /* or UNTOUCHED: destroyed without an end */
 };
 
 static int32_t head_of(sb_side side) {
@@ -75,7 +75,7 @@ static void check(const struct given *g) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
     }
     assert_int_equal(sb_mem_head(s.mem), head_after(g));
-    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* not before it is destroyed */
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* not before the write is destroyed */
     sb_write_destroy(write);
     const bool replaces =
         g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));
@@ -114,7 +114,7 @@ TEST(what_somebody_may_still_write_is_kept) {
         memset(ptr, WRITTEN, BYTES);
         assert_true(lent_holds(&lent, CURRENT));
         assert_int_equal(rig.counting.live_buffers, 1);
-        assert_true(sb_mem_is_unique(mem)); /* the write's reference, which nobody gives back */
+        assert_true(sb_mem_is_unique(mem)); /* the abandoned write's reference */
         if (read_only)
             sb__host_free(rig.context, ptr, BYTES, false);
         sb_mem_release(mem);
@@ -122,7 +122,7 @@ TEST(what_somebody_may_still_write_is_kept) {
     }
 }
 
-/* Of current bytes of both sides, those that are not written stay so. */
+/* If both sides were current, the side that was not written stays current. */
 TEST(bytes_that_somebody_may_still_write_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         struct rig rig;
@@ -158,7 +158,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
 
-/* The write's own side stays until the write has ended, or done would be a head without storage. */
+/* The write's side is not evicted before the write ends: a write that is done would leave a head
+   without storage. */
 TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {
@@ -170,13 +171,13 @@ TEST(no_side_is_evicted_while_a_write_is_open) {
             assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
-            if (how < 2) /* else it has written nothing */
+            if (how < 2) /* how == 2: no end */
                 assert_ok(sb_write_end(write, how ? SB_WRITE_SPOILED : SB_WRITE_DONE, &err));
             sb_write_destroy(write);
             assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);
             assert_ok(sb_mem_cpu(mem, (const void **)&out, &err));
             assert_non_null(out);
-            assert_ok(sb_mem_evict_gpu(mem, &err)); /* as nobody writes */
+            assert_ok(sb_mem_evict_gpu(mem, &err)); /* no write is open */
             rig_close(&rig);
         }
 }

@@ -1,4 +1,4 @@
-/* What a failure tells: the very words, with the numbers and names in their places. */
+/* The exact messages of failures, with the numbers and names in them. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -39,7 +39,7 @@ TEST(two_blobs_are_told_in_their_order) {
                 sb_blob_share(three, SB_DIFF, wide, &err));
 }
 
-/* --- of bytes: the field, what is wrong with it, where --------------------------------------- */
+/* --- refused bytes: the field, the fault, the place ------------------------------------------ */
 
 struct told {
     struct wire wire;
@@ -47,7 +47,7 @@ struct told {
     sb_status status;
     const char *text;
     int64_t offset;
-    int64_t layer; /* whose first blob is loaded into `blob` */
+    int64_t layer; /* its first blob is loaded into `blob` */
     sb_blob *blob;
 };
 
@@ -107,7 +107,7 @@ TEST(shapes_are_told_by_their_fields) {
 TEST(models_are_told_by_their_fields) {
     struct wire layer = {0}, blob = {0};
     struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_MALFORMED};
-    wire_text(&told.wire, 14, ""); /* behind a blob's last */
+    wire_text(&told.wire, 14, ""); /* past a blob's last field */
     told.text = "the fields are of no Caffe model, solver state or blob";
     check_told(&told, open_any);
     told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
@@ -201,11 +201,11 @@ TEST(blobs_of_models_are_told_by_their_places) {
     check_told(&told, load);
 }
 
-/* A blob's length, then its type, change once its place is known. */
+/* After the blob's place is known, its length changes, then the wire type in its tag. */
 TEST(what_changed_is_told_by_its_generations_fields) {
     static const struct {
         const char *net;
-        size_t size, tag; /* the blob's, which its length follows */
+        size_t size, tag; /* `tag`: offset of the blob's tag */
         const char *text;
     } rows[] = {
         {B("\xa2\6\4\x3a\2\x2a\0"), 3, "layer[0].blobs: 98 bytes are missing at offset 7"},

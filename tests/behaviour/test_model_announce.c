@@ -1,5 +1,5 @@
-/* Announced blobs: a model that is saved from values that are lent one at a
-   time has the bytes that it would have had from blobs that were added. */
+/* Announced blobs: a model saved from values that are lent one blob at a time has the same bytes as
+   a model with added blobs. */
 #include "blobs.h"
 #include "support.h"
 
@@ -16,7 +16,7 @@ enum { BLOBS = 3, MAX_LENT = 8 };
 struct place {
     struct rig rig;
     const char *file, *wanted;
-    sb_blob *blobs[BLOBS]; /* floats, doubles, no values */
+    sb_blob *blobs[BLOBS]; /* of floats, of doubles, without values */
 };
 
 static sb_blob *new_blob(int32_t dtype, const int64_t *dims, int32_t axes) {
@@ -51,7 +51,7 @@ static void assert_same_files(const struct place *p) {
     assert_memory_equal(found.bytes, wanted.bytes, found.size);
 }
 
-/* Lends blobs[(layer + index) % BLOBS], or `instead`, and keeps what was asked for. */
+/* Lends blobs[(layer + index) % BLOBS], or `instead`, and records the requests. */
 struct lender {
     const struct place *place;
     int calls;
@@ -75,7 +75,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* Two layers after those that are there, with three and one blobs, announced or added. */
+/* Adds two layers, with three blobs and one blob, which are announced or added. */
 static void add_layers(const struct place *p, sb_model *model, bool announced) {
     int64_t layer;
     for (int i = 0; i < 2; i++) {
@@ -119,7 +119,7 @@ TEST_ON(place, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
     assert_same_files(f);
 }
 
-/* Blobs after those of the file's own layers, which are copied. */
+/* The blobs of the file's own layers are copied; announced blobs follow them. */
 TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = f}, failing = {.place = f, .fail_at = 1};
@@ -148,7 +148,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-/* It has no values, and is lent all the same. */
+/* A blob without values is lent, too. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
@@ -190,14 +190,14 @@ TEST_ON(place, test_what_is_announced_is_known_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 1, blob, &err));
     assert_non_null(strstr(err.message, "blob 1 of layer 0"));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 2, blob, &err));
-    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err)); /* there is no layer 2 */
+    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err)); /* 2 is a blob, not a layer */
     assert_int_equal(info.offset, -1);
     assert_int_equal(info.count, sb_blob_count(f->blobs[2]));
     assert_int_equal(info.num_axes, sb_blob_num_axes(f->blobs[2]));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, f->file, &err));
     assert_int_equal(access(f->file, F_OK), -1);
-    /* Once they are set they are blobs as any other. */
+    /* After sb_model_set_blob an announced blob is like any other. */
     for (int64_t k = 0; k < BLOBS; k++)
         assert_ok(sb_model_set_blob(model, 0, k, f->blobs[k], 0, &err));
     assert_ok(sb_model_set_blob(model, 1, 0, f->blobs[1], 0, &err));
@@ -206,7 +206,7 @@ TEST_ON(place, test_what_is_announced_is_known_but_not_loaded) {
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
 }
 
-/* The old file stays; that nothing is left beside it shows the teardown. */
+/* The old file stays. The teardown checks that no other file is left. */
 TEST_ON(place, test_a_lender_that_fails_leaves_the_old_file) {
     sb_model *model = new_net();
     file_write(f->file, "old", 3);
@@ -244,7 +244,7 @@ TEST_ON(place, test_arguments_are_checked) {
     assert_int_equal(num_blobs(model, 0), BLOBS);
 }
 
-/* Announcing touches no memory, so that it can be asked what would be too large. */
+/* Announcing touches no memory of a blob, so the test can announce too many bytes. */
 TEST_ON(place, test_more_than_2_gib_are_refused_before_anything_is_lent) {
     const int64_t quarter[] = {300000000}; /* 1.2 GB */
     struct lender lender = {.place = f};

@@ -1,4 +1,4 @@
-/* Editing and saving: what was replaced is new, every other byte is as it was. */
+/* Editing and saving: replaced parts are new, every other byte is unchanged. */
 #include "blobs.h"
 
 #include "files.h"
@@ -8,7 +8,7 @@
 
 static const int64_t two[] = {2}, four[] = {4};
 
-/* A blob of 4 that counts up from `first`. */
+/* Returns a blob of four values that count up from `first`. */
 static sb_blob *new_four(float first) {
     void *p;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, four);
@@ -28,7 +28,7 @@ static void add_four(sb_model *model, int64_t layer, float first) {
     assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
 }
 
-/* The model saved, as a wire to compare with or to open. */
+/* Saves the model into memory, to compare the bytes or to open them. */
 static struct wire save(const sb_model *model) {
     struct wire wire = {0};
     size_t size, written = 0;
@@ -65,9 +65,9 @@ static void assert_loads(const sb_model *model, int64_t layer, int64_t index, in
     sb_blob_destroy(blob);
 }
 
-/* A layer of each generation with an odd mixture around its blobs: unknown fields, groups, and
-   encodings that no packer of ours makes. `blob` k is replaced by four values where `replaced` has
-   bit k; `added` blobs follow the last one. */
+/* Makes a net whose layer has unusual bytes around its blobs: unknown fields, groups, and encodings
+   that our packers do not write. Blob `k` has four values if `replaced` has bit k; `added` blobs
+   follow the last one. */
 static void odd_net(struct wire *net, int32_t generation, unsigned replaced, int added) {
     const uint32_t field = generation == SB_LAYER_CURRENT ? 7 : generation == SB_LAYER_V1 ? 6 : 50;
     struct wire layer = {0}, outer = {0};
@@ -131,7 +131,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_int_equal(info.size, 0);
     assert_int_equal(info.data_count, 4);
     assert_int_equal(info.diff_count, 4);
-    set_four(model, 0, 0, 20); /* once more */
+    set_four(model, 0, 0, 20); /* replaced again */
     assert_loads(model, 0, 0, 4, 20);
     add_four(model, 1, 30);
     add_four(model, 1, 40);
@@ -143,7 +143,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_int_equal(num_blobs(model, 0), 2);
 }
 
-/* What a name is when it was saved and opened again. */
+/* Checks the bytes of a name and its NUL. */
 static void assert_name(sb_text found, const char *bytes, size_t size) {
     assert_int_equal(found.size, size);
     assert_int_equal(found.bytes[size], '\0');
@@ -197,7 +197,7 @@ TEST(test_a_name_that_no_message_holds_is_refused_unread) {
     }
 }
 
-/* Who reads a name says how long it may be. */
+/* The length of a name is limited by the reader's limits, not when the name is written. */
 TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
     char *bytes = calloc(1, 65537);
     for (size_t size = 65536; size <= 65537; size++) {
@@ -240,7 +240,7 @@ TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
         assert_int_equal(buffer[i], 0x5a);
 }
 
-/* What a layer took is there for the next one, and nothing of its texts is seen there. */
+/* The memory of a removed layer is used for the next layer, and none of the old texts show. */
 TEST_ON(rig, room_of_a_layer_that_was_taken_away_is_used_again) {
     char name[700];
     sb_layer_info info = SB_LAYER_INFO_INIT;
@@ -265,7 +265,7 @@ TEST_ON(rig, room_of_a_layer_that_was_taken_away_is_used_again) {
     assert_string_equal(info.type.bytes, "Scale");
 }
 
-/* A blob of floats that is `bytes` long as a message. */
+/* Returns a blob of floats whose message has `bytes` bytes. */
 static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
     for (int32_t axes = 1; axes <= 4; axes++)
         for (int64_t count = (int64_t)bytes / 4 - 8; count <= (int64_t)bytes / 4; count++) {
@@ -281,7 +281,7 @@ static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
     return NULL;
 }
 
-/* Below 4 KiB it lies where objects do. */
+/* A blob's message is allocated as an object below 4 KiB, else as a buffer. */
 TEST_ON(rig, the_allocator_is_told_which_blobs_are_small) {
     static const size_t bytes[] = {4095, 4096};
     for (int i = 0; i < 2; i++) {
@@ -325,7 +325,7 @@ TEST(test_added_layers_are_taken_away_again) {
         assert_int_equal(num_blobs(model, first + left - 1), 0);
     }
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int64_t i = 0; i < 2; i++) { /* nothing is left of those that were there */
+    for (int64_t i = 0; i < 2; i++) { /* no blobs of removed layers are left */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
         assert_int_equal(num_blobs(model, first + i), 0);
     }
@@ -336,7 +336,7 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, 0, 0, 9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int round = 0; round < 99; round++) { /* more than the names have room for */
+    for (int round = 0; round < 99; round++) { /* more often than the names have room */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
         assert_int_equal(num_blobs(model, first), 0);
         if (round % 2)
@@ -357,7 +357,7 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_saved(model, &expected);
 }
 
-/* A net's name and an old layer's have the same field number. */
+/* A net's name and the name of an old layer have the same field number. */
 TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
@@ -397,11 +397,11 @@ TEST(test_a_solver_state_is_edited) {
     assert_int_equal(info.iter, 99);
     assert_int_equal(info.current_step, -7);
     assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
-    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* from itself */
+    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* its texts are the model's */
     assert_saved(model, &expected);
 }
 
-/* Nothing of an old text is kept, and nothing is the caller's. */
+/* Texts are copies of the caller's, and an old text's memory is freed. */
 TEST_ON(rig, test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net;
@@ -413,7 +413,7 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     const int64_t blocks = f->counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_int_equal(f->counting.live_blocks, blocks);
-    for (int i = 0; i < 5; i++) /* more than there is room for at first */
+    for (int i = 0; i < 5; i++) /* more than the first room holds */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));
@@ -482,7 +482,7 @@ TEST_ON(rig, test_a_model_is_saved_over_its_own_file) {
         assert_wire(&found, &expected);
         wire_free(&found);
         wire_free(&expected);
-        /* The model goes on from the bytes that it was opened with. */
+        /* The model still reads the bytes that it was opened with. */
         assert_loads(model, 0, 0, 2, 1);
         set_four(model, 0, 0, 50);
         assert_ok(sb_model_save_file(model, path, &err));
@@ -502,13 +502,13 @@ TEST(test_real_models_are_saved_as_they_were) {
         const char *path = test_data_path(files[i], buffer, sizeof buffer);
         sb_model *model;
         if (!path)
-            continue; /* the made nets above stand for it */
+            continue; /* the tests above use generated nets */
         struct wire original = wire_of_file(path), found;
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
         found = save(model);
         assert_wire(&found, &original);
         wire_free(&found);
-        /* Replaced by themselves, current blobs come out as they were: Caffe packed them alike. */
+        /* Blobs replaced by themselves are saved as the same bytes: Caffe packed them alike. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++) {
@@ -529,7 +529,7 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
     sb_model *model;
     size_t size = 7;
     const char *path = rig_path(f, "net"), *target = rig_path(f, "saved");
-    /* A sparse file of the most that a message can have, nearly all of it one unknown field. */
+    /* A sparse file of the largest size of a message; nearly all of it is one unknown field. */
     wire_text(&head, 1, "");
     wire_tag(&head, 50000, 2);
     wire_varint(&head, INT32_MAX - FIELD);

@@ -1,14 +1,14 @@
-/* Parts of a model's bytes without the rest: messages without blobs, where values lie, ranges of
-   values. */
+/* Reading parts of a model: messages without blobs, places of values, ranges of values. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
 
-/* The message, to be freed; of exactly the size that is asked for first. */
+/* Returns the layer's message, which is freed after the test. The size is asked for first and has
+   to be exact. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {NULL, 0, 0};
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
-    if (st == SB_OK) /* no bytes */
+    if (st == SB_OK) /* the message is empty */
         return got;
     assert_int_equal(st, SB_ERR_BUFFER_TOO_SMALL);
     got.bytes = malloc(got.size);
@@ -40,7 +40,7 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     wire_text(&layer, 1, "conv");
     wire_message(&layer, 7, &blob);
     wire_text(&layer, 2, "Convolution");
-    wire_number(&layer, 900, 5); /* nobody's */
+    wire_number(&layer, 900, 5); /* unknown */
     wire_message(&layer, 7, &blob);
     wire_message(&layer, 7, &(struct wire){0}); /* a blob without a byte */
     wire_text(&layer, 3, "bottom");
@@ -59,7 +59,7 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     assert_message(model, SB_NO_LAYER, &expected);
 }
 
-/* A layer of the first generation has its blobs in the layer within it. */
+/* A layer of the first generation has its blobs in an inner layer message. */
 TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     struct wire net = {0}, outer = {0}, inner = {0}, blob = {0}, expected = {0}, rest = {0};
     wire_blob(&blob, (int64_t[]){2}, 1, 1);
@@ -80,7 +80,7 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     assert_message(model, 0, &expected);
 }
 
-/* Also a length that takes more bytes than it needs. */
+/* The inner layer keeps even a length with more bytes than needed. */
 TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
     struct wire net = {0}, outer = {0}, expected = {0};
     wire_tag(&outer, 1, 2);
@@ -109,7 +109,7 @@ TEST(edits_are_in_the_messages) {
     assert_message(model, SB_NO_LAYER, &expected);
 }
 
-/* Joined as a net again, the messages say of each layer what the file says. */
+/* Joined to a net again, the messages describe each layer as the file does. */
 TEST(all_messages_together_are_the_net_without_blobs) {
     static void (*const nets[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
@@ -156,7 +156,7 @@ TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
     assert_int_equal(size, 77);
 }
 
-/* --- what is read --------------------------------------------------------------------------- */
+/* --- bytes that are read -------------------------------------------------------------------- */
 
 struct counted {
     const struct wire *wire;
@@ -173,7 +173,7 @@ static sb_status read_counted(void *user, uint64_t offset, void *dst, size_t siz
 #define LAYERS 20
 #define VALUES 50000
 
-/* LAYERS layers of VALUES floats each: 4 MB. */
+/* Makes a net of LAYERS layers with VALUES floats each: 4 MB. */
 static void large_net(struct wire *net) {
     for (int i = 0; i < LAYERS; i++) {
         struct wire layer = {0};
@@ -209,7 +209,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     wire_free(&net);
 }
 
-/* --- where values lie ----------------------------------------------------------------------- */
+/* --- places of values ----------------------------------------------------------------------- */
 
 TEST(encodings_and_places_of_values) {
     static const float floats[] = {1, 2, 3};
@@ -221,7 +221,7 @@ TEST(encodings_and_places_of_values) {
     } rows[] = {
         {0, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32},
         {1, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_LITTLE_ENDIAN, SB_DTYPE_F64},
-        {2, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* one field for each */
+        {2, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* a field for each value */
         {3, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* two packed pieces */
         {4, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32}, /* raw_data */
         {5, SB_ENCODING_NONE, SB_ENCODING_NONE, SB_DTYPE_F32},
@@ -229,7 +229,7 @@ TEST(encodings_and_places_of_values) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire blob = {0};
         sb_blob_info info = SB_BLOB_INFO_INIT;
-        wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* nobody's */
+        wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* unknown */
         struct wire shape = {0};
         wire_numbers(&shape, 1, (int64_t[]){3}, 1);
         wire_message(&blob, 7, &shape);
@@ -273,7 +273,7 @@ TEST(encodings_and_places_of_values) {
                 continue;
             assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, part, 0, count, info.dtype, all,
                                            sizeof all, &err));
-            for (size_t k = 0; k < (size_t)count && offset >= 0; k++) { /* the wire's order */
+            for (size_t k = 0; k < (size_t)count && offset >= 0; k++) { /* in the wire's order */
                 struct wire value = {0};
                 wire_value(&value, all + k * size, size);
                 assert_memory_equal(value.bytes, blob.bytes + offset + k * size, size);
@@ -319,7 +319,7 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
     }
 }
 
-/* A part that lies before the range is passed over: no byte of it is asked for, nor none. */
+/* A piece before the range is skipped: no read asks for its bytes, nor for 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0}, shape = {0};
     struct test_source source = {.reads = 0};
@@ -365,7 +365,7 @@ TEST(ranges_that_are_refused) {
         {0, 0, SB_DATA, INT64_MAX, INT64_MAX, SB_DTYPE_F32, SIZE_MAX, SB_ERR_INDEX_OUT_OF_RANGE},
         {0, 0, SB_DATA, 0, INT64_MAX, SB_DTYPE_F64, SIZE_MAX, SB_ERR_BUFFER_TOO_SMALL},
         {0, 0, SB_DATA, 0, 6, SB_DTYPE_F32, 23, SB_ERR_BUFFER_TOO_SMALL},
-        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_LENGTH_MISMATCH}, /* there is none */
+        {0, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, 28, SB_ERR_LENGTH_MISMATCH}, /* there is no diff */
         {0, 0, 2, 0, 1, SB_DTYPE_F32, 28, SB_ERR_INVALID_ARGUMENT},
         {0, 0, SB_DATA, 0, 1, SB_DTYPE_BF16, 28, SB_ERR_UNSUPPORTED},
         {0, 0, SB_DATA, 0, 1, 99, 28, SB_ERR_UNSUPPORTED},

@@ -1,5 +1,4 @@
-/* Opening models: the three generations, solver states, blobs; what is listed,
-   what is loaded, what is refused. */
+/* Opening models of the three generations, solver states and blobs: listings, loads, refusals. */
 #include "blobs.h"
 #include "support.h"
 
@@ -67,7 +66,7 @@ TEST(test_three_generations_list_the_same) {
         assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "rel", 3, &found, &err));
         assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err));
         assert_string_equal(err.message, "no layer is named \"relu\\x00\"");
-        assert_int_equal(found, 1); /* untouched */
+        assert_int_equal(found, 1); /* unchanged */
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(num_blobs(model, 2), 0);
     }
@@ -90,7 +89,7 @@ TEST(test_types_of_v1_layers) {
         struct wire wire = {0}, layer = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
         wire_number(&layer, 5, 3);
-        wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
+        wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last value wins */
         wire_message(&wire, 2, &layer);
         sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_layer_info(model, 0, &info, &err));
@@ -99,7 +98,7 @@ TEST(test_types_of_v1_layers) {
     }
 }
 
-/* --- which format ------------------------------------------------------------------- */
+/* --- formats ------------------------------------------------------------------------ */
 
 #define B(s) s, sizeof s - 1
 
@@ -224,7 +223,7 @@ TEST(test_format_names) {
     assert_string_equal(sb__format_name(77), "unknown");
 }
 
-/* --- what opening refuses -------------------------------------------------------------- */
+/* --- refusals of an opening ------------------------------------------------------------ */
 
 TEST(test_refusals_name_the_blob) {
     static const struct {
@@ -359,7 +358,7 @@ TEST(test_real_files) {
         const char *file;
         int32_t format;
         int64_t layers, blobs;
-        double asum; /* of all data, in double, by another decoder */
+        double asum; /* of all data, computed in double by another decoder */
     } rows[] = {
         {"mean_cifar10_skywang666.binaryproto", SB_FORMAT_BLOB, 0, 1, 370813.6399078369},
         {"cifar10_full_everpeace_iter70000.caffemodel", SB_FORMAT_CAFFEMODEL, 14, 8,
@@ -379,7 +378,7 @@ TEST(test_real_files) {
         int64_t blobs = 0;
         double asum = 0, one;
         if (!path)
-            continue; /* the made nets above stand for it */
+            continue; /* the tests above use generated nets */
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, i % 2 ? SB_OPEN_MAPPED : 0, NULL,
                                      &model, &err));
         assert_int_equal(sb_model_format(model), rows[i / 2].format);

@@ -1,4 +1,4 @@
-/* Layers by name: what a search through all of them finds, whatever the names. */
+/* Layers by name: the table finds the layers that a linear search finds, for any names. */
 #include "support.h"
 
 #include "model/index.h"
@@ -26,7 +26,7 @@ static void add(struct net *net, const char *name, size_t size) {
     net->layers[i] = (struct sb__layer){.name = net->texts[i], .name_size = (uint32_t)size};
 }
 
-/* The table for all of them, with `most` of them in it. */
+/* Makes a table with room for all layers and adds the first `most`. */
 static void fill(struct net *net, int64_t most) {
     size_t bytes;
     assert_true(sb__names_bytes(net->num_layers, &bytes) && bytes <= sizeof net->slots);
@@ -35,7 +35,7 @@ static void fill(struct net *net, int64_t most) {
     net->num_layers = most;
     for (int64_t i = 0; i < most; i++)
         sb__names_add(&net->names, net->layers, (uint32_t)i);
-    for (size_t i = bytes / sizeof *net->slots; i < 2 * MOST; i++) /* behind the last */
+    for (size_t i = bytes / sizeof *net->slots; i < 2 * MOST; i++) /* past the table */
         assert_int_equal(net->slots[i].place, 0);
 }
 
@@ -50,7 +50,7 @@ static void assert_finds(const struct net *net, const char *name, size_t size) {
     assert_int_equal(sb__names_find(&net->names, net->layers, name, size), search(net, name, size));
 }
 
-/* Every layer, and neighbours of its name that need not be there. */
+/* Checks the search for each layer's name and for similar names, which may not exist. */
 static void assert_finds_all(const struct net *net) {
     for (int64_t i = 0; i < net->num_layers; i++) {
         const size_t size = net->layers[i].name_size;
@@ -68,7 +68,7 @@ static void assert_finds_all(const struct net *net) {
     assert_finds(net, "", 0);
 }
 
-/* Short names over few letters, of which many are the same. */
+/* The names are short and of few letters, so many are equal. */
 TEST(nets_of_all_sizes) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
@@ -105,7 +105,7 @@ TEST(names_of_one_beginning) {
     free(net);
 }
 
-/* Layers come and go, and the names move when there are more than room. */
+/* Layers are added and removed; names that fill the table move to a larger one. */
 TEST(names_that_move_to_more_room) {
     struct net *net = calloc(1, sizeof *net);
     struct sb__named *slots = NULL;
@@ -149,7 +149,7 @@ TEST(names_that_move_to_more_room) {
     free(net);
 }
 
-/* A hash that is the same, of names that are not. */
+/* Names change after they were added, so that a hash matches and its name does not. */
 TEST(names_of_one_hash) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);

@@ -19,7 +19,7 @@ static bool overlap_in_part(size_t place) {
     return a != b && a < b + COUNT && b < a + COUNT;
 }
 
-/* Two blobs on pieces of 16 floats 0, 1, ... */
+/* Two blobs that borrow parts of 16 floats 0, 1, ... */
 struct pair {
     struct rig rig;
     struct lent lent;
@@ -62,7 +62,8 @@ static void look(const struct pair *p, float out[16]) {
                          SB_OK);
 }
 
-/* What the 16 floats are after `sum * old[first..] + factor * old[second..]` at `first`. */
+/* Checks that `sum * old[first..] + factor * old[second..]` was written at `first`, or nothing if
+   the places overlap in part, and that no other of the 16 floats changed. */
 static void expect(const struct pair *p, size_t place, float sum, float factor) {
     float now[16];
     look(p, now);
@@ -113,7 +114,7 @@ TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
     }
 }
 
-/* Read-only storage is not written: the copy goes elsewhere, which overlaps nothing. */
+/* Read-only storage is not written: the copy goes to new storage, which overlaps nothing. */
 TEST(a_copy_to_read_only_bytes_leaves_them) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {
@@ -132,8 +133,8 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
         }
 }
 
-/* Of `count` elements; where the blob's bytes are on the device, those behind would first come over
-   the source's. */
+/* Copies `count` elements. If `is_stale`, the blob's bytes are on the device: bringing the bytes
+   behind `count` to the host would overwrite an overlapping source. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
     void *ptr;
@@ -150,7 +151,7 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock was left */
+    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock is left */
     close_pair(&p);
 }
 

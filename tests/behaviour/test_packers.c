@@ -1,9 +1,9 @@
-/* protobuf-c's packer and ours write the same bytes, whatever the fields hold. */
+/* protobuf-c's packer and ours write the same bytes for any values of the fields. */
 #include "support.h"
 
 #include "proto/pack.h"
 
-/* pack_plain.c under other names; the library has pack_protobuf_c.c. */
+/* The functions of pack_plain.c under other names; the library has those of pack_protobuf_c.c. */
 size_t plain_shape(const int64_t *dims, size_t num_axes, uint8_t out[SB__MAX_SHAPE_BYTES]);
 void plain_floats(struct sb__sink *sink, const float *data, size_t data_count, const float *diff,
                   size_t diff_count);
@@ -21,7 +21,7 @@ static size_t below(size_t n) {
     return (size_t)(test_random(&seed) % n);
 }
 
-/* What two packers wrote, into memory of which neither knows the other's. */
+/* The bytes of two packers, each written to separate memory. */
 struct pair {
     unsigned char bytes[2][ROOM];
     struct sb__sink sink[2];
@@ -40,7 +40,7 @@ static void assert_same(const struct pair *pair) {
     assert_memory_equal(pair->bytes[0], pair->bytes[1], ROOM);
 }
 
-/* Numbers of every length that a varint has. */
+/* Returns a random number; its varint may have any length. */
 static int64_t any_number(void) {
     return (int64_t)(test_random(&seed) >> below(64));
 }

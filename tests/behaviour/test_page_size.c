@@ -1,7 +1,7 @@
 /* The built-in allocator on a system with pages of 64 KiB, as aarch64 may have. The sources of
-   c/src/port are compiled into this program with the system's calls renamed to those below, which
-   enforce that grain and count the mapped bytes. The linker's --wrap would rename the calls of a
-   sanitizer's runtime, too, which makes some of them before main. */
+   c/src/port are compiled into this program with the system's calls renamed to the functions below,
+   which require such pages and count the mapped bytes. The linker's --wrap would also rename the
+   calls of a sanitizer's runtime, some of which come before main. */
 #include "rig.h"
 #include "support.h"
 
@@ -15,7 +15,7 @@
 static struct {
     size_t bytes;        /* mapped now */
     int64_t refusals;    /* calls for a part of a page */
-    int64_t maps, asked; /* calls of mmap, of sysconf */
+    int64_t maps, asked; /* calls of mmap and of sysconf */
 } kernel;
 
 static size_t whole_pages(size_t bytes) {
@@ -40,7 +40,7 @@ long large_page_sysconf(int name) {
     return (long)PAGE;
 }
 
-/* Never on a larger boundary than has to be. */
+/* Maps at a multiple of PAGE that is not a multiple of 2 * PAGE. */
 void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
     size_t length = whole_pages(size), margin = 4 * PAGE;
     char *base = mmap(at, length + margin, protection, flags, fd, offset);
@@ -60,7 +60,7 @@ void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, 
 int large_page_munmap(void *at, size_t size) {
     unsigned char resident;
     if ((uintptr_t)at % PAGE != 0 || size == 0 || mincore(at, 1, &resident) != 0)
-        return refuse(); /* munmap itself says nothing of what is not mapped */
+        return refuse(); /* munmap does not report unmapped bytes */
     kernel.bytes -= whole_pages(size);
     return munmap(at, whole_pages(size));
 }

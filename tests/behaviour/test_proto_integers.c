@@ -1,5 +1,5 @@
-/* Messages read into blobs of integers: a value that the type does not hold, one with a fraction
-   too, is refused, with nothing changed. */
+/* Messages read into blobs of integers: a value that has a fraction or that the type does not hold
+   is refused, and nothing changes. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -29,7 +29,7 @@ static sb_status take(sb_blob *blob, const struct wire *wire, sb_error *err) {
     return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, err);
 }
 
-/* --- values that there are ------------------------------------------------------------------- */
+/* --- values that the type holds -------------------------------------------------------------- */
 
 static void check_i32(struct wire *wire, const int32_t *expected, int64_t count) {
     const int32_t *found;
@@ -91,7 +91,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_i32(&doubles, (int32_t[]){-8}, 1);
 }
 
-/* By exponents, not by the limits of C's types: 2^63 - 1 is not a double. */
+/* The ends are computed from exponents, not from C's limits: 2^63 - 1 is not a double. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
@@ -122,7 +122,7 @@ TEST(each_integer_takes_its_range) {
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
-/* --- values that there are not --------------------------------------------------------------- */
+/* --- values that the type does not hold ------------------------------------------------------ */
 
 TEST(a_value_that_the_type_does_not_hold_is_refused) {
     static const struct {
@@ -159,7 +159,7 @@ TEST(an_integer_of_the_other_kind_is_refused) {
     assert_status(OVERFLOWS, take(unsigneds, &infinite, &err));
 }
 
-/* The text gives as many digits as tell the value from its neighbours. */
+/* The message has enough digits to distinguish the value from its neighbours. */
 TEST(a_fraction_is_told_in_digits_enough) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};
@@ -173,7 +173,7 @@ TEST(a_fraction_is_told_in_digits_enough) {
     assert_non_null(strstr(err.message, "element 1 is 1.000000119, which i32 does not"));
 }
 
-/* Past the first piece of the copy, in a field of its own. */
+/* The bad element is past the first piece of the copy, in the second field of values. */
 TEST(the_element_and_its_place_are_told) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];
@@ -202,7 +202,7 @@ struct kept {
     const void *data, *diff;
 };
 
-/* --- from elsewhere -------------------------------------------------------------------------- */
+/* --- other targets --------------------------------------------------------------------------- */
 
 TEST(bfloats_are_no_target) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_BF16, 0);

@@ -1,5 +1,5 @@
-/* protobuf-c as an oracle: random valid messages, and random damage to them,
-   read by both. */
+/* protobuf-c as an oracle: random valid messages, and the same with random damage, are read by both
+   libraries. */
 #include "blobs.h"
 #include "support.h"
 
@@ -118,7 +118,7 @@ static void random_message(struct wire *wire) {
         below(2) ? put_payload(wire, 5, (int64_t)below(5)) : put_raw(wire, 12, (int64_t)below(5));
 }
 
-/* --- what Caffe's rules make of protobuf-c's reading ------------------------------------- */
+/* --- Caffe's rules applied to protobuf-c's reading --------------------------------------- */
 
 #define MAX_VALUES 2048
 
@@ -180,7 +180,7 @@ static void judge_raw(const ProtobufCMessageUnknownField *type,
         out->values[i] = raw_value(type->data[0] & 0x7f, bytes->data + prefix + i * width);
 }
 
-/* Caffe's proto has no raw fields, so that protobuf-c keeps them as unknown ones. */
+/* Finds raw values among protobuf-c's unknown fields: Caffe's proto has no raw fields. */
 static void find_raw(const Sb__BlobProto *message, uint32_t number, struct side *out) {
     const ProtobufCMessageUnknownField *type = NULL, *bytes = NULL;
     for (unsigned i = 0; i < message->base.n_unknown_fields; i++) {
@@ -277,8 +277,9 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     assert_true(accepted > 5000 && malformed > 500);
 }
 
-/* protobuf-c refuses more than we do (groups, known fields of a wrong wire type) and takes an
-   overlong tag 0, but what both take is the same, and damage never does worse than a status. */
+/* protobuf-c refuses more messages than we do (groups, known fields of a wrong wire type) and
+   accepts an overlong tag 0. Messages that both accept have the same values, and damage causes at
+   most an error status. */
 TEST(test_damaged_messages_never_read_differently) {
     static struct reading r;
     int both = 0;

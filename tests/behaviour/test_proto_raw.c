@@ -27,7 +27,7 @@ static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, si
     wire_values(wire, RAW_DIFF, bytes, widths[(uint32_t)type], size);
 }
 
-/* A blob of `dtype` that has taken the message, which ends here. */
+/* Reads the message into a new blob of `dtype` and frees the message. */
 static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
     sb_blob *blob = test_unshaped(NULL, dtype);
     assert_ok(sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
@@ -49,7 +49,7 @@ static const void *diff(const sb_blob *blob) {
 
 /* --- values -------------------------------------------------------------------------------- */
 
-/* A half as IEEE 754 defines it, NaN apart. */
+/* Returns the value of a half as IEEE 754 defines it, except for NaN. */
 static double half_value(unsigned half) {
     const int exponent = (int)(half >> 10 & 31), fraction = (int)(half & 1023);
     const double sign = half >> 15 ? -1.0 : 1.0;
@@ -140,7 +140,7 @@ TEST(integers_round_to_the_nearest_float) {
     }
 }
 
-/* --- what counts --------------------------------------------------------------------------- */
+/* --- two values ---------------------------------------------------------------------------- */
 
 static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
 static const double doubles_1_2[] = {1, 2};
@@ -233,7 +233,7 @@ TEST(refusals_say_where) {
     }
 }
 
-/* A byte of a half becomes four of a double: they are what counts against the limit. */
+/* Each byte of a half becomes four bytes of a double; the limit counts the bytes of the doubles. */
 TEST(the_limit_is_of_what_is_allocated) {
     enum { COUNT = 1000 };
     static const uint16_t halves[COUNT];
@@ -258,7 +258,7 @@ static void put_layer(struct wire *net, const struct wire *blob) {
     wire_message(net, 100, &layer);
 }
 
-/* One layer for each type: the number of NVCaffe's is that of the layer. */
+/* Makes a net with one layer for each type; NVCaffe's number of the type is the layer's index. */
 static struct wire net_of_every_type(void) {
     static const char zeros[16];
     struct wire net = {0};
@@ -271,7 +271,7 @@ static struct wire net_of_every_type(void) {
     return net;
 }
 
-/* Caffe would not find the values of what it does not know. */
+/* Caffe does not know the raw fields, so it would not find the values. */
 TEST(raw_data_is_never_written) {
     static const char expected[] = "\x2a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x03\x0a\x01\x02";
     struct wire wire = {0};
@@ -285,7 +285,7 @@ TEST(raw_data_is_never_written) {
     assert_memory_equal(bytes, expected, size);
 }
 
-/* One blob is replaced, by Caffe's own fields; the raw ones beside it stay byte for byte. */
+/* A blob is replaced by Caffe's fields; the raw fields of other blobs stay byte for byte. */
 TEST(what_is_not_replaced_stays_raw) {
     struct wire net = net_of_every_type();
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);

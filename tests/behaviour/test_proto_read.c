@@ -27,7 +27,7 @@ static void assert_shape(const sb_blob *blob, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-/* Element i of data or diff as double. */
+/* Returns element i of data or diff as a double. */
 static double value_of(const sb_blob *blob, bool diff, int64_t i) {
     const void *p = NULL;
     assert_ok(diff ? sb_blob_cpu(blob, SB_DIFF, &p, &err) : sb_blob_cpu(blob, SB_DATA, &p, &err));
@@ -56,7 +56,7 @@ static void packed(struct wire *w) {
 static void doubles_beat_floats(struct wire *w) {
     static const float wrong[] = {9, 9, 9, 9};
     put_shape(w, two_by_three, 2);
-    wire_floats(w, DATA, wrong, 4); /* not even the right count */
+    wire_floats(w, DATA, wrong, 4); /* a wrong count, too */
     wire_doubles(w, DOUBLE_DATA, six_wide, 6);
 }
 
@@ -229,11 +229,11 @@ TEST(test_reshape_takes_a_blob_shape) {
     assert_status(SB_ERR_DATA_OVERFLOW,
                   sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\x02",
                                         12, NULL, &err));
-    /* fits as a count, but not as 4-byte elements */
+    /* the count fits, the bytes of 4-byte elements do not */
     assert_status(
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
-    /* as floats, but not as doubles */
+    /* fits as floats, but not as doubles */
     sb_blob *wide = new_blob(NULL, SB_DTYPE_F64);
     assert_status(
         SB_ERR_DATA_OVERFLOW,
@@ -269,7 +269,7 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     assert_string_equal(err.message, "the blob is 6 (6), the message 2 3 (6)");
     assert_counts_up(blob, false, 6, 1);
     wire_free(&wire);
-    /* A shape too long for a message is cut, its count is not. */
+    /* An error message cuts a long shape but not its count. */
     const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
                                    100000, 100000, 100000, 100000, 100000, 100000, 100000, 100000};
     struct wire shape = {0};
@@ -282,7 +282,7 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     wire_free(&shape);
     wire_free(&wire);
     const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    wire_numbers(&shape, 1, ones, 20); /* by a byte too long */
+    wire_numbers(&shape, 1, ones, 20); /* one byte too long */
     wire_message(&wire, 7, &shape);
     assert_status(SB_ERR_SHAPE_MISMATCH,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));

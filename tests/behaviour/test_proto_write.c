@@ -1,5 +1,4 @@
-/* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads what
-   we write. */
+/* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads the written bytes. */
 #include "blobs.h"
 #include "rig.h"
 
@@ -25,7 +24,7 @@ static void fill(sb_blob *blob, bool diff, double first) {
 
 static const int64_t two_by_three[] = {2, 3};
 
-/* Field numbers in order, as every protobuf packer writes them. */
+/* The fields are in the order of their numbers, as every protobuf packer writes them. */
 TEST(test_the_bytes_are_those_of_any_packer) {
     for (int i = 0; i < 4; i++) {
         int32_t dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
@@ -81,7 +80,7 @@ TEST(test_protobuf_c_reads_what_we_write) {
     }
 }
 
-/* Dimensions beside a zero may be long: more than protobuf-c's own stack buffer of 256 bytes. */
+/* Beside a zero, dimensions may be huge: their bytes exceed protobuf-c's stack buffer of 256. */
 TEST(test_long_shapes_are_written_whole) {
     int64_t dims[32];
     unsigned char bytes[512];
@@ -103,9 +102,9 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         int32_t dtype;
         sb_status status;
     } rows[] = {
-        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4, and the fields around */
+        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes, and other fields */
         {536870909, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
-        {536870908, 0, SB_DTYPE_F32, SB_OK}, /* to the byte */
+        {536870908, 0, SB_DTYPE_F32, SB_OK}, /* exactly the limit */
         {268435456, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
         {268435450, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_OK},
         {268435456, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
@@ -125,7 +124,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         if (rows[i].status != SB_OK) {
             assert_non_null(strstr(err.message, "safetensors"));
             assert_int_equal(strstr(err.message, ", data and diff,") != NULL, rows[i].flags != 0);
-            assert_status(rows[i].status, /* before the folder is looked for */
+            assert_status(rows[i].status, /* before the folder is opened */
                           sb_blob_save_file(blob, "/nowhere/blob", rows[i].flags, &err));
             assert_int_equal(size, 77);
             assert_null(bytes);

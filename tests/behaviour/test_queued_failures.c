@@ -1,5 +1,5 @@
-/* Queued work that fails when its turn comes: the first call that waits for its bytes, or begins
-   once the failure is known, reports it, and from then on no call gives the bytes. */
+/* Queued work that fails when it runs. The first call that waits for the bytes, or that begins
+   after the failure is known, reports the failure; from then on no call returns the bytes. */
 #include "blobs.h"
 
 #include "context/context.h"
@@ -21,7 +21,7 @@ struct scene {
     sb_blob *blob, *other, *target; /* data and diff of all are on the device */
 };
 
-/* --- a table of the caller's: the simulated device, but its streams hold no failures ------- */
+/* --- a caller's table: the simulated device, but streams do not keep failures -------------- */
 
 static sb_stream table_own;
 
@@ -109,7 +109,8 @@ static void update_on_own(struct scene *s) {
     assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
 }
 
-/* More work is queued behind it, on its stream and on another, which is right but for its bytes. */
+/* Queues more work behind the failing work, on its stream and on another; only the inputs of that
+   work are wrong. */
 static void write_behind(struct scene *s) {
     update_on(s);
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
@@ -132,7 +133,7 @@ static void hold_pointer_behind(struct scene *s) {
     assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[TWO], &out, NULL), SB_OK);
 }
 
-/* The diff is what fails. */
+/* The failing work writes the diff. */
 static void scale_diff(struct scene *s) {
     fails(s, SB_SIM_SCALE);
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
@@ -159,7 +160,7 @@ static void read_own_on_another(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
 }
 
-/* What was computed of it is read in its turn. */
+/* Further work reads a result that was computed from the failed work's bytes. */
 static void read_twice(struct scene *s) {
     fails(s, SB_SIM_SCALE);
     assert_int_equal(sb_blob_scale_on(s->other, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
@@ -168,7 +169,7 @@ static void read_twice(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
-/* The diff is on its way to the device, or to be zeros there. */
+/* The failing work uploads the diff or zeroes it on the device. */
 static void upload_diff(struct scene *s) {
     void *out;
     assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
@@ -198,7 +199,7 @@ static void two_failures(struct scene *s) {
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
 }
 
-/* Long before: nobody has waited for many more that succeeded. */
+/* The failing work comes first: much work that succeeds is queued behind it, without a wait. */
 static void long_before(struct scene *s) {
     update_on(s);
     for (int i = 0; i < 9; i++)
@@ -223,7 +224,7 @@ static const struct work {
 };
 enum { WORKS = sizeof works / sizeof *works };
 
-/* --- what happens meanwhile, which may be told of the failure in the place of others --------- */
+/* --- events in between: their own calls may report the failure instead ----------------------- */
 
 static void nothing(struct scene *s) {
 }
@@ -254,7 +255,7 @@ static void forget_streams(struct scene *s) {
         ignore(sb_context_forget_stream(s->rig.context, own, NULL));
 }
 
-/* Storage that waits for every stream goes back, and nobody is told of the failure. */
+/* Releases storage that was used on every stream: the release waits but reports no failure. */
 static void release_a_loan(struct scene *s) {
     struct lent lent = lend_device(s->rig.context, BYTES, 0);
     const void *in;
@@ -280,7 +281,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* Streams that wait for the library's own record events there, which take up its failures. */
+/* Making a stream wait for the library's own stream records an event there; the event takes the
+   failures of the library's stream. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
@@ -435,7 +437,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* reported by a copy that was under way, for the last time */
+    if (st != SB_OK) /* the last report, by a copy in flight */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "overwrite gives", st);
@@ -476,7 +478,7 @@ TEST(bytes_that_failed_work_should_have_written_are_not_given) {
                         run(&(struct trial){kind, work, event, ask, schedule});
 }
 
-/* --- what becomes of the bytes without anybody asking for them ------------------------------- */
+/* --- bytes that no call asks for ------------------------------------------------------------- */
 
 TEST(a_memory_that_nobody_asks_for_is_released) {
     for (int work = 0; work < WORKS; work++)
@@ -484,11 +486,11 @@ TEST(a_memory_that_nobody_asks_for_is_released) {
             struct scene s;
             scene_open_as(&s, 0, schedule);
             works[work].queue(&s);
-            scene_close(&s); /* nothing is left */
+            scene_close(&s); /* nothing leaks */
         }
 }
 
-/* A step of a reducer does not end with them. */
+/* A reducer's step with such bytes fails. */
 TEST(a_reducer_sends_no_bytes_that_failed) {
     for (int work = 0; work < WORKS; work++) {
         struct scene s;
@@ -496,7 +498,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
         sb_reducer *reducer;
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         scene_open(&s);
-        options.part = SB_DATA; /* data */
+        options.part = SB_DATA;
         assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
         assert_ok(sb_reducer_create(comm, &s.blob, 1, &options, &reducer, &err));
         works[work].queue(&s);
@@ -511,7 +513,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
     }
 }
 
-/* Whoever waits for a stream as a whole waits for the work, too, and has it reported once. */
+/* A wait for a whole stream also waits for the failed work and reports the failure once. */
 TEST(a_wait_for_a_stream_reports_what_failed_there) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int forgets = 0; forgets < 2; forgets++)
@@ -533,7 +535,7 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
             }
 }
 
-/* The diff is only read. */
+/* The failed work only reads the diff. */
 TEST_ON(scene, what_failed_work_has_read_is_whole) {
     const float *in;
     update_on(f);
@@ -543,7 +545,7 @@ TEST_ON(scene, what_failed_work_has_read_is_whole) {
     assert_ok(sb_context_device_status(f->rig.context));
 }
 
-/* Read-only storage is not written: the bytes move first. */
+/* Read-only storage is not written: the bytes move to new storage first. */
 TEST(work_that_moves_read_only_bytes_first_is_reported) {
     for (int failing = 0; failing < 2; failing++) {
         struct scene s;
@@ -568,7 +570,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
 
 /* --- waits that fail ------------------------------------------------------------------------- */
 
-/* Nothing but the wait has failed, and it does so once: the bytes are right. */
+/* Only one wait fails and no work does: the bytes are right. */
 TEST(a_wait_that_fails_once_is_no_work_that_failed) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
     for (int ask = 0; ask < ASKS; ask++)
@@ -599,8 +601,8 @@ static void fill_with_threes(void *user) {
         values[i] = 3;
 }
 
-/* A copy to the device was queued, and from the `nth` on `times` waits fail: the caller's work that
-   follows comes after the copy. */
+/* Queues a copy to the device while `times` waits fail from the `nth` on, and returns the copy's
+   status. Work that the caller queues after that comes after the copy. */
 static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     struct scene s;
     void *out;
@@ -616,7 +618,7 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
         assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth + i,
                                    SB_SIM_FAIL_NOW, &err));
     const sb_status st = sb_blob_copy_from(s.target, SB_DATA, s.blob, 0, &err);
-    device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* none any more */
+    device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* no more failures */
     if (st == SB_ERR_DEVICE_FAILURE) {
         assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, s.streams[ONE], &fill.ptr, &err));
         assert_ok(sb_sim_launch(s.rig.context, s.streams[ONE], fill_with_threes, &fill, &err));
@@ -636,11 +638,11 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_what_follows) {
     }
 }
 
-/* No event was had of the work: it is waited for, and known to have succeeded. */
+/* If no event can be recorded, the call waits for the work and so knows that the work succeeded. */
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* one orders the streams */
+                SB_SIM_FAIL_NOW); /* the first orders the streams */
     struct tally before = rig_tally(&f->rig);
     assert_ok(sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     struct tally since = rig_since(&f->rig, &before);
@@ -649,18 +651,18 @@ TEST_ON(scene, work_without_an_event_is_waited_for) {
     assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
 }
 
-/* And where it failed, the device is lost: nobody else would be told. */
+/* If work without an event fails, the device is lost: no later call could report the failure. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* one orders the streams */
+                SB_SIM_FAIL_NOW); /* the first orders the streams */
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's own work, through a pointer for a stream: the stream's event reports its failure. */
+/* The caller's work uses a pointer for a stream; that stream's event reports the failure. */
 TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
@@ -676,7 +678,7 @@ TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
     }
 }
 
-/* A loop that waits for nothing takes no more and more memory. */
+/* The memory for queued work does not grow in a loop without waits. */
 TEST_ON(scene, what_is_kept_of_queued_work_is_bounded) {
     uint64_t most = 0;
     const float *in;
@@ -698,7 +700,8 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* One event reports its failure; one for each stream that used the bytes orders others behind. */
+/* One event reports the arithmetic's failure; one event for each stream that used the bytes orders
+   other streams. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);

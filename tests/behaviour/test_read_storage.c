@@ -1,5 +1,5 @@
-/* Where the readers put values: into storage that is there and fits, whoever else uses it, else
-   into new storage. One table of situations for every reader. */
+/* Where the readers put values: into existing storage that fits, even if it is shared, else into
+   new storage. One table of situations for every reader. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
@@ -28,8 +28,8 @@ struct scene {
     sb_model *model; /* for the readers of models */
 };
 
-/* A message of `count` floats 100, 101, ... as data and, if asked, 200, ... as diff; the shape
-   comes first, so that a file may lack values alone. */
+/* Appends a message of `count` floats 100, 101, ... as data and, with `diff`, 200, ... as diff. The
+   shape comes first: a file that is cut off lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
     struct wire shape = {0};
     float *values = malloc((size_t)count * sizeof *values);
@@ -44,7 +44,7 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
     free(values);
 }
 
-/* Opens the model, if one is read, with a limit; 0: none. */
+/* Sets the limit of memory, 0 for none, and opens the model again for a reader of models. */
 static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
     s->limits.max_memory = memory;
     sb_model_destroy(s->model);
@@ -90,7 +90,7 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* A blob of `count` floats 0, 1, ... at a head, reshaped to the message's six. */
+/* Returns a blob of `count` floats 0, 1, ... at a head, reshaped to the message's six. */
 static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     float values[ROOM];
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
@@ -100,7 +100,7 @@ static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     return blob;
 }
 
-/* The message's values, then what was there before. */
+/* Checks for the message's values, followed by the old values. */
 static void assert_read(const float *found, int64_t count) {
     for (int i = 0; i < count; i++)
         assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);
@@ -151,7 +151,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     scene_close(&s);
 }
 
-/* What is lent to be read is left for storage of our own, which sharers see too. */
+/* Storage that is lent read-only is left for the library's own storage, by sharers too. */
 TEST(test_sharers_see_the_values_where_they_were) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
@@ -187,7 +187,7 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* The file's second half has gone, which is found after the first was read. */
+/* The file lacks its second half: the reader notices after it has read the first half. */
 TEST(test_a_file_that_ends_half_way_changes_nothing) {
     enum { MANY = 20000 };
     static float values[MANY];
@@ -222,7 +222,7 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     }
 }
 
-/* The storage that it was read into stays, and half of its values. */
+/* The failed read leaves its storage with half of the values in it. */
 TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {
@@ -252,8 +252,8 @@ static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     return s->rig.counting.peak_bytes - before;
 }
 
-/* The first read takes the payload, the next ones nothing or, from a file, the payload for as long
-   as they run. */
+/* The first read allocates the payload. Later reads allocate nothing or, from a file, a second
+   payload until they end. */
 TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;
@@ -278,7 +278,7 @@ TEST(test_memory_is_the_payload_once) {
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* A blob of six with room for LARGE elements. */
+/* Returns a blob of six elements with room for LARGE elements. */
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
@@ -292,7 +292,7 @@ static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
 
 static void check_exact_limit(struct scene *s, sb_blob *blob) {
     const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one side */
-                          sizeof(sb_mem) + /* the other one */
+                          sizeof(sb_mem) + /* the other side */
                           sb__storage_size(s->rig.context, COUNT * sizeof(float));
     s->limits.max_memory = needed - 1;
     assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));
@@ -320,7 +320,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     assert_true(s.rig.counting.peak_bytes - live <= LIMIT);
     assert_ptr_equal(data_of(blob), mem);
     assert_int_equal(sb_mem_head(mem), is_refused && !read_only ? head : SB_HEAD_AT_CPU);
-    /* With room for what the blob has room for, it is read. */
+    /* A limit that includes all of the blob's room lets the read succeed. */
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
     assert_read(cpu(blob), COUNT);
@@ -330,7 +330,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_close(&s);
 }
 
-/* A few bytes from a stranger do not move or allocate all that a blob has room for. */
+/* A few untrusted bytes must not make the library move or allocate all of a blob's room. */
 TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         check_limit(reader, SB_HEAD_AT_CPU, false, false);
@@ -356,8 +356,8 @@ TEST(test_the_limit_is_exact) {
     check_exact_limit(&s, blob);
 }
 
-/* New memory is not cleared for a message that will fill it: what the process had there shows
-   neither after a read that failed nor in what the context keeps of it. */
+/* New memory is not cleared for a message that will fill it. The old bytes of the process still
+   show neither after a failed read nor in a buffer that the context caches. */
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;
@@ -365,7 +365,7 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
     struct wire wire = {0};
     sb_context *context;
     put_message(&wire, count, false);
-    wire.bytes[wire.size - BYTES + 3] = 0x7f; /* 3.3e38, no int32 */
+    wire.bytes[wire.size - BYTES + 3] = 0x7f; /* 3.3e38 is not an int32 */
     assert_ok(sb_context_create(&options, &context, &err));
     for (int cached = 0; cached < 2; cached++) {
         void *secret = test_aligned_alloc(64, BYTES), *values;

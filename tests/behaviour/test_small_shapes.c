@@ -1,6 +1,6 @@
-/* Every small shape: its elements have the offsets of row-major order, other indices none, but that
-   legacy ones reach one past each axis; and a memory stays through every change of shape that it
-   has room for, and goes at every other. */
+/* Every small shape: its elements have the offsets of row-major order and other indices are
+   refused, except that legacy indices may be one past each axis. A memory stays if it has room for
+   a new shape, and is replaced otherwise. */
 #include "support.h"
 
 #define MAX_AXES 4
@@ -11,7 +11,7 @@ struct shape {
     int64_t dims[MAX_AXES], count;
 };
 
-/* Shape `number` of all that have `axes` axes; false when there are no more. */
+/* Sets `out` to shape `number` of all that have `axes` axes; returns false past the last shape. */
 static bool shape_of(int32_t axes, int number, struct shape *out) {
     *out = (struct shape){.axes = axes, .count = 1};
     for (int32_t i = 0; i < axes; i++, number /= DIMS) {
@@ -21,8 +21,8 @@ static bool shape_of(int32_t axes, int number, struct shape *out) {
     return number == 0;
 }
 
-/* Tuple `number` of indices -1 to 3, the last one fastest; whether the shape has such an element.
-   Axes that the shape lacks have 1, as Caffe's have. */
+/* Sets `out` to tuple `number` of indices -1 to 3, the last index fastest; returns whether the
+   shape has that element. Missing axes have the extent 1, as in Caffe. */
 static bool tuple_of(const struct shape *shape, int number, int64_t out[MAX_AXES]) {
     bool is_inside = shape->count > 0;
     for (int32_t i = MAX_AXES; i-- > 0; number /= DIMS + 1) {
@@ -46,8 +46,7 @@ static void check_answer(sb_status st, const int64_t *found, bool is_inside, int
     assert_int_equal(*found, is_inside ? expected : -7);
 }
 
-/* A legacy offset is an address: an index may be equal to its extent. An element has to be there.
- */
+/* A legacy offset is an address: an index may equal its extent. A legacy element has to exist. */
 static void check_legacy(const sb_blob *blob, const struct shape *shape, const int64_t i[MAX_AXES],
                          bool is_inside) {
     int64_t found = -7, expected = 0;
@@ -64,7 +63,7 @@ static void check_legacy(const sb_blob *blob, const struct shape *shape, const i
                      is_inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE);
 }
 
-/* Elements are gone through in the order of their offsets, so that the next one has the next. */
+/* Elements come in the order of their offsets, so the next element has the next offset. */
 static void check_offsets(const struct shape *shape) {
     const int tuples = (DIMS + 1) * (DIMS + 1) * (DIMS + 1) * (DIMS + 1);
     sb_blob *blob = blob_of(shape);
@@ -73,7 +72,7 @@ static void check_offsets(const struct shape *shape) {
         const bool is_inside = tuple_of(shape, number, i);
         int64_t offset = -7;
         check_legacy(blob, shape, i, is_inside);
-        bool rest_is_0 = true; /* each element once, though it does not need all indices */
+        bool rest_is_0 = true; /* so that each element comes once */
         for (int32_t axis = shape->axes; axis < MAX_AXES; axis++)
             rest_is_0 &= i[axis] == 0;
         if (rest_is_0)
@@ -85,7 +84,7 @@ static void check_offsets(const struct shape *shape) {
     sb_blob_destroy(blob);
 }
 
-/* Indices that are not given are 0; more than there are axes are refused. */
+/* Missing indices are 0; more indices than axes are refused. */
 static void check_fewer_indices(const struct shape *shape) {
     sb_blob *blob = blob_of(shape);
     for (int32_t given = -1; given <= shape->axes + 1; given++) {
@@ -125,11 +124,11 @@ TEST(every_element_has_its_offset) {
 /* --- capacity -------------------------------------------------------------------- */
 
 struct memories {
-    sb_mem *data, *diff; /* NULL: not there */
+    sb_mem *data, *diff; /* NULL: none */
     int64_t data_room, diff_room;
 };
 
-/* Which of them the blob has lost, and that nothing else is otherwise. */
+/* Checks that the memory is replaced exactly if it lacks room, and checks its room. */
 static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t found_room,
                          bool is_replaced) {
     assert_int_equal(is_replaced, *mem && *room < count);
@@ -153,7 +152,7 @@ static void reshape(sb_blob *blob, const struct shape *to, struct memories *has)
                  replaced & SB_REALLOCATED_DIFF);
 }
 
-/* Data is made at `first`, diff at `second`, and `third` meets both. */
+/* Makes data with shape `first` and diff with shape `second`; then both are reshaped to `third`. */
 static void check_three(const struct shape *first, const struct shape *second,
                         const struct shape *third) {
     sb_mem *mem;

@@ -1,4 +1,4 @@
-/* base/checked.h as a host of 32 bits compiles it: no such host builds the library yet. */
+/* base/checked.h compiled as on a host of 32 bits: the library is not yet built on such a host. */
 #include "support.h"
 
 #undef PTRDIFF_MAX
@@ -16,7 +16,7 @@ static const struct {
     {INT32_MAX / 4, 4, true},
     {INT32_MAX / 4 + 1, 4, false},
     {(int64_t)INT32_MAX + 1, 1, false},
-    {(int64_t)65536 * 65537, 4, false}, /* whose low 32 bits fit */
+    {(int64_t)65536 * 65537, 4, false}, /* the low 32 bits fit */
     {(int64_t)1 << 32, 1, false},
     {((int64_t)1 << 32) + 1, 8, false},
     {INT64_MAX, 8, false},

@@ -1,4 +1,4 @@
-/* Messages that are held in pieces: read as if they were joined. */
+/* Messages in pieces are read as if they were joined. */
 #include "files.h"
 #include "nets.h"
 #include "rig.h"
@@ -8,7 +8,7 @@
 
 static const int64_t dims[] = {2, 3};
 
-/* Pieces of `step` bytes, each in memory of its own, so that a read beyond one shows. */
+/* Pieces of `step` bytes, each in separate memory, so that a read past a piece is noticed. */
 struct pieces {
     sb_span spans[SPANS_MOST];
     size_t count;
@@ -85,7 +85,7 @@ TEST(every_range_is_what_the_joined_bytes_have) {
     wire_free(&wire);
 }
 
-/* The list of pieces goes with the source; what they point to stays the caller's. */
+/* The source owns a copy of the list of pieces; the bytes stay the caller's. */
 TEST(a_model_keeps_its_pieces) {
     struct wire net = {0};
     net_current(&net);
@@ -112,7 +112,7 @@ TEST(a_model_keeps_its_pieces) {
     assert_memory_equal(saved, net.bytes, net.size);
     sb_blob_destroy(blob);
     sb_model_destroy(model);
-    rig_close(&rig); /* nothing is left of the list */
+    rig_close(&rig); /* the list was freed */
     free_pieces(&kept);
     wire_free(&net);
 }
@@ -168,7 +168,7 @@ TEST(what_is_no_list_of_pieces_is_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    /* Without `err` nobody asks what the bytes are, which are not there. */
+    /* With `err` NULL the library reads no bytes to describe them: these do not exist. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
     sb_blob_destroy(blob);

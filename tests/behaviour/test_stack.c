@@ -1,4 +1,4 @@
-/* How much stack a save and an opening take, as io.h says. */
+/* A save and an opening use no more stack than io.h documents. */
 #include "support.h"
 
 #include "files.h"
@@ -66,7 +66,7 @@ static void *load_doubles(void *user) {
     return NULL;
 }
 
-/* What the bytes are instead is found out for the message. */
+/* The file is not a model: the library looks at its bytes to describe them in the error. */
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;
@@ -110,7 +110,7 @@ static void *fail_to_save(void *user) {
     return NULL;
 }
 
-/* With a disk that is full in the middle of it. */
+/* Fails in the middle of a save, as on a full disk. */
 static void *fail_to_write(void *user) {
     struct scene *s = user;
     struct rlimit unlimited, tight;
@@ -124,7 +124,7 @@ static void *fail_to_write(void *user) {
     return NULL;
 }
 
-/* Bytes of its stack that a thread touched. */
+/* Returns how many bytes of its stack a thread touches in `run`. */
 static size_t touched(void *(*run)(void *), struct scene *s) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -165,7 +165,7 @@ TEST(files_take_less_stack_than_promised) {
     struct scene s = scene_of();
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)touched(rows[i].run, &s); /* the loader finds functions at their first call */
+        (void)touched(rows[i].run, &s); /* a first call also runs the loader */
         const size_t bytes = touched(rows[i].run, &s) - touched(nothing, &s);
         print_message("  %-18s %zu bytes of stack\n", rows[i].name, bytes);
         assert_int_equal(s.status, SB_OK);

@@ -1,5 +1,5 @@
-/* The library's state table against the reference, cell by cell; and no order of calls loses the
-   newest bytes, which many tables with one other cell do. */
+/* Compares the library's state table with the reference, cell by cell. No order of calls loses the
+   newest bytes; with one changed cell, many tables lose them. */
 #include "support.h"
 
 #include "state_library.h"
@@ -7,7 +7,7 @@
 #define HEADS (SB_HEAD_LOST + 1)
 #define WORKS (REFUSE + 1)
 
-/* Columns are the library's. */
+/* The columns are the library's calls. */
 typedef struct state_cell cells[HEADS][SB__CALLS];
 
 static void read_table(cells out) {
@@ -34,15 +34,15 @@ TEST(test_every_cell_is_the_references) {
 
 /* --- every order of calls ------------------------------------------------------ */
 
-/* A memory as it is, whatever its head says. What a head that is wrong leads to is found by going
-   through all memories that calls can make. */
+/* The true state of a memory, whatever its head says. The test goes through all memories that calls
+   can make, and so finds what a wrong head leads to. */
 struct memory {
     int32_t head;
     state_newest newest;
-    bool has_bytes; /* somebody gave it some, or asked for its zeros */
+    bool has_bytes; /* bytes were given, or zeros asked for */
 };
 
-/* Whether the call hands out bytes that are not the newest, or leaves nobody with them. */
+/* Makes the call; returns whether it gives stale bytes or leaves the newest bytes on no side. */
 static bool loses(cells table, struct memory *memory, int number) {
     const struct state_cell cell = table[memory->head][number];
     const enum call call = calls_of_library[number];
@@ -54,7 +54,7 @@ static bool loses(cells table, struct memory *memory, int number) {
             return true;
     }
     if (memory->has_bytes && cell.work == ZERO)
-        return true; /* even a side that was stale is taken for the newest then */
+        return true; /* a stale side would then count as the newest */
     memory->newest = state_after(memory->newest, call, cell.work);
     memory->has_bytes |= memory->newest != NOBODY;
     memory->head = cell.head;
@@ -91,7 +91,7 @@ TEST(test_no_order_of_calls_loses_bytes) {
     assert_false(some_order_loses(table));
 }
 
-/* How many of the tables that differ from the library's in one cell lose bytes. */
+/* Returns how many tables that differ from the library's in this cell lose bytes. */
 static int losses_of(cells table, int32_t head, int call) {
     const struct state_cell right = table[head][call];
     int losses = 0;

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <syncblob/backend.h>
 
-/* Written by hand, on purpose: these numbers never change. */
+/* Written by hand: these numbers never change. */
 static const struct {
     const char *name;
     sb_status symbol;
@@ -133,7 +133,7 @@ TEST(version_is_told_as_number_and_text) {
 /* --- writing ---------------------------------------------------------------- */
 
 TEST(an_error_is_untouched_on_success) {
-    (void)test_unshaped(NULL, SB_DTYPE_F32); /* checks err */
+    (void)test_unshaped(NULL, SB_DTYPE_F32); /* checks that err is unchanged */
 }
 
 TEST(an_error_is_wholly_written_on_failure) {
@@ -143,7 +143,7 @@ TEST(an_error_is_wholly_written_on_failure) {
     assert_int_equal(err.device_code, 0);
     assert_int_equal(err.offset, -1);
     assert_null(blob);
-    /* what follows the text is zero, so that nothing of the caller's stack leaks */
+    /* the bytes behind the text are 0, not old bytes of the stack */
     size_t length = strlen(err.message);
     for (size_t i = length; i < sizeof err.message; i++)
         assert_int_equal(err.message[i], 0);

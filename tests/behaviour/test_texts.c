@@ -1,5 +1,4 @@
-/* Names and types of added layers: they stay where they are, and take little more than their bytes.
- */
+/* Names and types of added layers do not move, and take little more memory than their bytes. */
 #include "rig.h"
 
 #include "model/texts.h"
@@ -47,7 +46,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
         assert_all_there(taken, count);
         assert_true(f->counting.live_blocks - blocks < 60);
         assert_true(texts.room >= held);
-        if (round == 0) { /* the rest goes with the texts */
+        if (round == 0) { /* frees all that is left */
             sb__texts_free(&texts, f->context);
             assert_int_equal(f->counting.live_blocks, blocks);
             continue;
@@ -62,7 +61,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     }
 }
 
-/* Of texts that are short beside all of them: little to spare, and few blocks. */
+/* Many short texts leave little room unused and need few blocks. */
 TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
@@ -74,13 +73,13 @@ TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
         held += taken.bytes;
         if (held > 10000)
             assert_true(f->counting.live_bytes - before <=
-                        held + held / 4 + 3000); /* of blocks, too */
+                        held + held / 4 + 3000); /* blocks included */
     }
     assert_true(f->counting.live_blocks - blocks < 60);
     sb__texts_free(&texts, f->context);
 }
 
-/* Of very many, the last block has room for 4 MiB more at most. */
+/* With very many texts, the last block has at most 4 MiB of unused room. */
 TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;
@@ -110,7 +109,7 @@ TEST_ON(rig, a_text_for_which_there_is_no_memory_changes_nothing) {
     assert_int_equal(texts.last->used, used);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, f->context, SIZE_MAX, &at, &err));
     assert_memory_equal(&texts, &were, sizeof texts);
-    take(&texts, f->context, &taken, 100, 2); /* what is left of the block */
+    take(&texts, f->context, &taken, 100, 2); /* the block's unused room */
     assert_ptr_equal(texts.last, were.last);
     sb__texts_free(&texts, f->context);
 }

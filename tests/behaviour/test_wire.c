@@ -1,5 +1,5 @@
-/* The wire reader: what it accepts, what it refuses and where, from memory and
-   from a file alike. */
+/* The wire reader: the bytes that it accepts, and those that it refuses with the offset, the same
+   in memory and in a file. */
 #include "support.h"
 
 #include "format/open.h"
@@ -11,7 +11,7 @@
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
 static const struct sb__path root = {NULL, "", -1, names};
 
-/* Walks a whole message; the number of its fields. */
+/* Walks a whole message; `fields` gets the number of its fields. */
 static sb_status walk(const struct sb__source *source, int *fields, sb_error *err) {
     struct sb__reader *reader = malloc(sizeof *reader);
     struct sb__field field = {.end = 0};
@@ -169,7 +169,7 @@ static int32_t go_on(void *user, uint64_t done, uint64_t total) {
 }
 
 TEST(test_values_come_whole_across_the_window) {
-    /* A filler field moves a number, a double and a group over the window's edge, byte by byte. */
+    /* A growing filler moves a number, a double and a group over the window's edge. */
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
         struct wire wire = {0};
         char *zeros = calloc(1, filler);
@@ -196,7 +196,7 @@ TEST(test_values_come_whole_across_the_window) {
         assert_int_equal(field.end, wire.size);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 0);
-        unsigned char last = 0; /* alone, of no window */
+        unsigned char last = 0; /* one byte, copied without the window */
         struct sb__progress progress;
         const sb_progress to = {sizeof to, NULL, go_on};
         sb__reader_watch(reader, sb__progress_begin(&progress, &to, wire.size));
@@ -231,7 +231,8 @@ TEST(test_errors_name_the_path) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* Without `err` nobody asks what the bytes are; so many are a mistake, and not looked at. */
+    /* With `err` NULL the library does not describe the bytes. PTRDIFF_MAX + 1 bytes are a caller's
+       mistake, so they are not read either. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,
