@@ -1,5 +1,5 @@
-/* Collectives on blobs: where the bytes are reduced, what becomes of the heads, and what a
-   failure leaves. The engine is one rank that can be made to fail, or simulated ranks. */
+/* Collectives on blobs: on which side bytes are reduced, the heads afterwards, and the state after
+   a failure. The engine has one rank that can fail on request, or simulated ranks. */
 #include "blobs.h"
 #include "ranks.h"
 
@@ -14,7 +14,7 @@ struct single {
     int64_t calls, fail_nth;
     sb_status failure;
     bool was_on_device, lies;
-    int32_t rank, size; /* what it says if it lies */
+    int32_t rank, size; /* the rank and size reported if `lies` */
     int closed, closed_failed;
 };
 
@@ -156,7 +156,8 @@ TEST_ON(rig, a_root_s_heads_stay_but_for_a_first_touch) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* The second of three blobs fails. Its head stays, unless both sides were current. */
+/* Fails at the second of three blobs. The head of that blob stays unless both sides were current.
+ */
 static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failure) {
     struct single single = {.takes_device = takes, .fail_nth = nth, .failure = failure};
     struct rig rig;
@@ -239,7 +240,7 @@ TEST_ON(rig, lists_that_cannot_be_reduced_are_refused_whole) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 1, &err));
     assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(holds(a, 1, 1) && holds(b, 2, 1));
-    assert_int_equal(single.calls, 3); /* those of the broadcasts */
+    assert_int_equal(single.calls, 3); /* calls of the broadcasts */
     sb_blob_destroy(a);
     sb_blob_destroy(b);
     sb_blob_destroy(sharer);
@@ -254,7 +255,8 @@ static sb_status single_barrier(void *comm, sb_error *err) {
     return SB_OK;
 }
 
-/* Every size from the required slots to the whole table: a slot is taken whole or not at all. */
+/* Tries every size from the required slots to the whole table: a slot that is only partly inside is
+   ignored. */
 TEST(half_a_slot_is_no_table) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
@@ -300,7 +302,7 @@ TEST(tables_of_engines_are_checked) {
     assert_int_equal(single.closed, 0);
     single.fail_nth = 0;
     table = single_engine;
-    table.struct_size = offsetof(sb_comm_engine, barrier); /* an older one: the rest is missing */
+    table.struct_size = offsetof(sb_comm_engine, barrier); /* an older table, without later slots */
     assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
     sb_comm_destroy(comm);

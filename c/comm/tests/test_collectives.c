@@ -1,5 +1,5 @@
-/* Collectives on host memory by simulated ranks: what they compute, what they refuse, and what
-   the others get where a rank fails. */
+/* Collectives of simulated ranks on host memory: results, refusals, and the statuses of other ranks
+   if a rank fails. */
 #include "halves.h"
 #include "port/threads.h"
 #include "ranks.h"
@@ -69,7 +69,7 @@ TEST(every_op_combines_the_values_of_all_ranks) {
     }
 }
 
-/* Each of 16 answers comes up to 10 ms late. */
+/* Each of 16 replies is delayed by up to 10 ms. */
 TEST(answers_come_as_late_as_is_asked) {
     sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
@@ -91,7 +91,7 @@ static void reduce_halves(sb_comm *comm, void *arg) {
     }
 }
 
-/* One rank alone: whatever is no NaN stays as it is, and a NaN a NaN. */
+/* With one rank, every value stays unchanged, and a NaN stays a NaN. */
 TEST(halves_are_rounded_to_the_nearest) {
     static uint16_t values[1 << 16];
     ranks_run(2, NULL, reduce_halves, NULL);
@@ -214,7 +214,7 @@ TEST(a_failure_may_be_taken_back) {
     sb_comm_destroy(comm);
 }
 
-/* What a rank may be in, and how the others are told of it. */
+/* The calls that a rank may be in, as messages to other ranks describe them. */
 static const char *const calls[] = {
     "all-reduces 3 f64, op 0", "all-reduces 4 f64, op 0",  "all-reduces 3 f32, op 0",
     "all-reduces 3 f64, op 3", "broadcasts 24 u8, root 0", "broadcasts 24 u8, root 1",
@@ -244,7 +244,7 @@ static void differ(sb_comm *comm, void *arg) {
     const int *pair = arg;
     sb_error err = {.code = 0};
     char texts[2][120];
-    for (int first = 0; first < 2; first++) /* whoever came last has found it */
+    for (int first = 0; first < 2; first++) /* the rank that called last finds the difference */
         (void)snprintf(texts[first], sizeof *texts, "rank %d %s where rank %d %s", !first,
                        calls[pair[!first]], first, calls[pair[first]]);
     expect_ok(sb_comm_barrier(comm, &err));
@@ -268,7 +268,7 @@ struct failing {
     sb_sim_comm_failure mode;
 };
 
-/* Rank 1 fails at its n-th of three operations; the others get a status, and nobody hangs. */
+/* Rank 1 fails at its n-th of three operations; the other ranks get a status, and none hangs. */
 static void fail_at(sb_comm *comm, void *arg) {
     const struct failing *failing = arg;
     double value = 1;
@@ -299,7 +299,7 @@ TEST(a_rank_that_fails_or_stops_is_a_status_for_all) {
     soon.limit_milliseconds = 300;
     for (int64_t nth = 1; nth <= 3; nth++) {
         struct failing failing = {nth, SB_SIM_COMM_FAIL_NOW};
-        ranks_run(3, NULL, fail_at, &failing); /* it ends, so that nobody waits for it */
+        ranks_run(3, NULL, fail_at, &failing); /* rank 1 ends, so that no rank waits for it */
         failing.mode = SB_SIM_COMM_STOP;
         ranks_run(3, &soon, fail_at, &failing);
     }
@@ -317,7 +317,7 @@ TEST(nobody_waits_for_a_rank_that_has_ended) {
     ranks_run(3, NULL, leave_early, NULL);
 }
 
-/* Rank 1 comes late, rank 2 never: rank 0 is told of the one that will not come. */
+/* Rank 1 calls late, and rank 2 has ended: rank 0's error names rank 2. */
 static void come_late(sb_comm *comm, void *arg) {
     _Atomic int *told = arg;
     sb_error err = {.code = 0};

@@ -1,6 +1,7 @@
-/* Every call of a communicator and of a reducer, with the n-th allocation or the n-th operation of
-   the device failing, for all n: bytes and heads are those of before or of afterwards, the call may
-   be retried, the blobs are usable, and nothing leaks. The other rank does as this one. */
+/* Makes every call of a communicator and of a reducer with the n-th allocation or the n-th device
+   operation failing, for every n. Bytes and heads are as before or as after the call, the call may
+   be retried, the blobs are usable, and nothing leaks. The other rank does the same as this rank.
+   */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "faults.h"
@@ -11,7 +12,7 @@
 
 #define BLOBS 4
 #define MOST  40
-#define RANKS 3 /* that are made at once */
+#define RANKS 3 /* created at once */
 
 /* Handles come from calloc, all other memory from the context's allocator. */
 #define FAULT_HANDLE FAULTS
@@ -32,7 +33,7 @@ enum call {
     CALLS
 };
 
-/* Read-only storage of the caller's is replaced by the first that writes. */
+/* LENT: read-only storage of the caller, which the first write replaces. */
 enum state { NEVER, AT_CPU, AT_GPU, SYNCED, LENT_CPU, LENT_GPU, STATES };
 
 struct setting {
@@ -92,7 +93,7 @@ static void world_open(struct world *w, const struct setting *setting) {
         w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, counts[i]);
         if (setting->state >= LENT_CPU)
             lend(w, i, values, setting->state == LENT_GPU);
-        else if (setting->state != NEVER) /* which has no memory yet */
+        else if (setting->state != NEVER) /* a NEVER blob has no memory yet */
             mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
                       (size_t)counts[i] * sizeof *values);
     }
@@ -122,7 +123,7 @@ static void world_close(struct world *w) {
             ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
         else
             memcpy(found, w->lent[i].ptr, bytes);
-        assert_memory_equal(found, values, bytes); /* nobody wrote it */
+        assert_memory_equal(found, values, bytes); /* lent bytes were not written */
         if (w->lent[i].context)
             ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
         else
@@ -133,7 +134,7 @@ static void world_close(struct world *w) {
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-/* The second time it goes on where the first has failed. */
+/* Makes one step; a retry continues after the failed call. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
         sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);
@@ -173,7 +174,7 @@ static bool is_changed_by(const struct setting *setting) {
     return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
 }
 
-/* As it was, or as it is after the call. */
+/* Returns whether the blob holds its values from before the call or, if `after`, from after it. */
 static bool holds(struct world *w, int blob, bool after) {
     float values[MOST] = {0};
     const size_t bytes = (size_t)counts[blob] * sizeof *values;
@@ -187,7 +188,7 @@ static bool holds(struct world *w, int blob, bool after) {
     return mem_holds(data_of(w->blobs[blob]), values, bytes);
 }
 
-/* Its bytes lie on a device that is lost, or nowhere. */
+/* Returns whether the blob's bytes are lost or on a lost device. */
 static bool is_out_of_reach(struct world *w, int blob) {
     const int32_t head = sb_mem_head(data_of(w->blobs[blob]));
     return head == SB_HEAD_LOST ||
@@ -204,7 +205,7 @@ static bool all_hold(struct world *w, bool before, bool after) {
     return true;
 }
 
-/* Whatever became of it, a blob may be reshaped, written and read. */
+/* Checks that a blob, even after a failure, can be reshaped, written and read. */
 static void check_use(struct world *w, sb_blob *blob) {
     const int64_t longer = 500;
     void *out;
@@ -227,7 +228,7 @@ static void fail_setting(const struct setting *s, int fault, int64_t nth, const 
               what);
 }
 
-/* False: the n-th operation does not exist. */
+/* Returns false if the n-th operation does not exist. */
 static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool is_handle = kind == FAULT_HANDLE;
     const enum fault fault = is_handle ? FAULT_ALLOC : (enum fault)kind;
@@ -245,7 +246,7 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
         fail_setting(setting, kind, nth, sb_status_name(st));
     if (st == SB_OK && fired && fault == FAULT_ALLOC && setting->call != STEP)
         fail_setting(setting, kind, nth, "nobody was told");
-    const bool in_part = st != SB_OK && setting->call == STEP; /* buckets before have ended */
+    const bool in_part = st != SB_OK && setting->call == STEP; /* earlier buckets have ended */
     if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
         fail_setting(setting, kind, nth, "bytes");
     assert_int_equal(w.mirror.flying > 0 && st == SB_OK, 0);

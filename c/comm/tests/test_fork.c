@@ -1,4 +1,4 @@
-/* A communicator belongs to the process that made it. */
+/* A communicator belongs to the process that created it. */
 #include "support.h"
 
 #include "../src/sim_comm.h"
@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child the parent's engine is not freed: in sight, so that it is no leak. */
+/* Keeps the parent's engine reachable: the child does not free it, and a leak checker would report
+   it. */
 static struct sb__sim_group *volatile parents;
 
 TEST(a_child_of_a_fork_has_no_communicator) {
@@ -28,14 +29,14 @@ TEST(a_child_of_a_fork_has_no_communicator) {
     sb_comm_destroy(comm);
 }
 
-/* A step that is under way stays the parent's: the child's destroy waits for nobody. */
+/* A step in progress stays the parent's: sb_reducer_destroy in the child does not wait. */
 TEST(a_child_of_a_fork_has_no_step) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
     sb_reducer *reducer;
     const int64_t count = 100;
     sb_blob *blobs[2];
-    options.delay_microseconds = 300000; /* the parent's bucket flies */
+    options.delay_microseconds = 300000; /* the parent's bucket stays in flight */
     assert_ok(sb_sim_comm_create(NULL, 1, &options, &comm, &err));
     parents = ((struct sb__sim_rank *)comm->end)->group;
     for (int i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
-/* What a communicator gives its engine, and what it makes of the engine's answers. The other of two
-   ranks does as this one. */
+/* The arguments that a communicator passes to its engine, and the handling of the engine's results.
+   The other of two ranks does the same as this rank. */
 #include "blobs.h"
 #include "mirror.h"
 
@@ -70,8 +70,8 @@ static void world_close(struct world *w, bool failed) {
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
-/* Floats of each blob, the last of the list first, and what is sent of them: a negative count is in
-   place. */
+/* The number of floats of each blob, the last blob first, and of each message sent; negative: sent
+   in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];
@@ -79,17 +79,17 @@ struct sizes {
 };
 
 static const struct sizes rows[] = {
-    {16, {4}, {-4}},               /* fills it */
-    {16, {3}, {3}},                /* does not */
-    {16, {5}, {-5}},               /* does more */
-    {16, {3, 1}, {4}},             /* two that fill it */
-    {16, {3, 2}, {3, 2}},          /* two that do not fit */
-    {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth begins anew */
-    {16, {2, 1, 2, 2}, {3, 4}},    /* so does what is too much */
-    {16, {5, 5, 4}, {-5, -5, -4}}, /* none fits with another */
-    {0, {1, 2, 3}, {-1, -2, -3}},  /* nothing is gathered */
-    {3, {1, 1}, {-1, -1}},         /* less than an element */
-    {SIZE_MAX, {1, 7, 60}, {68}},  /* everything is */
+    {16, {4}, {-4}},               /* fills the bucket */
+    {16, {3}, {3}},                /* does not fill the bucket */
+    {16, {5}, {-5}},               /* exceeds the bucket */
+    {16, {3, 1}, {4}},             /* two blobs fill the bucket */
+    {16, {3, 2}, {3, 2}},          /* two blobs do not fit together */
+    {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth begins a new bucket */
+    {16, {2, 1, 2, 2}, {3, 4}},    /* so does a blob that does not fit */
+    {16, {5, 5, 4}, {-5, -5, -4}}, /* no two fit together */
+    {0, {1, 2, 3}, {-1, -2, -3}},  /* each is sent in place */
+    {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
+    {SIZE_MAX, {1, 7, 60}, {68}},  /* all are gathered */
     {SIZE_MAX, {1}, {1}},
 };
 
@@ -151,7 +151,7 @@ TEST(a_bucket_has_one_dtype_and_may_be_empty) {
             for (int i = 0; i < 4; i++)
                 assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
             assert_ok(sb_reducer_wait(w.reducer, &err));
-            assert_int_equal(w.mirror.num_sent, 2 * step); /* nothing of what is empty */
+            assert_int_equal(w.mirror.num_sent, 2 * step); /* empty blobs are not sent */
             assert_true(holds(&w, 0, 1 << step, 1 << step) && holds(&w, 2, 2 << step, 1 << step));
         }
         assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
@@ -162,7 +162,7 @@ TEST(a_bucket_has_one_dtype_and_may_be_empty) {
 
 /* --- rooms ----------------------------------------------------------------------------------- */
 
-/* Six blobs, each a bucket that is gathered; two fly at once. */
+/* Opens a world of six blobs, each gathered in its own bucket; two buckets can be in flight. */
 static void world_of_rooms(struct world *w, bool tests_are_done) {
     world_open(w, &mirror_engine, false);
     w->mirror.tests_are_done = tests_are_done;
@@ -194,8 +194,8 @@ TEST(no_more_buckets_fly_than_there_are_rooms) {
 
 /* --- failures of the engine ------------------------------------------------------------------ */
 
-/* The n-th start has no memory: nobody is told by `ready`, `wait` says so once, the step goes on,
-   and so do later steps. */
+/* The n-th start is out of memory: `ready` succeeds, `wait` reports the failure once, and this step
+   and later steps can complete. */
 TEST(a_step_goes_on_where_the_engine_had_no_memory) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     for (int f = 0; f < 2; f++) {
@@ -209,7 +209,7 @@ TEST(a_step_goes_on_where_the_engine_had_no_memory) {
                 w.mirror.failure = failures[f];
                 for (int i = MOST; i--;)
                     assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-                /* Those that `ready` can start are the first two. */
+                /* `ready` can start only the first two; a failure of these is retried. */
                 sb_status st = sb_reducer_wait(w.reducer, NULL);
                 assert_int_equal(st, nth > 2 ? failures[f] : SB_OK);
                 w.mirror.fail_begin = 0;
@@ -226,8 +226,8 @@ TEST(a_step_goes_on_where_the_engine_had_no_memory) {
 
 enum slot { BEGIN, TEST, WAIT };
 
-/* The n-th call of a slot fails for good. What had ended is reduced, what is gathered is as it was.
- */
+/* Fails the n-th call of a slot permanently. Buckets that have ended are reduced; gathered blobs
+   are unchanged. */
 static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth, bool has_err) {
     struct world w;
     sb_error err, *told = has_err ? &err : NULL;
@@ -262,7 +262,7 @@ static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth,
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(w.reducer, w.blobs[0], &err));
     assert_string_equal(err.message, "the communicator is of no use after an earlier failure");
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w.reducer, &err));
-    for (int i = 0; i < MOST; i++) { /* the blobs are the caller's again */
+    for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
         const int64_t longer = 60;
         assert_ok(sb_blob_reshape(w.blobs[i], &longer, 1, NULL, &err));
         put(&w, i, i, SB_HEAD_AT_GPU);
@@ -283,7 +283,8 @@ TEST(a_step_ends_where_the_engine_fails) {
     }
 }
 
-/* A blob that is reduced in place, of which both sides were current, has the other side then. */
+/* If both sides of a blob were current and its reduction in place fails, the other side stays
+   current. */
 TEST(one_side_stays_of_a_blob_in_place) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
@@ -319,15 +320,15 @@ TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
         assert_int_equal(w.mirror.abandoned, fails ? 2 : 0);
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(w.comm, &err));
         for (int i = 0; i < MOST; i++)
-            assert_true(holds(&w, i, 100 * i, 1)); /* they are gathered */
+            assert_true(holds(&w, i, 100 * i, 1)); /* gathered blobs are unchanged */
         world_close(&w, true);
     }
 }
 
 /* --- a device that fails while it scales ----------------------------------------------------- */
 
-/* Scaling blob `scale` of three fails, and the engine at blob `engine`; 0: none does. In the step
-   the host's bytes are current, so that it goes on without the device. */
+/* Scaling blob `scale` of three fails, and the engine fails at blob `engine`; 0: no failure. In the
+   step the host's bytes are current, so that the step can continue without the device. */
 static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     struct world w;
     sb_status st = SB_OK;
@@ -355,16 +356,16 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
         assert_int_equal(err.code, expected);
         assert_int_equal(strcmp(err.message, mirror_story) == 0, expected == SB_ERR_COMM_FAILURE);
     }
-    assert_int_equal(w.mirror.num_sent, engine ? engine - 1 : 3); /* the others do not wait */
+    assert_int_equal(w.mirror.num_sent, engine ? engine - 1 : 3); /* other blobs are still sent */
     assert_int_equal(sb_comm_barrier(w.comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
-    int num_lost = 0;                        /* what the device was scaling */
-    for (int i = 0; i < 3 && in_step; i++) { /* a mean of equals, or what the host has kept */
+    int num_lost = 0;                        /* blobs that the device was scaling */
+    for (int i = 0; i < 3 && in_step; i++) { /* the mean of equal values, or the host's old bytes */
         const int32_t head = sb_mem_head(data_of(w.blobs[i]));
         num_lost += head == SB_HEAD_LOST;
         assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU || holds(&w, i, 100 * i, 1));
     }
     assert_int_equal(num_lost, in_step && lost_first);
-    for (int i = 3; in_step && scale && !engine && i--;) { /* the next one has no failure */
+    for (int i = 3; in_step && scale && !engine && i--;) { /* the next step has no failure */
         void *out;
         assert_ok(sb_blob_overwrite_cpu(w.blobs[i], SB_DATA, &out, &err));
         fill_values(SB_DTYPE_F32, 3, 5, 1, out);
@@ -382,7 +383,7 @@ TEST(others_do_not_wait_for_a_rank_whose_device_fails) {
                 fail_scaling(in_step, scale, engine);
 }
 
-/* Neither the sum nor what was there before. */
+/* Checks that neither the sum nor the old bytes can be read. */
 static void assert_no_bytes(sb_mem *mem) {
     const void *bytes;
     const sb_status st = sb_mem_cpu(mem, &bytes, NULL);
@@ -390,7 +391,8 @@ static void assert_no_bytes(sb_mem *mem) {
                                                  : st == SB_ERR_DEVICE_LOST);
 }
 
-/* All fly when the device fails: it does so for the first, and is lost for the others. */
+/* All blobs are in flight when the device fails: the first gets the failure, the others a lost
+   device. */
 TEST(the_first_failure_of_a_step_is_told) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
@@ -413,7 +415,7 @@ TEST(the_first_failure_of_a_step_is_told) {
     }
 }
 
-/* Its device is lost; the host's bytes are current or not. */
+/* Makes a step after the device is lost, with or without current bytes on the host. */
 static void step_without_device(sb_comm_op op, bool is_synced) {
     struct world w;
     world_open(&w, &mirror_engine, true);
@@ -480,8 +482,7 @@ TEST(blobs_are_broadcast_as_bytes) {
     }
 }
 
-/* What a blob has beyond its count is kept; where it has nothing more, old bytes are not fetched.
- */
+/* Bytes beyond a blob's count are kept. If there are none, old bytes are not downloaded. */
 TEST(what_is_received_replaces_the_blob_s_bytes_alone) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
@@ -513,7 +514,7 @@ static void write_sevens(void *user) {
         values[i] = 7;
 }
 
-/* The engine knows no streams. */
+/* The engine does not use streams. */
 TEST(work_that_is_queued_is_done_before_it_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
@@ -549,7 +550,7 @@ TEST(values_and_bytes_reach_the_engine_as_they_are) {
     float values[] = {1, 2};
     sb_comm_engine engine = mirror_engine_at_once;
     world_open(&w, &engine, false);
-    assert_ok(sb_comm_barrier(w.comm, &err)); /* by a reduction */
+    assert_ok(sb_comm_barrier(w.comm, &err)); /* implemented by a reduction */
     assert_int_equal(w.mirror.sent[0].buffer.count, 1);
     assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
     assert_int_equal(w.mirror.sent[0].op, SB_COMM_SUM);
@@ -619,7 +620,7 @@ TEST(a_blob_that_is_missing_is_named) {
     world_close(&w, false);
 }
 
-/* Wherever strangers lie among those that are registered. */
+/* Unregistered blobs lie between registered blobs in memory. */
 TEST(a_stranger_is_not_taken_for_its_neighbour) {
     for (int odd = 0; odd < 2; odd++) {
         struct world w;

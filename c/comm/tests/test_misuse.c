@@ -1,5 +1,5 @@
-/* Callers of a reducer who break its rules, and two failures at once: everybody gets a status, and
-   no memory is touched that is not theirs. */
+/* Callers of a reducer break its rules, or two failures coincide: each rank gets a status, and no
+   foreign memory is touched. */
 #include "aligned.h"
 #include "blobs.h"
 #include "ranks.h"
@@ -10,7 +10,7 @@
 
 /* --- blobs that are not what they were ------------------------------------------------------ */
 
-/* An allocator that gives a freed block out again to the next who asks for its size. */
+/* An allocator that reuses a freed block for the next request of the same size. */
 struct again {
     void *block;
     size_t bytes;
@@ -69,7 +69,7 @@ TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
     sb_blob_destroy(blobs[1]);
     blobs[1] = blob_of_count(context, SB_DTYPE_F32, COUNT);
     assert_ptr_equal(blobs[1], was);
-    again.fails = true; /* it has no diff yet */
+    again.fails = true; /* the blob has no diff yet */
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
     again.fails = false;
@@ -103,8 +103,8 @@ TEST(a_blob_that_is_reshaped_when_it_is_ready_is_found) {
     sb_comm_destroy(comm);
 }
 
-/* Its bucket flies when the blob gets other memory: the reducer's last use of the old one is
-   before it ends. */
+/* Reshapes a blob while its bucket is in flight: the reducer last uses the old memory before that
+   memory ends. */
 static void reshape_in_flight(sb_comm *comm, void *arg) {
     const int64_t *bucket_bytes = arg;
     const int64_t longer = 100000;
@@ -121,7 +121,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
         diff[i] = (float)(rank + i);
     for (int i = 0; i < 2; i++)
         expect_ok(sb_reducer_ready(reducer, blobs[i], &err));
-    if (rank == 0) /* the others' sums are as they should be */
+    if (rank == 0) /* the other ranks' sums are correct */
         expect_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     expect_ok(sb_reducer_wait(reducer, &err));
     expect_ok(sb_blob_mutable_cpu_f32(blobs[1], SB_DIFF, &diff, &err));
@@ -135,7 +135,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
 TEST(memory_that_flies_outlives_the_blob_that_had_it) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     int64_t bucket_bytes[] = {0, 1 << 20};
-    options.delay_microseconds = 20000; /* the reshape comes before the answer */
+    options.delay_microseconds = 20000; /* the reshape precedes the reply */
     for (int i = 0; i < 2; i++)
         ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
 }
@@ -145,10 +145,10 @@ TEST(memory_that_flies_outlives_the_blob_that_had_it) {
 struct failures {
     int64_t nth; /* the operation of rank 1 that fails */
     sb_sim_comm_failure mode;
-    bool recovers; /* rank 0 finds memory before the limit */
+    bool recovers; /* rank 0 gets memory before the time limit */
 };
 
-/* Rank 0 has no memory for its diffs, while rank 1 fails. */
+/* Rank 0 is out of memory for its diffs while rank 1 fails. */
 static void fail_twice(sb_comm *comm, void *arg) {
     const struct failures *failures = arg;
     const int32_t rank = sb_comm_rank(comm);

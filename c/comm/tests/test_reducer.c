@@ -1,5 +1,5 @@
-/* The reducer on simulated ranks: the sums, whatever the order of `ready`, the buckets and the
-   delays; what ranks that disagree are told; what a failure leaves. */
+/* The reducer on simulated ranks: sums for all orders of `ready`, bucket sizes and delays; errors
+   of ranks that disagree; the state after a failure. */
 #include "blobs.h"
 #include "halves.h"
 #include "port/threads.h"
@@ -27,7 +27,7 @@ struct net {
     sb_reducer *reducer;
 };
 
-/* Halves hold small integers, whose sums are exact, too. */
+/* Half-precision values are small integers, so that their sums are exact too. */
 static double value_of(int32_t rank, int blob, int64_t i) {
     uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
     if (is_half(dtypes[blob]))
@@ -62,7 +62,7 @@ static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
               sb_mem_size(diff));
 }
 
-/* The mean over ranks first to last - 1. */
+/* Returns whether the blob holds the mean over ranks `first` to `last` - 1. */
 static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
     const void *values;
     if (sb_blob_cpu(net->blobs[blob], SB_DIFF, &values, &err) != SB_OK)
@@ -150,7 +150,7 @@ static void random_steps(sb_comm *comm, void *arg) {
     }
 }
 
-/* Over a thousand orders. */
+/* Tries over a thousand orders. */
 TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
@@ -252,7 +252,7 @@ TEST(a_difference_is_told_to_every_rank_with_both_sides) {
         ranks_run(3, NULL, register_odd, (void *)&odds[i]);
 }
 
-/* So many axes that the message does not have room for all of both. */
+/* Registers shapes with so many axes that the message has no room for both shapes. */
 static void register_long(sb_comm *comm, void *arg) {
     int64_t shape[SB_MAX_AXES];
     sb_blob *blob = NULL;
@@ -276,7 +276,7 @@ TEST(shapes_are_cut_to_their_room) {
     ranks_run(2, NULL, register_long, NULL);
 }
 
-/* A blob that was never shaped has no axes, as a scalar has none. */
+/* Registers a blob that was never shaped, which has no axes, like a scalar. */
 static void register_one(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), *scalar = arg;
     sb_blob *blob = NULL;
@@ -347,7 +347,7 @@ TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
     assert_ok(sb_reducer_create(comm, &stranger, 1, NULL, &other, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, stranger, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
-    assert_ok(sb_comm_barrier(comm, &err)); /* no step is under way */
+    assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
     for (int step = 0; step < 2; step++) {
         assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, blobs[0], &err));
@@ -420,8 +420,8 @@ static sb_status step(struct net *net, sb_error *err) {
     return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
 }
 
-/* Rank 1 fails at its n-th operation of the step. A blob is then reduced or as it was; only one
-   in place may be neither. */
+/* Rank 1 fails at its n-th operation of the step. Each blob is then reduced or unchanged, except at
+   most one that is reduced in place. */
 static void fail_in_step(sb_comm *comm, void *arg) {
     struct failing *failing = arg;
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
@@ -447,7 +447,7 @@ static void fail_in_step(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-/* How many ranks end their step. */
+/* Returns how many ranks complete their step. */
 static int count_done(int64_t nth, sb_sim_comm_failure mode, size_t bucket_bytes) {
     struct failing failing = {.nth = nth, .mode = mode, .bucket_bytes = bucket_bytes};
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
@@ -481,7 +481,7 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 is elsewhere. Rank 0 asks for what flies, and rank 2 waits for it. */
+/* Rank 1 is in another call. Rank 0 polls the bucket in flight, and rank 2 waits for the bucket. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -493,7 +493,8 @@ static void miss_one(sb_comm *comm, void *arg) {
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     if (rank == 1) {
         wait_until(&meeting->begun, 2);
-        for (const uint64_t soon = sb__now() + 20000000; sb__now() < soon;) /* rank 2 sleeps then */
+        for (const uint64_t soon = sb__now() + 20000000;
+             sb__now() < soon;) /* gives rank 2 time to sleep */
             sched_yield();
         expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
         atomic_store(&meeting->broken, 1);
@@ -507,7 +508,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         atomic_fetch_add(&meeting->told, 1);
     }
     expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
-    wait_until(&meeting->told, 2); /* the end of a rank would be news, too */
+    wait_until(&meeting->told, 2); /* the end of a rank would notify the others too */
     net_close(&net);
 }
 
@@ -525,7 +526,7 @@ static void end_in_step(sb_comm *comm, void *arg) {
     sb_status st = SB_OK;
     for (int i = BLOBS; i-- > sb_comm_rank(comm) && st == SB_OK;)
         st = sb_reducer_ready(net.reducer, net.blobs[i], &err);
-    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE); /* another may have ended already */
+    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE); /* another rank may have ended already */
     net_close(&net);
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
 }

@@ -1,5 +1,5 @@
-/* What ranks compare before a reducer's first step, at rank 0 of two: the engine plays rank 1,
-   which has registered something else, and may answer anything. */
+/* The data that ranks compare before a reducer's first step, at rank 0 of two. The engine acts as
+   rank 1, which has registered other blobs and may send anything. */
 #include "blobs.h"
 #include "fail_calloc.h"
 
@@ -13,11 +13,11 @@
 
 struct other {
     bool agrees;
-    int differs_at; /* of the five numbers that are compared first; 0: the second */
+    int differs_at; /* index in the five numbers compared first; 0: the second number */
     int64_t calls, fail_nth;
     sb_status failure;
-    double finds;  /* the rank that it says has found the difference */
-    sb_error told; /* what it sends then */
+    double finds;  /* the rank that reports the difference */
+    sb_error told; /* the error that this rank sends */
     int closed_failed;
 };
 
@@ -109,7 +109,7 @@ TEST(a_difference_is_what_its_finder_says) {
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(w.other.calls, 5); /* sums, the head, the blob, who finds it, what */
+    assert_int_equal(w.other.calls, 5); /* sums, head, blob, the reporting rank, its error */
     w.other.told.message[0] = '\0';
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "registration failed and did not say why");
@@ -120,7 +120,7 @@ TEST(a_difference_is_what_its_finder_says) {
     world_close(&w, false);
 }
 
-/* Each half of the sum is sent with its opposite, and what comes back are the greatest. */
+/* Each half of the checksum is sent with its negation, and the engine returns the maxima. */
 TEST(each_part_of_the_sum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         struct world w;
@@ -131,8 +131,8 @@ TEST(each_part_of_the_sum_is_compared) {
     }
 }
 
-/* Nothing was sent at the first operation: the call may be made again. Later the others are behind
-   it. */
+/* If the first operation fails, nothing was sent, and the call may be retried. After a later
+   failure the other ranks are ahead. */
 TEST(only_the_first_operation_may_be_made_again) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED, SB_ERR_IO};
     for (size_t f = 0; f < 3; f++) {
@@ -189,7 +189,7 @@ TEST(a_failure_is_told_by_its_rank) {
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(w.comm, NULL, 1, NULL, &w.reducer, &err));
     assert_string_equal(err.message, "blobs is NULL");
-    assert_int_equal(w.other.calls, 3); /* that one has failed, which, what */
+    assert_int_equal(w.other.calls, 3); /* a rank has failed, which rank, its error */
     w.other.agrees = true;
     assert_ok(create(&w, &err));
     world_close(&w, false);
@@ -197,8 +197,7 @@ TEST(a_failure_is_told_by_its_rank) {
 
 /* --- memory that runs out ------------------------------------------------------------------ */
 
-/* Handles, or, where `of_allocator`, what the context's allocator gives: its rooms may fail, too.
- */
+/* Fails each allocation in turn: of handles or, if `of_allocator`, of the context's allocator. */
 static int64_t fail_each(bool of_allocator) {
     struct world w;
     int64_t failures = 0;
@@ -217,7 +216,7 @@ static int64_t fail_each(bool of_allocator) {
         assert_int_equal(st, SB_ERR_OUT_OF_MEMORY);
         assert_int_equal(err.code, SB_ERR_OUT_OF_MEMORY);
         assert_null(w.reducer);
-        assert_true(w.rig.counting.live_blocks <= live + 1); /* a diff may have come */
+        assert_true(w.rig.counting.live_blocks <= live + 1); /* a diff may have been allocated */
         failures++;
     }
     assert_non_null(w.reducer);

@@ -1,5 +1,5 @@
-/* A reducer on engines of one rank: one without requests, one whose requests never end and cannot
-   be called back, so that the memory that they may still write is kept. */
+/* A reducer on engines of one rank: an engine without requests, and an engine whose requests never
+   end and cannot be cancelled, so that memory that they may still write is kept. */
 #include "blobs.h"
 
 #include "context/context.h"
@@ -23,11 +23,11 @@ static void one_close(void *comm, int32_t failed) {
 }
 
 static int reductions;
-static int64_t reduced[8]; /* elements of each */
+static int64_t reduced[8]; /* elements of each reduction */
 
 static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                 sb_error *err) {
-    if (buffer->dtype == SB_DTYPE_F32) { /* not what ranks compare before the first step */
+    if (buffer->dtype == SB_DTYPE_F32) { /* not the registration's numbers */
         reduced[reductions++] = buffer->count;
         for (int64_t i = 0; i < buffer->count; i++)
             ((float *)buffer->ptr)[i] += 100;
@@ -40,7 +40,7 @@ static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *b
     return SB_OK;
 }
 
-/* What the engine "still writes", the last of it. */
+/* The memory that the engine's last request "still writes". */
 static void *stuck_with;
 static int abandoned;
 
@@ -141,14 +141,14 @@ TEST(an_engine_without_requests_reduces_at_once) {
         assert_int_equal(reductions, gathers ? 1 : BLOBS);
         assert_ok(sb_reducer_wait(w.reducer, &err));
         assert_true(holds(&w, 100));
-        assert_ok(sb_comm_barrier(w.comm, &err)); /* by a reduction */
+        assert_ok(sb_comm_barrier(w.comm, &err)); /* implemented by a reduction */
         world_end(&w);
         rig_close(&w.rig);
     }
 }
 
-/* Gathering them would take longer than a message of their own; the bucket of the small ones stays
-   open meanwhile, and does not hold them back. */
+/* A large blob is sent in place, which is faster than gathering. Meanwhile the bucket of the small
+   blobs stays open without delaying the large blobs. */
 TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
     enum { LARGE = (128 << 10) / sizeof(float) };
     static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
@@ -177,7 +177,7 @@ TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
     sb_comm_destroy(comm);
 }
 
-/* `destroys`: in the step, without a wait before. */
+/* Begins a step; `destroys`: the caller destroys the reducer in the step, without a wait. */
 static void stop_in_step(struct world *w, bool destroys) {
     all_ready(w);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
@@ -185,7 +185,7 @@ static void stop_in_step(struct world *w, bool destroys) {
         return;
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
     assert_string_equal(err.message, "the other ranks are gone");
-    assert_true(holds(w, 0)); /* nothing was written by this engine */
+    assert_true(holds(w, 0)); /* this engine wrote nothing */
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
 }
 
@@ -214,8 +214,7 @@ TEST(what_an_engine_may_still_write_is_kept) {
     }
 }
 
-/* Storage that is lent to be read is replaced by the first that writes: what the engine has then is
-   not the blob's yet. */
+/* The first write replaces read-only lent storage: the engine's memory is not yet the blob's. */
 TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
     sb_comm *comm;
     sb_reducer *reducer;
@@ -241,7 +240,7 @@ TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
     sb_reducer_destroy(reducer);
     sb_blob_destroy(blob);
     sb_comm_destroy(comm);
-    assert_int_equal(lent.deleted, 0); /* the memory is kept, too */
+    assert_int_equal(lent.deleted, 0); /* the lent memory is kept too */
     assert_true(sb_mem_is_unique(kept));
     sb_mem_release(kept); /* here and below so that this program leaks nothing */
     assert_int_equal(lent.deleted, 1);
@@ -251,7 +250,7 @@ TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
 
 /* --- requests that scribble ---------------------------------------------------------------- */
 
-static int64_t scribble_at; /* the request of so many elements fails */
+static int64_t scribble_at; /* the request with so many elements fails */
 static sb_comm_buffer sent[BLOBS];
 static int num_sent;
 
@@ -272,7 +271,7 @@ static int32_t late_abandon(void *comm, void *request) {
     return 1;
 }
 
-/* Blobs of 100, 3 and 101 floats, buckets of 64 bytes: the small one is alone in its bucket. */
+/* Blobs of 100, 3 and 101 floats with buckets of 64 bytes: the small blob has its own bucket. */
 TEST_ON(rig, a_small_blob_is_gathered_though_it_is_alone) {
     static const int64_t counts[BLOBS] = {100, 3, 101};
     sb_comm_engine engine = stuck_engine;

@@ -1,5 +1,5 @@
-/* Every struct of libsyncblob-comm that says its own size, in every size up to some bytes beyond
-   today's. */
+/* Tries every struct of libsyncblob-comm that holds its size, in every size up to some bytes beyond
+   the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/comm_engine.h>

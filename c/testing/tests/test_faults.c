@@ -1,5 +1,5 @@
-/* Faults of the simulated device: every operation, at once, later and for
-   good; who is told, and what is left behind. */
+/* Faults of the simulated device. Every operation fails at once, later or permanently; checks who
+   is notified and what state remains. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -8,13 +8,13 @@
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
-/* A device on which every operation is possible. */
+/* A device set up so that every operation can succeed. */
 struct bench {
     struct fixture f;
     char *x, *y; /* 16 floats each: 3 and 5 */
     char source[BYTES], target[BYTES];
     void *event; /* recorded, on a stream without other work */
-    void *out;   /* what the last ALLOC, ALLOC_PINNED or EVENT_RECORD gave */
+    void *out;   /* the result of the last ALLOC, ALLOC_PINNED or EVENT_RECORD */
 };
 
 static void fill_floats(char *bytes, float value) {
@@ -87,7 +87,7 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
     }
 }
 
-/* Gives back what a call that succeeded has made. */
+/* Frees the result of a successful call. */
 static void undo(struct bench *b, int32_t op) {
     if (op == SB_SIM_ALLOC)
         b->f.table->free(b->f.device, b->out, BYTES, b->f.own);
@@ -113,7 +113,7 @@ static bool is_allocation(int32_t op) {
     return op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED;
 }
 
-/* Whether the operation's work is queued, so that it can fail on its turn. */
+/* Returns whether the operation only queues its work, which can then fail later. */
 static bool queues(int32_t op) {
     static const int32_t queued[] = {
         SB_SIM_ZERO,  SB_SIM_UPLOAD,       SB_SIM_DOWNLOAD,    SB_SIM_COPY, SB_SIM_AXPY,
@@ -142,9 +142,9 @@ TEST(a_call_that_fails_now_has_done_nothing) {
             assert_true(device_holds(&b, b.x, 3));
             assert_true(device_holds(&b, b.y, 5));
             assert_true(holds(b.target, 9));
-            synchronize(&b.f, b.f.own); /* nothing of it was queued */
+            synchronize(&b.f, b.f.own); /* the failed call queued nothing */
             assert_true(device_holds(&b, b.y, 5));
-            assert_ok(call(&b, op, &err)); /* and the next call is as any other */
+            assert_ok(call(&b, op, &err)); /* the next call succeeds */
             undo(&b, op);
             synchronize(&b.f, b.f.own);
             bench_close(&b);
@@ -172,7 +172,7 @@ TEST(work_that_fails_later_is_not_done) {
                               b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
             }
             assert_int_not_equal(err.device_code, 0);
-            synchronize(&b.f, b.f.own); /* told once */
+            synchronize(&b.f, b.f.own); /* the failure is reported once */
             bool writes = op == SB_SIM_ZERO || op == SB_SIM_UPLOAD || op == SB_SIM_COPY ||
                           op == SB_SIM_AXPY || op == SB_SIM_SCALE;
             assert_true(device_holds(&b, b.x, 3));
@@ -189,7 +189,7 @@ TEST(work_that_fails_later_is_not_done) {
         }
 }
 
-/* Or else memory could go under work that a wait was to protect it from. */
+/* Otherwise memory could be freed under work that the wait should protect. */
 TEST(a_wait_that_fails_later_holds_back_what_is_behind_it) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -207,8 +207,8 @@ TEST(a_wait_that_fails_later_holds_back_what_is_behind_it) {
     }
 }
 
-/* Every event from the failed work to the next one that its thread records; not those before,
-   not those after, not other streams'. */
+/* A failure is reported by every event from the failed work to the next event that its thread
+   records; not by events before or after, nor by other streams. */
 TEST(events_tell_of_work_before_them) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -225,14 +225,14 @@ TEST(events_tell_of_work_before_them) {
         upload(&b.f, b.y, b.source, BYTES, b.f.own);
         void *after = record(&b.f, b.f.own);
         event_wait(&b.f, before);
-        event_wait(&b.f, behind); /* its own work was done */
+        event_wait(&b.f, behind); /* the work between the two events succeeded */
         assert_true(holds(b.target, 3));
         for (int i = 0; i < 3; i++)
             assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(d, event, &err));
         assert_non_null(strstr(err.message, "upload"));
         event_wait(&b.f, after);
         assert_true(device_holds(&b, b.y, 7));
-        synchronize(&b.f, b.f.own); /* the wait for the event was word enough */
+        synchronize(&b.f, b.f.own); /* the event has already reported the failure */
         synchronize(&b.f, other);
         t->event_destroy(d, before);
         t->event_destroy(d, event);
@@ -282,7 +282,8 @@ TEST(another_thread_cannot_take_the_news_away) {
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
             struct other_thread other = elsewhere(&b);
             assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-            assert_int_equal(other.again, SB_OK); /* it knows, and the work is over */
+            assert_int_equal(other.again,
+                             SB_OK); /* the failure is reported to it once, and the work is done */
             assert_int_equal(other.recorded, SB_OK);
             if (by_event) {
                 void *event = record(&b.f, b.f.own);
@@ -305,8 +306,9 @@ static void *record_elsewhere(void *user) {
     return record(f, f->own);
 }
 
-/* Another thread records between a copy and its event. Whoever queued the copy learns of the
-   failure by that one first: its own event, or wait, tells of it nevertheless. */
+/* Another thread records an event between a copy and the event of the thread that queued the copy.
+   That thread may see the failure on the other event first; its own event or wait still reports the
+   failure. */
 TEST(another_thread_s_event_does_not_take_the_news_away) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
@@ -322,7 +324,7 @@ TEST(another_thread_s_event_does_not_take_the_news_away) {
             assert_status(SB_ERR_DEVICE_FAILURE,
                           by_event ? t->event_wait(b.f.device, event, &err)
                                    : t->stream_synchronize(b.f.device, b.f.own, &err));
-            synchronize(&b.f, b.f.own); /* told, and over */
+            synchronize(&b.f, b.f.own); /* reported; no work is left */
             t->event_destroy(b.f.device, others);
             if (by_event)
                 t->event_destroy(b.f.device, event);
@@ -340,7 +342,7 @@ static void *wait_in_vain(void *user) {
     return NULL;
 }
 
-/* Whoever would have to know of a failure is gone: others are told once, however they ask. */
+/* The thread that must be notified has ended: others are notified once, by an event or a wait. */
 TEST(a_failure_ends_with_its_thread) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
@@ -383,7 +385,7 @@ static void *synchronize_around_another(void *user) {
     return NULL;
 }
 
-/* Two threads that ask in turn do not tell each other the same for ever. */
+/* Two threads that wait in turn do not repeat a failure to each other forever. */
 TEST(others_are_told_once_however_many_they_are) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -393,13 +395,14 @@ TEST(others_are_told_once_however_many_they_are) {
         (void)in_another_thread(synchronize_around_another, &other);
         assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
         assert_int_equal(other.again, SB_OK);
-        assert_int_equal(synchronize_status(&b), SB_ERR_DEVICE_FAILURE); /* whose work it was */
+        assert_int_equal(synchronize_status(&b),
+                         SB_ERR_DEVICE_FAILURE); /* this thread queued the work */
         assert_int_equal(synchronize_status(&b), SB_OK);
         bench_close(&b);
     }
 }
 
-/* A wait for an event tells of the work before it, and leaves the rest to be told. */
+/* A wait for an event reports failures of the work before it; later failures are reported later. */
 TEST(an_event_does_not_tell_of_work_after_it) {
     struct bench b = bench_open(SB_SIM_EAGER);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -414,7 +417,7 @@ TEST(an_event_does_not_tell_of_work_after_it) {
     bench_close(&b);
 }
 
-/* The thread that queued the copy may be gone: its event has kept the news. */
+/* The thread that queued the copy may have ended: the event still reports the failure. */
 TEST(an_event_can_be_waited_for_by_anybody) {
     struct bench b = bench_open(SB_SIM_LAZY);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -449,7 +452,7 @@ TEST(untold_failures_go_with_their_stream) {
     assert_ok(sb_sim_stream_destroy(b.f.context, other, &err));
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.x, b.source, BYTES, b.f.own);
-    bench_close(&b); /* nor does the device keep them */
+    bench_close(&b); /* closing frees them: nothing leaks */
 }
 
 /* --- for good ------------------------------------------------------------------------- */
@@ -468,7 +471,7 @@ TEST(a_lost_device_stays_lost) {
             void *ptr;
             fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
             assert_status(SB_ERR_DEVICE_LOST, call(&b, op, &err));
-            fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* changes nothing any more */
+            fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* has no effect on a lost device */
             for (int32_t later = 0; later < SB_SIM_OP_COUNT; later++) {
                 assert_status(SB_ERR_DEVICE_LOST, call(&b, later, &err));
                 assert_int_not_equal(err.device_code, 0);
@@ -478,7 +481,7 @@ TEST(a_lost_device_stays_lost) {
             assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(b.f.context, &stream, &err));
             assert_status(SB_ERR_DEVICE_LOST,
                           sb_sim_launch(b.f.context, NULL, count_kernel, NULL, &err));
-            assert_true(device_holds(&b, b.x, 3)); /* still there to be looked at */
+            assert_true(device_holds(&b, b.x, 3)); /* its bytes can still be read */
             b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
             assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(b.f.context, b.target, b.x, 1, &err));
             bench_close(&b);
@@ -514,17 +517,18 @@ TEST(queued_work_is_lost_with_the_device) {
     assert_int_equal(kernels_run, 0);
 }
 
-/* Whoever was told that the device is lost has its host memory back. */
+/* After a caller has been notified that the device is lost, the device does not write host memory.
+ */
 TEST(a_lost_device_leaves_host_memory_alone) {
     struct bench b = bench_open(SB_SIM_LAZY);
     char kept[BYTES];
     download(&b.f, b.target, b.x, BYTES, b.f.own);
-    download(&b.f, b.target, b.y, BYTES, b.f.own); /* its target is in use until its turn */
+    download(&b.f, b.target, b.y, BYTES, b.f.own); /* `target` is in use until this copy runs */
     fail_call(&b.f, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST, b.f.table->check_stream(b.f.device, NULL, &err));
     fill_floats(b.target, 13);
     memcpy(kept, b.target, BYTES);
-    b.f.table->free(b.f.device, b.x, BYTES, b.f.own); /* drops what is queued */
+    b.f.table->free(b.f.device, b.x, BYTES, b.f.own); /* drops the queued work */
     assert_memory_equal(b.target, kept, BYTES);
     bench_close(&b);
 }
@@ -535,7 +539,7 @@ TEST(the_nth_call_fails_once) {
     struct bench b = bench_open(SB_SIM_EAGER);
     fail_call(&b.f, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
     for (int i = 1; i <= 6; i++) {
-        assert_ok(call(&b, SB_SIM_COPY, &err)); /* others do not count */
+        assert_ok(call(&b, SB_SIM_COPY, &err)); /* calls of other operations do not count */
         assert_status(i == 3 ? SB_ERR_DEVICE_FAILURE : SB_OK, call(&b, SB_SIM_ZERO, &err));
     }
     fail_call(&b.f, SB_SIM_ANY, 4, SB_SIM_FAIL_NOW);

@@ -1,5 +1,5 @@
-/* The simulated device: its memory, its streams and schedules, and the
-   functions that steer it. Faults have a program of their own. */
+/* The simulated device: its memory, its streams and schedules, and the functions that control it.
+   test_faults.c tests its faults. */
 #include "process_memory.h"
 #include "sim_fixture.h"
 
@@ -14,7 +14,7 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
 /* --- memory ---------------------------------------------------------------------- */
 
-/* Whether a process that runs `touch(ptr)` dies of it. */
+/* Returns whether a process that runs `touch(ptr)` dies by a signal. */
 static bool is_fatal(void (*touch)(volatile char *ptr), void *ptr) {
     int status = 0;
     pid_t child = fork();
@@ -110,7 +110,8 @@ static int open_files(void) {
     return count;
 }
 
-/* Addresses in several ranges of 4 GiB, each block wholly in one of them, and rubbish of a file. */
+/* Uses several address ranges of 4 GiB, where no block spans two ranges; closing frees them and the
+   file of rubbish bytes. */
 TEST(a_closed_device_leaves_nothing_behind) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("ten gigabytes have no addresses");
@@ -119,7 +120,7 @@ TEST(a_closed_device_leaves_nothing_behind) {
     char *good = new_memory(&f, 64, f.own);
     for (int i = 0; i < 10; i++) {
         char *ptr = new_memory(&f, gib, f.own);
-        assert_status(SB_ERR_DEVICE_FAILURE, /* no address of the host's */
+        assert_status(SB_ERR_DEVICE_FAILURE, /* not a host address */
                       f.table->upload(f.device, good, ptr + gib - 64, 64, f.own, &err));
     }
     assert_true(process_memory_now().mapped >= before + 12 * gib);
@@ -128,7 +129,7 @@ TEST(a_closed_device_leaves_nothing_behind) {
     assert_int_equal(open_files(), files);
 }
 
-/* Allocates and frees in random order; no two live ranges meet, contents stay. */
+/* Allocates and frees in random order: no two live ranges overlap, and contents stay unchanged. */
 TEST(allocations_never_overlap) {
     enum { LIVE = 64, ROUNDS = 4000 };
     const uint64_t most = sizeof(size_t) == 4 ? 1 << 22 : 1 << 30;
@@ -148,7 +149,7 @@ TEST(allocations_never_overlap) {
             assert_true(ends[0] == live[i].mark && ends[1] == live[i].mark);
             f.table->free(f.device, live[i].ptr, live[i].bytes, f.own);
         }
-        /* now and then so large that the address ranges have to be used again */
+        /* occasionally so large that address ranges must be reused */
         bool large = test_random(&seed) % 32 == 0;
         live[i].bytes = 8 + (size_t)(test_random(&seed) % (large ? most : 5000));
         live[i].ptr = new_memory(&f, live[i].bytes, f.own);
@@ -176,7 +177,7 @@ TEST(freed_addresses_are_not_used_again_soon) {
 
 /* --- pointers that no operation may use -------------------------------------------- */
 
-/* Calls operation `op` on 64 bytes, dst and src as given; those not used are ignored. */
+/* Calls operation `op` on 64 bytes; ignores `dst` or `src` if the operation does not use it. */
 static sb_status operate(struct fixture *f, int32_t op, void *dst, void *src, sb_stream stream,
                          sb_error *err) {
     const sb_backend *t = f->table;
@@ -253,9 +254,10 @@ TEST(bad_pointers_are_device_failures) {
         }
         assert_status(SB_ERR_DEVICE_FAILURE, f.table->copy(f.device, good, good, 64, f.own, &err));
         assert_memory_equal(err.message, "copy of 64", 10);
-        assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own, &err)); /* side by side */
+        assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own,
+                                &err)); /* adjacent, not overlapping */
         assert_ok(f.table->copy(f.device, good + 32, good, 32, f.own, &err));
-        synchronize(&f, f.own); /* refused calls leave nothing behind */
+        synchronize(&f, f.own); /* refused calls have queued nothing */
         fixture_close(&f);
     }
 }
@@ -271,11 +273,11 @@ TEST(work_that_comes_after_a_free_fails) {
         void *dst = o->writes_host ? host : o->writes_device ? ptr : NULL;
         void *src = o->reads_host ? host : o->writes_device ? other : ptr;
         sb_status queued = operate(&f, o->op, dst, src, f.own, &err);
-        if (queued == SB_OK) /* asum and sumsq wait and tell at once */
+        if (queued == SB_OK) /* asum and sumsq wait, and report the failure themselves */
             assert_status(SB_ERR_DEVICE_FAILURE,
                           f.table->stream_synchronize(f.device, f.own, &err));
         assert_non_null(strstr(err.message, "not allocated"));
-        synchronize(&f, f.own); /* told, and over */
+        synchronize(&f, f.own); /* reported; no work is left */
         fixture_close(&f);
     }
 }
@@ -296,7 +298,7 @@ static void fill(void *user) {
         memset(p, 0x66, job->bytes);
 }
 
-/* The stream that allocates may use the memory at once, another one only after waiting. */
+/* The allocating stream may use the memory at once; another stream must wait first. */
 TEST(memory_belongs_to_its_stream_until_synchronised) {
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
@@ -339,10 +341,10 @@ TEST(a_free_that_makes_no_sense_costs_the_device) {
         case 2: /* not the start */
             f.table->free(f.device, ptr + 1, 63, f.own);
             break;
-        case 6: /* on a stream of nobody's */
+        case 6: /* on a stream that does not exist */
             f.table->free(f.device, ptr, 64, (sb_stream)(uintptr_t)0x10);
             break;
-        case 3: /* the caller's */
+        case 3: /* memory of the caller */
             f.table->free(f.device, lent, 64, f.own);
             break;
         default: /* not allocated yet where it is freed */
@@ -355,7 +357,8 @@ TEST(a_free_that_makes_no_sense_costs_the_device) {
     }
 }
 
-/* The device goes down over work before the event: that is news of the device, not of the event. */
+/* Invalid work before the event loses the device: the wait reports the loss, not the earlier
+   failure. */
 TEST(a_lost_device_is_told_rather_than_work_that_failed_before) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
@@ -371,7 +374,7 @@ TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *ptr = new_memory(&f, 64, f.own);
     fail_call(&f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, /* to where the host would die */
+    assert_status(SB_ERR_DEVICE_LOST, /* a write to this target would crash the host */
                   f.table->download(f.device, ptr, ptr, 64, f.own, &err));
     fixture_close(&f);
 }
@@ -387,7 +390,8 @@ TEST(an_event_outlives_its_stream_and_tells_what_failed) {
     assert_ok(f.table->event_query(f.device, event, &done, &err));
     assert_int_equal(done, 0);
     assert_ok(sb_sim_stream_destroy(f.context, stream, &err));
-    assert_ok(f.table->event_query(f.device, event, &done, &err)); /* takes no failure away */
+    assert_ok(f.table->event_query(f.device, event, &done,
+                                   &err)); /* a query does not consume the failure */
     assert_int_equal(done, 1);
     assert_status(SB_ERR_DEVICE_FAILURE, f.table->event_wait(f.device, event, &err));
     assert_non_null(strstr(err.message, "zero"));
@@ -490,14 +494,14 @@ TEST(lazy_work_runs_when_waited_for_and_only_what_is_needed) {
     fixture_close(&f);
 }
 
-/* Every pair of queued operations whose wait is missing shows wrong bytes. */
+/* For every pair of queued operations, a missing wait produces wrong bytes. */
 TEST(a_missing_wait_gives_wrong_bytes) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char source[64];
     char target[64];
     char right[64];
     memset(source, 0x11, 64);
-    memset(target, 0x11, 64); /* what the download will bring is there already */
+    memset(target, 0x11, 64); /* already the bytes that the download will copy */
     memset(right, 0x11, 64);
     char *from = new_memory(&f, 64, f.own);
     char *to = new_memory(&f, 64, f.own);
@@ -513,7 +517,7 @@ TEST(a_missing_wait_gives_wrong_bytes) {
     upload(&f, to, source, 64, f.own);
     peek(&f, target, to, 64);
     assert_memory_not_equal(target, right, 64);
-    source[0] = 0; /* before the copy has read it */
+    source[0] = 0; /* before the copy has read `source` */
     synchronize(&f, f.own);
     peek(&f, target, to, 64);
     assert_memory_equal(target, source, 64);
@@ -546,7 +550,7 @@ static void look(void *user) {
     job->seen = p ? p[5] : -1;
 }
 
-/* Rubbish in a target does not reach work that was queued before and needs the old bytes. */
+/* Rubbish written to a target does not affect earlier queued work that needs the old bytes. */
 TEST(rubbish_waits_for_work_queued_before) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (uint64_t seed = 0; seed < 20; seed++) {
@@ -565,7 +569,7 @@ TEST(rubbish_waits_for_work_queued_before) {
             assert_int_equal(f.table->copy(f.device, b, a, 64, f.own, NULL), SB_OK);
             order(&f, f.own, other);
             assert_int_equal(sb_sim_launch(f.context, other, look, &kernel, NULL), SB_OK);
-            upload(&f, a, next, 64, other);   /* b still comes from the old a */
+            upload(&f, a, next, 64, other);   /* b is still copied from the old a */
             download(&f, host, a, 64, other); /* the first upload still reads the old host */
             download(&f, seen[0], b, 64, other);
             download(&f, seen[1], a, 64, other);
@@ -578,7 +582,7 @@ TEST(rubbish_waits_for_work_queued_before) {
         }
 }
 
-/* A target whose old bytes queued work may need gets its rubbish once that work is over. */
+/* If queued work may need a target's old bytes, rubbish is written when that work is done. */
 TEST(a_late_target_gets_its_rubbish_too) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char host[64];
@@ -602,7 +606,7 @@ TEST(a_late_target_gets_its_rubbish_too) {
     peek(&f, seen, a, 64);
     assert_memory_equal(seen, host, 64);
 
-    upload(&f, a, host, 64, stream); /* the second of two copies to one place */
+    upload(&f, a, host, 64, stream); /* the first of two copies to one target */
     void *first = record(&f, stream);
     upload(&f, a, host, 64, stream);
     event_wait(&f, first);
@@ -616,7 +620,7 @@ TEST(a_late_target_gets_its_rubbish_too) {
     fixture_close(&f);
 }
 
-/* Three streams of four steps and one wait between two of them, drawn from a seed. */
+/* Runs three streams of four steps, with waits between them, in an order drawn from `seed`. */
 static struct trace random_run(uint64_t seed) {
     struct trace trace = {{0}, 0};
     struct step steps[12];
@@ -671,8 +675,8 @@ TEST(a_new_schedule_holds_for_later_work) {
     launch(&f, one, &a);
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_RANDOM, 5, &err));
     for (int i = 0; i < 20; i++)
-        f.table->event_destroy(f.device, record(&f, two)); /* something runs here and there */
-    assert_string_equal(trace.order, ""); /* still waits for somebody who needs it */
+        f.table->event_destroy(f.device, record(&f, two)); /* runs some queued work */
+    assert_string_equal(trace.order, "");                  /* not run before other work needs it */
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
     launch(&f, two, &b);
     assert_string_equal(trace.order, "b");
@@ -757,7 +761,7 @@ TEST(a_destroyed_stream_and_a_closed_device_run_their_work) {
     void *event = record(&f, one);
     assert_ok(sb_sim_stream_destroy(f.context, one, &err));
     assert_string_equal(trace.order, "a");
-    event_wait(&f, event); /* outlives its stream */
+    event_wait(&f, event); /* the event outlives its stream */
     stream_wait(&f, two, event);
     f.table->event_destroy(f.device, event);
     launch(&f, f.own, &steps[2]);
@@ -842,7 +846,7 @@ TEST(callers_have_memory_of_their_own) {
     void *ptr = NULL;
     void *empty = NULL;
     assert_ok(sb_sim_malloc(f.context, 8, &ptr, &err));
-    assert_ok(sb_sim_malloc(f.context, 0, &empty, &err)); /* at an address of its own */
+    assert_ok(sb_sim_malloc(f.context, 0, &empty, &err)); /* has a unique address */
     assert_non_null(empty);
     assert_ok(f.table->check_pointer(f.device, empty, 1, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, empty, 2, &err));
@@ -852,14 +856,14 @@ TEST(callers_have_memory_of_their_own) {
     assert_ok(f.table->check_pointer(f.device, ptr, 8, &err));
     assert_ok(f.table->check_pointer(f.device, (char *)ptr + 8, 0, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, ptr, 9, &err));
-    assert_int_equal(err.device_code, 0); /* it is not the driver's */
+    assert_int_equal(err.device_code, 0); /* not a driver's error */
     assert_status(SB_ERR_WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, bytes, 8, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 9, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_poke(f.context, (char *)ptr + 1, bytes, 8, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, (char *)ptr + 1, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE,
-                  sb_sim_free(f.context, new_memory(&f, 8, f.own), &err)); /* the library's */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, new_memory(&f, 8, f.own),
+                                                     &err)); /* memory of the library */
     assert_ok(sb_sim_free(f.context, ptr, &err));
     assert_ok(sb_sim_free(f.context, empty, &err));
     assert_ok(sb_sim_free(f.context, NULL, &err));
@@ -890,8 +894,8 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Three in a row, then two that are due with the same call: the first armed decides, also where one
-   before it has been due. */
+/* Three faults in a row, then two due at the same call: the fault armed first takes effect, even if
+   an earlier fault was due before. */
 TEST(several_faults_may_be_armed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_context *context = f.context;
@@ -933,7 +937,7 @@ TEST(other_contexts_are_refused) {
     sb_context_release(other);
 }
 
-/* A program of a later version asks for calls that are not known here. */
+/* A program built for a later version may request counts of operations unknown here. */
 TEST(calls_of_unknown_operations_are_none) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     int64_t calls[SB_SIM_OP_COUNT + 2];
@@ -954,7 +958,7 @@ TEST(bad_arguments_are_refused) {
     char byte = 0;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, 3, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, -1, 0, &err));
-    assert_int_equal(err.device_code, 0); /* no device was asked */
+    assert_int_equal(err.device_code, 0); /* the call did not reach a device */
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_OP_COUNT, 1, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, -2, 1, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, -1, 0, &err));
@@ -966,7 +970,7 @@ TEST(bad_arguments_are_refused) {
     fixture_close(&f);
 }
 
-/* A library that is not ours may pass NULL: the legacy stream stays. */
+/* Another library may pass NULL: the legacy stream is not destroyed. */
 TEST(streams_of_the_device_itself_are_not_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     const void *table = NULL;

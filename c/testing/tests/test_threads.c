@@ -1,4 +1,4 @@
-/* Many threads on one simulated device; ThreadSanitizer sees what they share. */
+/* Many threads use one simulated device; ThreadSanitizer checks its shared state. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ static void add_one(void *user) {
         values[i] += 1;
 }
 
-/* Up, twice the value, plus one by a kernel, summed, down: on a stream of its own or a shared
-   one. */
+/* Uploads, scales by two, adds one by a kernel, sums and downloads, on a private or a shared
+   stream. */
 static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     const sb_backend *t = f->table;
     float values[VALUES];
@@ -49,7 +49,7 @@ static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     return done && values[VALUES - 1] == 2 * value + 1 && sum == (double)(VALUES * (2 * value + 1));
 }
 
-/* Memory that is none of the library's, written and read past the streams. */
+/* Writes and reads the caller's device memory without streams. */
 static bool poke_and_peek(struct fixture *f, uint64_t value) {
     void *ptr = NULL;
     uint64_t found = 0;

@@ -1,4 +1,4 @@
-/* Every call, whose deleters make every other call on the same objects. */
+/* Makes every call with deleters that make every other call on the same objects. */
 #include "every_call.h"
 
 static const struct every_call *inner; /* made by the first deleter that runs */
@@ -8,7 +8,7 @@ static void call_once(struct world *world) {
     inner->run(world);
 }
 
-/* True if a deleter ran and made its call. */
+/* Returns whether a deleter ran and made its call. */
 static bool try_pair(const struct every_call *outer, enum world_storage storage, bool has_room) {
     struct world world;
     world_open(&world, storage, has_room, 3);
@@ -21,7 +21,8 @@ static bool try_pair(const struct every_call *outer, enum world_storage storage,
     return called;
 }
 
-/* A call that runs no deleter in one kind of storage runs none beside any other call. */
+/* Tries all pairs. If a call runs no deleter in one kind of storage, the rest of its pairs are
+   skipped. */
 static int64_t try_all(enum world_storage storage, bool has_room) {
     const int step = test_is_quick() ? 7 : 1;
     int64_t called = 0;

@@ -1,8 +1,8 @@
-/* Random calls whose deleters, readers, sinks, progress functions and parallel_for make random
-   calls on the same objects, as far as the headers allow it. */
+/* Makes random calls whose deleters, readers, sinks, progress functions and parallel_for make
+   random calls on the same objects, as far as the headers allow. */
 #include "every_call.h"
 
-/* Callbacks within callbacks, and calls of one world. */
+/* The nesting limit of callbacks, and the calls on one world. */
 #define DEEPEST 3
 #define CALLS   24
 
@@ -36,7 +36,7 @@ static bool call_const(struct world *w) {
     return true;
 }
 
-/* What the interrupted call works on is not there meanwhile. */
+/* Makes a call inside another call. Objects that the outer call uses are hidden meanwhile. */
 static bool call_beside(struct world *w, enum world_visit where) {
     const struct world all = *w;
     w->keeps = true;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A fault test calls every function that returns a status, or functions.txt has the reason why no step of it
-can fail."""
+"""Checks that a fault test calls every function that returns a status, or that functions.txt has the reason
+why not."""
 import pathlib
 import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-# A declaration may break its line anywhere but within a name.
+# A declaration may have line breaks anywhere except within a name.
 FALLIBLE = re.compile(r"^SB_API\s+SB_MUST_CHECK\s+sb_status\s+(sb_\w+)\s*\(", re.MULTILINE)
 
 
@@ -22,7 +22,7 @@ def explained():
 
 
 def called():
-    """Words of the tests, and of what makes calls by number for them."""
+    """Returns the sb_ words of the fault tests and of mem_calls.c, which makes calls by number for them."""
     sources = [*HERE.glob("test_*.c"), ROOT / "tests/support/mem_calls.c",
                *(ROOT / "c").glob("*/tests/test_*faults*.c")]
     return {word for source in sources for word in re.findall(r"\bsb_\w+", source.read_text())}

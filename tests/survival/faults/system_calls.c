@@ -35,7 +35,7 @@ bool world_lacks(const char *function) {
     return false;
 }
 
-/* These two errors mean that a file has no such thing; a caller must believe them. */
+/* Errors that mean "there is no such file or attribute": the caller must accept them. */
 static bool is_an_answer(const char *function, int error) {
     return strcmp(function, "fstatat") == 0
                ? error == ENOENT
@@ -73,7 +73,7 @@ static bool fires(const char *function) {
     return true;
 }
 
-/* The names are the linker's.
+/* The linker's --wrap prescribes these names.
    NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 #define DECLARE(type, name, parameters)                                                            \
     type __real_##name parameters;                                                                 \
@@ -115,7 +115,7 @@ DECLARE(int, openat, (int folder, const char *name, int flags, mode_t mode)) {
     return file;
 }
 
-/* A close that fails has closed the descriptor, as on Linux. */
+/* Closes the descriptor even if the call fails, as Linux does. */
 DECLARE(int, close, (int file)) {
     const bool fails = fires("close");
     const int error = errno;
@@ -126,7 +126,7 @@ DECLARE(int, close, (int file)) {
     return fails ? -1 : 0;
 }
 
-/* Does not wait for the disk. */
+/* Checks the descriptor only: does not wait for the disk. */
 DECLARE(int, fsync, (int file)) {
     return fires("fsync") ? -1 : fcntl(file, F_GETFD) >= 0 ? 0 : -1;
 }
@@ -163,13 +163,13 @@ DECLARE(int, unlinkat, (int folder, const char *name, int flags)) {
     return -1;
 }
 
-/* Of a call that fires: the bytes that it takes nevertheless, 0 with a stale errno, or -1. */
+/* Returns the result of a failing call: a smaller size to transfer, 0 with a stale errno, or -1. */
 static ssize_t part_of(size_t size, int zero) {
     if (!world && fault.error == SHORT)
         return size > 3 ? 3 : (ssize_t)size - (size > 1);
     if (world || fault.error != zero)
         return -1;
-    errno = EINTR; /* of an earlier call */
+    errno = EINTR; /* stale, as from an earlier call */
     return 0;
 }
 

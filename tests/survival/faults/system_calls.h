@@ -1,5 +1,5 @@
-/* System calls on files that fail as a test wants. The linker (--wrap) leads every reference in the
-   program to __wrap_X. */
+/* Makes system calls on files fail as a test chooses. The linker option --wrap leads every
+   reference in the program to __wrap_X. */
 #ifndef SB_TESTS_SYSTEM_CALLS_H
 #define SB_TESTS_SYSTEM_CALLS_H
 
@@ -7,50 +7,50 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* In place of an errno: what a call does that does not fail with one. */
+/* Values for `error` besides an errno: the call does this instead. */
 enum {
-    SHORT = -1,   /* reads and writes take three bytes, or one less of fewer */
-    NOTHING = -2, /* a write takes no byte */
-    ENDS = -3,    /* a read finds the end of the file */
-    KILLS = -4    /* the process ends, by SIGKILL */
+    SHORT = -1,   /* reads and writes transfer 3 bytes; of 3 bytes or fewer, all but one */
+    NOTHING = -2, /* a write transfers 0 bytes */
+    ENDS = -3,    /* a read reports the end of the file */
+    KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* Calls that fail: the nth to the last of `function`. Calls that know no SHORT, NOTHING or ENDS
-   fail with EIO in their place. */
+/* The calls of `function` from the nth to the last fail. SHORT, NOTHING and ENDS act as EIO in
+   calls that do not support them. */
 struct system_fault {
-    const char *function; /* NULL: of any */
+    const char *function; /* NULL: any function */
     int nth, last;        /* last 0: none fails */
     int error;            /* an errno, or one of the above */
-    int then;             /* the same, of the call after the last; 0: it succeeds */
+    int then;             /* the error of the call after the last; 0: that call succeeds */
 };
 
 void fault_set(struct system_fault fault);
-/* Ends the fault. Returns how many calls it has counted. */
+/* Ends the fault. Returns the number of calls counted. */
 int fault_end(void);
-extern const char *fault_name; /* the function that failed last; "" for none since fault_set */
+extern const char *fault_name; /* the function that failed last; "" if none since fault_set */
 
-/* A file system that lacks calls, and whose other calls fail at random. */
+/* A file system without some calls; its other calls fail at random. */
 struct world {
-    const char *lacks[4]; /* these fail always, */
-    int with;             /* with this error */
-    int one_in;           /* of so many other calls one fails; 0: none */
+    const char *lacks[4]; /* functions that always fail */
+    int with;             /* the error of these functions */
+    int one_in;           /* one in so many of the other calls fails; 0: none */
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
-    bool rename_is_lost; /* half of the renames that fail were made */
-    /* What has happened: */
+    bool rename_is_lost; /* half of the renames that report a failure have been done */
+    /* Results: */
     int failed_unlinks;
-    bool lost; /* a rename that was made was reported as failed */
+    bool lost; /* a rename was done but reported as failed */
 };
 
 extern struct world *world; /* NULL: none */
 bool world_lacks(const char *function);
 
-/* Of files that the program has opened. */
+/* Counts the descriptors that the program has opened. */
 struct descriptors {
-    int open;          /* and not yet closed */
-    bool closed_twice; /* also a descriptor of nothing */
-    bool inherited;    /* by another program */
-    bool shown;        /* created for other users to see */
+    int open;          /* opened and not yet closed */
+    bool closed_twice; /* or a number that was never a descriptor was closed */
+    bool inherited;    /* a descriptor was opened without O_CLOEXEC */
+    bool shown;        /* a file was created readable by other users */
 };
 
 extern struct descriptors descriptors;

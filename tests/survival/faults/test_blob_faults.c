@@ -1,6 +1,7 @@
-/* Every function of a blob, of its tensors and of a context, with the n-th allocation or the n-th
-   operation of the device failing, for all n: shapes, handles, heads, bytes and outputs stay, a
-   tensor that was to be imported is not ended, the same call succeeds afterwards, nothing leaks. */
+/* Calls every function of a blob, of its tensors and of a context with the n-th allocation or the
+   n-th device operation failing, for every n. Shapes, handles, heads, bytes and outputs stay
+   unchanged, a tensor to be imported is not destroyed, the same call then succeeds, and nothing
+   leaks. */
 #include "blobs.h"
 #include "faults.h"
 #include "mem_calls.h"
@@ -17,14 +18,14 @@
 enum { TARGET, SOURCE, SHARER, ELSEWHERE, BLOBS };
 
 struct given {
-    int32_t heads[2]; /* of the target's data and diff; the source has both the other way round */
-    bool touched;     /* false: no memory was ever asked for */
+    int32_t heads[2]; /* of the target's data and diff; swapped in the source */
+    bool touched;     /* false: nothing was ever written or read */
     bool shared;      /* the sharer shares both memories of the target */
     int32_t schedule;
     uint32_t flags; /* of the contexts, SB_CONTEXT_* */
 };
 
-/* A call of the table below, on a part, in one of its variants. */
+/* One call: a row of the table below, with its part and its variant. */
 struct op {
     const struct row *row;
     sb_part part;
@@ -36,11 +37,11 @@ struct world {
     sb_blob *blobs[BLOBS];
     struct lent host, device;
     sb_stream stream;
-    struct tensor tensor;            /* of another program, on the side `variant` */
-    sb_dl_managed_versioned *passed; /* of the source's data, on that side */
+    struct tensor tensor;            /* as if from another program, on the side `variant` */
+    sb_dl_managed_versioned *passed; /* exported from the source's data, on the side `variant` */
     sb_part part;
     int variant;
-    union { /* 0xEE until a call gives something */
+    union { /* filled with 0xEE until a call stores its output */
         unsigned char bytes[64];
         void *ptr;
         const int64_t *shape;
@@ -62,7 +63,7 @@ struct world {
         return expression;                                                                         \
     }
 
-/* Arithmetic in place is queued: here its failure is a failure of the call. */
+/* Waits for queued arithmetic in place, so that its failure counts as a failure of the call. */
 static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
     sb_context *context = w->rig.context;
     bool is_queued =
@@ -142,7 +143,7 @@ static sb_status pass_on(struct world *w, sb_error *err) {
     return st;
 }
 
-/* What a call that succeeded gave, and the caller has to end. */
+/* Destroy the output of a successful call. */
 static void end_tensor(struct world *w) {
     w->out.tensor->deleter(w->out.tensor);
 }
@@ -156,14 +157,14 @@ static void end_blob(struct world *w) {
 }
 
 enum {
-    QUEUED = 1,        /* in place: the failure may be met by a later call */
-    ON_STREAM = 2,     /* its failure is found by who waits: test_mem_faults.c */
-    WITH_DIFF = 4,     /* the diff is an operand; an error where data was never written */
+    QUEUED = 1,        /* works in place: a later call may report the failure */
+    ON_STREAM = 2,     /* only a later wait reports its failure: test_mem_faults.c */
+    WITH_DIFF = 4,     /* the diff is an operand; an error if the data were never written */
     LARGE_SOURCE = 8,  /* the source outgrows the target */
-    SHRUNK = 16,       /* the target has fewer elements than room */
-    CROSSES = 32,      /* calls another context, too */
-    TAKES_TENSOR = 64, /* of another program */
-    WRITES = 128,      /* current bytes of the device, in place: a failure may cost it */
+    SHRUNK = 16,       /* the target's memory is larger than its elements need */
+    CROSSES = 32,      /* also calls another context */
+    TAKES_TENSOR = 64, /* takes a tensor of another program */
+    WRITES = 128,      /* writes current device bytes in place: a failure may lose the device */
 };
 
 static const struct row {
@@ -296,7 +297,7 @@ static void world_open(struct world *w, const struct given *given, const struct 
     memset(&w->out, 0xEE, sizeof w->out);
 }
 
-/* `done`: the call has succeeded at last. */
+/* `done`: the call has succeeded. */
 static void world_close(struct world *w, const struct op *op, bool done) {
     if (done && op->row->end)
         op->row->end(w);
@@ -349,7 +350,8 @@ static void see_shapes(struct seen *seen, const struct world *w) {
     }
 }
 
-/* Nobody promises the bytes of an overwritten target. */
+/* Records the observable state. `target_bytes` is false where the target's bytes are unspecified.
+ */
 static void see(struct seen *seen, const struct world *w, bool target_bytes) {
     see_shapes(seen, w);
     for (int i = 0; i < BLOBS; i++)
@@ -392,8 +394,8 @@ static bool same_seen(const struct seen *a, const struct seen *b) {
     return true;
 }
 
-/* After a failed call that cost the device: shapes and owners are as before, and a side that the
-   head promises on the host holds the bytes. */
+/* Checks a failed call that lost the device: shapes and owners are unchanged, and a host side that
+   the head calls current holds the bytes. */
 static void check_lost(const struct trial *t, const struct world *w, const struct seen *before) {
     struct seen now, expected = *before;
     see_shapes(&now, w);
@@ -415,7 +417,7 @@ static void check_lost(const struct trial *t, const struct world *w, const struc
     }
 }
 
-/* Whether the same call succeeded afterwards; false: the device is lost. */
+/* Checks a failed call and repeats it. Returns false if the device is lost. */
 static bool check_failed(const struct trial *t, struct world *w, sb_status status,
                          const sb_error *err, const struct seen *before, const struct seen *after) {
     struct seen now;
@@ -474,7 +476,7 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     return fired;
 }
 
-/* False when the call is an error anyway. */
+/* Runs the call without a fault. Returns false if it is an error even so. */
 static bool reference(const struct given *given, const struct op *op, struct seen *after) {
     struct world w;
     world_open(&w, given, op);
@@ -540,7 +542,7 @@ TEST(each_step_of_each_call_may_fail) {
 
 /* --- lent memory that goes back -------------------------------------------------------------- */
 
-/* A push of lent bytes, which fails in its turn. */
+/* Lends bytes to a blob and queues a push of them. */
 static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stream) {
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     *lent = lend_host(BYTES, 0x40);
@@ -549,7 +551,7 @@ static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stre
     return blob;
 }
 
-/* The device may still read them: they go back when it has answered. */
+/* The lent bytes are returned only when the device is known to have finished. */
 TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
     void *user = NULL;
     struct lent lent;

@@ -1,5 +1,5 @@
-/* Bytes that change between one read of a source and the next: a status, or what one of the two
-   makes; nothing is read or written beyond its room. */
+/* The bytes of a source change between two reads. Each call returns a status or a result that one
+   of the two versions explains; no access is out of bounds. */
 #include "callbacks.h"
 #include "nets.h"
 
@@ -13,7 +13,7 @@ static bool is_fair(sb_status st) {
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
-/* Files of one size that differ in whatever an index counts. */
+/* Makes files of one size that differ in everything that an index counts. */
 static struct wire image(int kind) {
     struct wire wire = {0}, layer = {0}, blob = {0};
     static char name[30000];
@@ -38,33 +38,33 @@ static struct wire image(int kind) {
         break;
     case 4: /* the same blob with fewer values */
         wire_floats(&blob, 5, NULL, 0);
-        wire_bytes(&blob, 12, name, 20004); /* exactly as long */
+        wire_bytes(&blob, 12, name, 20004); /* fills up to the same length */
         wire_message(&layer, 7, &blob);
         break;
     case 5: /* V1 layers of types without names */
         for (int i = 0; i < 3000; i++)
             wire_text(&wire, 2, "\x28\xff\xff\xff\xff\x07");
         break;
-    case 6: /* half of the values, in a message as long */
+    case 6: /* half of the values, in a message of the same length */
         wire_floats(&blob, 5, zeros, 2500);
         wire_bytes(&blob, 12, name, 10010);
         wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
         wire_message(&layer, 7, &blob);
         break;
-    case 7: /* numbers of field 1, wherever one begins to read */
+    case 7: /* at every offset a field 1 begins */
         memset(name, 1 << 3, sizeof name);
         wire_raw(&wire, name, sizeof name);
         break;
     case 9:
     case 11: /* raw halves */
-    case 10: /* more of them in the same place */
+    case 10: /* more raw halves in the same place */
         wire_number(&blob, 10, 2);
         wire_bytes(&blob, 12, zeros, kind == 10 ? 10000 : 5000);
         wire_bytes(&blob, 14, name, 20000);
         wire_text(&blob, 7, "\x08\xc4\x13");
         wire_message(&layer, 7, &blob);
         break;
-    case 12: /* single floats there */
+    case 12: /* unpacked floats in the same place */
         wire_number(&blob, 10, 2);
         for (int i = 0; i < 5000; i++)
             wire_float(&blob, 12, 1);
@@ -89,8 +89,8 @@ static struct wire image(int kind) {
     return wire;
 }
 
-/* All that there is to do with a model of `format`, the n-th read and later ones finding `other`;
-   whether there were as many. */
+/* Makes every call on a model of `format`; from the n-th read on the source returns `other`.
+   Returns whether there were n reads. */
 static bool use_while_changing(int32_t format, const struct wire *bytes, const struct wire *other,
                                int n) {
     struct test_source s = {.other = other, .fault = {.left = n}};
@@ -115,7 +115,7 @@ static bool use_while_changing(int32_t format, const struct wire *bytes, const s
     if (model) {
         st = sb_model_size(model, &size, &err);
         assert_true(is_fair(st));
-        /* A buffer of exactly that size; the model may have grown in its eyes since. */
+        /* A buffer of exactly `size` bytes; the save may find a longer model. */
         unsigned char *buffer = malloc(size);
         if (st == SB_OK)
             st = sb_model_save(model, buffer, size, NULL, &err);
@@ -144,7 +144,8 @@ TEST(bytes_that_become_others_are_survived) {
 
 /* --- what a second look finds other than the first ------------------------------------------- */
 
-/* One V1 layer or several, then so much that the second walk over the file has to read it again. */
+/* Makes V1 layers followed by so many bytes that the second walk over the file must read them
+   again. */
 static struct wire net_of_layers(const unsigned char layers[6]) {
     static const unsigned char filling[40000];
     struct wire net = {0};
@@ -154,7 +155,7 @@ static struct wire net_of_layers(const unsigned char layers[6]) {
     return net;
 }
 
-/* Each name has the length that the model reports. */
+/* Checks that each name has the length that the model reports. */
 static void check_names(const sb_model *model) {
     for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
         sb_layer_info layer = SB_LAYER_INFO_INIT;
@@ -163,7 +164,8 @@ static void check_names(const sb_model *model) {
     }
 }
 
-/* How often a net is refused, the n-th read and later ones finding another, for every n. */
+/* Returns how often opening a net is refused if the n-th read and later ones return `after`, for
+   every n. */
 static int refusals(const struct wire *before, const struct wire *after) {
     int refused = 0;
     bool fired = true;
@@ -186,14 +188,14 @@ static int refusals(const struct wire *before, const struct wire *after) {
     return refused;
 }
 
-/* Of two looks at the layer the second finds what the first made no room for, or left room for. */
+/* The second read of a layer finds more, or less, than the first read made room for. */
 TEST(a_layer_that_changes_between_two_looks_is_refused) {
     static const unsigned char layers[6][6] = {
         {0x12, 4, 0x28, 4, 0x32, 0},    /* a type with a name, a blob */
-        {0x12, 4, 0x28, 0x7f, 0x32, 0}, /* a type without */
+        {0x12, 4, 0x28, 0x7f, 0x32, 0}, /* a type without a name */
         {0x12, 4, 0x28, 4, 0x3a, 0},    /* no blob */
-        {0x12, 4, 0x22, 2, 'a', 'b'},   /* a name alone */
-        {0x12, 4, 0x22, 0, 0x22, 0},    /* an empty one */
+        {0x12, 4, 0x22, 2, 'a', 'b'},   /* only a name */
+        {0x12, 4, 0x22, 0, 0x22, 0},    /* two empty names */
         {0x12, 0, 0x12, 0, 0x12, 0},    /* three layers */
     };
     struct wire nets[6];
@@ -207,8 +209,8 @@ TEST(a_layer_that_changes_between_two_looks_is_refused) {
     assert_true(refusals(&nets[4], &nets[5]) > 0);
 }
 
-/* A solver state, the n-th read of which and later ones find another, saved with a new blob:
-   whether the save has as many bytes as it reports, or is refused. */
+/* Saves a solver state with a new blob while the n-th read and later ones return `after`. Returns
+   whether the save is refused or writes as many bytes as it reports. */
 static bool is_saved_whole(const struct wire *before, const struct wire *after, int n,
                            int *refused) {
     struct test_source s = {.other = after, .fault = {.left = n}};
@@ -231,7 +233,7 @@ static bool is_saved_whole(const struct wire *before, const struct wire *after, 
     return st == SB_OK ? out[size - 1] != 0x5a && out[size] == 0x5a : st == SB_ERR_IO;
 }
 
-/* The blob that the new one replaces is longer by now, and what follows on it shorter. */
+/* In `after` the replaced blob is longer, and the field behind it is shorter. */
 TEST(a_save_is_as_long_as_it_was_measured) {
     static const char bytes[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
                                       "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};

@@ -1,6 +1,7 @@
-/* Every call that reads or writes formats, with the n-th step below it failing, for every n: an
-   allocation, a system call, a callback of a source, a sink or a progress. The status, nothing
-   changed, nothing leaked, no file left open or beside, and the same call succeeds afterwards. */
+/* Makes every call that reads or writes formats with its n-th step failing, for every n: an
+   allocation, a system call, or a callback of a source, a sink or a progress. Checks the status;
+   nothing changes or leaks, no file stays open or beside the target, and the same call then
+   succeeds. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "files.h"
@@ -19,15 +20,16 @@
 
 /* --- a scene ------------------------------------------------------------------------------ */
 
-static const int64_t large[] = {6000}, two[] = {2}, four[] = {4}; /* `large`: than any window */
+static const int64_t large[] = {6000}, two[] = {2},
+                     four[] = {4}; /* `large`: larger than any window */
 
-/* Where models and blobs come from, and go to. */
+/* Where models and blobs are read from and written to. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
 struct scene {
     struct rig rig;
     enum origin origin;
-    int32_t format; /* of what the call opens */
+    int32_t format; /* of the bytes that the call opens */
     struct wire net_bytes, state_bytes, blob_bytes, opened_bytes;
     const char *net_path, *state_path, *blob_path, *opened_path, *target; /* `target` holds "old" */
     struct test_source net_source, state_source, raw_source, source;
@@ -50,8 +52,8 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* An old layer of two messages, of which the second has the edit, more than one window, and a layer
-   without blobs. */
+/* Puts an old layer of two messages (the second has the edit), bytes for more than one window, and
+   a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
@@ -82,7 +84,7 @@ static void put_blob(struct wire *wire) {
     wire_floats(wire, 6, diff, 6000);
 }
 
-/* Layers whose first lies far before what comes behind it. */
+/* Puts layers: the first begins far before the field behind it. */
 static void put_layers(struct wire *wire) {
     struct wire layer = {0};
     wire_text(&layer, 1, "conv");
@@ -92,7 +94,7 @@ static void put_layers(struct wire *wire) {
         wire_message(wire, 100, &layer);
 }
 
-/* A solver state by its first 64 fields, a net by a later one. */
+/* Puts fields that look like a solver state in the first 64, and like a net in a later one. */
 static void put_odd(struct wire *wire) {
     wire_number(wire, 1, 5);
     wire_blob_field(wire, 3, large, 1, 1);
@@ -101,7 +103,7 @@ static void put_odd(struct wire *wire) {
     wire_text(wire, 1, "net");
 }
 
-/* Blobs alone, the first larger than any window. */
+/* Puts only blobs; the first is larger than any window. */
 static void put_vector(struct wire *wire) {
     wire_blob_field(wire, 1, large, 1, 1);
     wire_blob_field(wire, 1, two, 1, 9);
@@ -147,7 +149,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    if (chown(s->target, 12345, 23456) != 0) /* by root: then they are to be kept */
+    if (chown(s->target, 12345, 23456) != 0) /* only root can; then a save must keep the owner */
         s->progress.reports = 0;
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
@@ -167,7 +169,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     s->integers = blob_with_diff(s, SB_DTYPE_I32, four);
     assert_ok(sb_model_set_blob(s->net, 0, 1, s->given, 0, &err));
     assert_ok(sb_model_set_blob(s->state, SB_NO_LAYER, 2, s->given, 0, &err));
-    for (int i = 0; i < 3; i++) /* one more, and the list of edits grows */
+    for (int i = 0; i < 3; i++) /* the list of edits is now full */
         assert_ok(sb_model_add_blob(s->state, SB_NO_LAYER, s->given, 0, &err));
     s->room = s->state_bytes.size + s->net_bytes.size + s->blob_bytes.size;
     s->buffer = malloc(s->room);
@@ -195,7 +197,8 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL)); /* one may be announced */
+    wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink,
+                                                   NULL)); /* a pending fault may fail this call */
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
     for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++)
@@ -203,7 +206,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
     wire_free(&got.got);
 }
 
-/* `handles`: of this scene alone. */
+/* `handles`: includes addresses, which differ between scenes. */
 static void see_blob(struct wire *seen, const sb_blob *blob, bool handles) {
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
@@ -389,10 +392,10 @@ static sb_status set_solver_info(struct scene *s, sb_error *err) {
     return sb_model_set_solver_info(s->state, &info, err);
 }
 
-/* What a call does; each such step can fail. */
+/* The kinds of steps of a call; each step can fail. */
 enum {
-    CALLS_SYSTEM = 1, /* where models and blobs come from files */
-    READS = 2,        /* where they come from callbacks, with the two below */
+    CALLS_SYSTEM = 1, /* if models and blobs are read from files */
+    READS = 2,        /* if they are read from callbacks; so are the two below */
     WRITES = 4,
     REPORTS = 8,
     REPLACES = 16, /* the file `target` */
@@ -402,8 +405,8 @@ static const struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least; /* allocations that it must make where the rest is memory, lest they are not tested
-                */
+    int least; /* at least so many allocations if all bytes are in memory: proves that the test
+                  reaches them */
     void (*put)(struct wire *wire); /* the bytes that it opens */
     int32_t format;
 } rows[] = {
@@ -463,10 +466,10 @@ static void open_row(struct scene *s, const struct row *row, enum origin origin)
 
 /* --- one failure ------------------------------------------------------------------------------ */
 
-/* A step that fails, how, and with which status. */
+/* The failing step, its error and the status expected. */
 struct failure {
     uint32_t step; /* 0: an allocation */
-    uint32_t only; /* of calls that do this, too */
+    uint32_t only; /* only for calls that also have this step */
     int error;     /* of a system call */
     sb_status status;
     enum origin origin;
@@ -496,7 +499,7 @@ static void arm(struct scene *s, const struct failure *how, int n) {
             (*source)->fault = fault;
 }
 
-/* Whether it came to the n-th step; from here on nothing fails. */
+/* Ends the fault. Returns whether the call reached its n-th step. */
 static bool disarm(struct scene *s, const struct failure *how, int n) {
     const struct test_fault none = {0, SB_OK, false};
     bool fired = false;
@@ -521,8 +524,8 @@ static bool failed(const char *system_call) {
     return strcmp(fault_name, system_call) == 0;
 }
 
-/* What a call may return whose n-th step failed. A close may have failed, and an owner is kept
-   where that is allowed. */
+/* Returns whether a call whose n-th step failed may return `st`. A failed close or fchown may be
+   ignored. */
 static bool is_expected(const struct failure *how, sb_status st) {
     if (how->step != CALLS_SYSTEM)
         return st == how->status;
@@ -544,7 +547,7 @@ static void blame(const struct row *row, int n, const char *what) {
     fail_with("%s, step %d (%s) failing: %s", row->name, n, fault_name, what);
 }
 
-/* The file is the new one if and only if the message reports it. */
+/* Checks that the target is replaced if and only if the message reports it. */
 static bool target_is_replaced(const struct scene *s, const struct row *row, const sb_error *err,
                                int n) {
     const bool in_place = !file_holds(s->target, "old");
@@ -560,7 +563,7 @@ static void check_words(const struct row *row, const struct failure *how, int n,
     if (failed("fstat"))
         assert_null(strstr(err->message, "changed while"));
     if (strstr(err->message, "\"cannot") || strstr(err->message, "\"is in place"))
-        blame(row, n, err->message); /* it names no file */
+        blame(row, n, err->message); /* the message names no file */
 }
 
 static struct wire reference(const struct row *row, const struct failure *how) {
@@ -573,7 +576,7 @@ static struct wire reference(const struct row *row, const struct failure *how) {
     return after;
 }
 
-/* False: there is no n-th step. */
+/* Returns false if there is no n-th step. */
 static bool run(const struct row *row, const struct failure *how, int n, struct wire *after) {
     struct scene s;
     open_row(&s, row, how->origin);
@@ -713,7 +716,7 @@ static bool target_is_whole(struct scene *s, const struct row *row) {
     return whole;
 }
 
-/* A file that is not there yet, behind a link. */
+/* Saves through a link to a file that does not exist yet. */
 TEST(a_link_to_nothing_stays_one) {
     bool fired = true;
     for (int n = 1; fired; n++) {
@@ -748,8 +751,9 @@ static void remove_leftovers(const char *folder) {
     (void)closedir(listing);
 }
 
-/* Whether a child that makes the call was killed at its n-th system call. One that was not ends by
-   a signal too: at an exit, valgrind counts what the parent still owns as leaks. */
+/* Returns whether a child that makes the call was killed at its n-th system call. A child that was
+   not killed raises a signal too: at a normal exit valgrind reports the parent's memory as leaks.
+   */
 static bool killed_at(const struct row *row, int n, struct scene *s) {
     int status = -1;
     pid_t child = fork();
@@ -775,7 +779,7 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
             killed = killed_at(row, n, &s);
             assert_true(file_holds(s.target, "old") ? killed : target_is_whole(&s, row));
             assert_true(files_in(s.rig.folder) <= files + killed);
-            assert_ok(row->call(&s, &err)); /* what is left is not in the way */
+            assert_ok(row->call(&s, &err)); /* the temporary file does not disturb the next save */
             assert_true(target_is_whole(&s, row));
             remove_leftovers(s.rig.folder);
             scene_close(&s);
@@ -791,8 +795,8 @@ static const void *host_bytes(const sb_blob *blob) {
     return p;
 }
 
-/* Reads into `blob`, which has room and a sharer, failing at the n-th system call; whether there
-   was one. */
+/* Reads into `blob`, which has room and a sharer, with the n-th system call failing. Returns
+   whether there was an n-th call. */
 static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct scene *s,
                         sb_blob *blob, int error, int n) {
     sb_blob *sharer = blob_of_count(s->rig.context, sb_blob_dtype(blob), *large);
@@ -829,7 +833,7 @@ TEST_ON(scene, a_read_that_fails_leaves_what_sharers_see) {
 /* --- a device, and a cap ------------------------------------------------------------------------
  */
 
-/* A blob whose bytes cannot be brought to the host. */
+/* Writes a blob whose bytes cannot be copied to the host. */
 TEST(a_device_that_fails_leaves_files_and_models) {
     static sb_status (*const writers[])(struct scene *, sb_error *) = {to_proto, write_file,
                                                                        set_blob, add_blob};
@@ -846,7 +850,7 @@ TEST(a_device_that_fails_leaves_files_and_models) {
         device_fail(sim.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE, writers[i](&s, &err));
         struct wire now = see(&s, false, true);
-        assert_int_equal(before.size, now.size); /* but a head has moved */
+        assert_int_equal(before.size, now.size); /* only a head may have changed */
         assert_true(s.rig.counting.live_blocks <= blocks + 1);
         assert_ok(writers[i](&s, &err));
         scene_close(&s);

@@ -1,15 +1,15 @@
-/* Every call on every state of a memory, with the n-th allocation, the n-th operation of the device
-   or several in a row failing, for all n: nothing observable changes, the same call succeeds
-   afterwards, storage that may be in use neither goes back to its lender nor is used again, and
-   nothing leaks. The device runs its work as late as it can, so that storage that is touched too
-   late shows. */
+/* Makes every call in every state of a memory with the n-th allocation, the n-th device operation
+   or several operations in a row failing, for every n. Nothing observable changes, the same call
+   then succeeds, storage that may be in use is neither returned to its lender nor reused, and
+   nothing leaks. The device runs its work as late as it can, which exposes any access to storage
+   that was reused too early. */
 #include "faults.h"
 #include "scene.h"
 
 #define BYTES ((size_t)192)
-#define USERS 0x77 /* what the caller writes to memory that it was given */
+#define USERS 0x77 /* the caller's byte in memory that a call returned */
 
-/* Steps that fail in a call on a memory in a state. */
+/* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
     bool pending; /* a copy to the other side is queued before the call */
@@ -18,7 +18,7 @@ struct trial {
     enum call call;
     enum fault fault;
     int64_t nth;
-    int times; /* in a row */
+    int times; /* how many steps in a row fail */
     struct plan plan;
     sb_status status; /* of the call */
     struct scene scene;
@@ -38,7 +38,7 @@ static int32_t head_before(const struct trial *t) {
     return t->pending ? SB_HEAD_SYNCED : t->start->head;
 }
 
-/* By the state table, where nothing fails. */
+/* Returns the state table's plan for the call without a fault. */
 static struct plan plan_of(const struct trial *t) {
     const sb_mem *mem = t->scene.mem;
     const struct memory_state state = {
@@ -69,12 +69,12 @@ static bool is_lost(const struct trial *t) {
     return sb_context_device_status(t->scene.rig.context) != SB_OK;
 }
 
-/* Clearing overwrites current bytes on the device, unless it moves to other storage. */
+/* Returns whether the call clears current device bytes in place, not in new storage. */
 static bool writes_in_place(const struct trial *t) {
     return t->call == CLEAR && t->plan.side == SB_SIDE_GPU && t->plan.zeroes && !t->plan.allocates;
 }
 
-/* What the memory holds after the call; -1: any bytes. */
+/* Returns the byte that the memory holds after the call; -1: unspecified bytes. */
 static int fill_of(const struct trial *t) {
     const enum purpose purpose = call_kinds[t->call].purpose;
     if (t->status != SB_OK)
@@ -84,7 +84,7 @@ static int fill_of(const struct trial *t) {
     return t->call == CLEAR || t->start->head == SB_HEAD_UNINITIALIZED ? 0 : CURRENT;
 }
 
-/* A read of a side that is promised fails, or gives the bytes. */
+/* Checks that a read of a current side fails or finds the bytes. */
 static void check_bytes(struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem);
     const int fill = fill_of(t);
@@ -97,8 +97,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* The head of before; of work that was queued before the call and failed, taken back; of bytes that
-   were being overwritten. */
+/* Checks the head: unchanged; or that of the start, if queued work failed; or spoilt, if bytes were
+   being overwritten. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -119,13 +119,13 @@ static void check_call(struct trial *t, bool fired, const void *out) {
         check_head(t);
 }
 
-/* The same call succeeds where nothing fails. */
+/* Repeats the call without a fault: it succeeds. */
 static void call_again(struct trial *t) {
     void *out = NULL;
     if (t->status == t->plan.status || is_lost(t))
         return;
     if (t->pending && sb_mem_head(t->scene.mem) == t->start->head && t->plan.status == SB_OK)
-        queue_copy(t); /* it has failed */
+        queue_copy(t); /* the pending copy has failed */
     t->status = scene_call(&t->scene, t->call, t->stream, &out, &err);
     demand(t, t->status == t->plan.status);
     demand(t, sb_mem_head(t->scene.mem) == t->plan.head || t->status != SB_OK);
@@ -138,12 +138,12 @@ static void drain(const struct trial *t) {
     demand(t, st == SB_OK || (st == SB_ERR_DEVICE_LOST && is_lost(t)));
 }
 
-/* Every loan came back once, and nothing was written afterwards. */
+/* Checks that every loan was returned once and not written afterwards. */
 static void trial_close(struct trial *t) {
     struct scene *s = &t->scene;
     struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};
     if (t->status != SB_OK && s->extra.ptr)
-        lent_deleter(&s->extra, s->extra.ptr); /* the caller still has it */
+        lent_deleter(&s->extra, s->extra.ptr); /* a failed call leaves the loan with the caller */
     if (!t->reuses)
         sb_mem_release(s->mem);
     drain(t);
@@ -163,7 +163,7 @@ static bool run_trial(struct trial *t) {
     trial_open(t);
     const struct tally before = rig_tally(&t->scene.rig);
     const struct armed armed = fault_arm(&t->scene.rig, t->fault, t->nth);
-    for (int i = 1; i < t->times; i++) /* other devices than the simulated one fail once */
+    for (int i = 1; i < t->times; i++) /* on other devices only one operation fails */
         ignore(
             sb_sim_fail_also(t->scene.rig.context, SB_SIM_ANY, t->nth + i, SB_SIM_FAIL_NOW, NULL));
     support_poison_error(&err);
@@ -172,7 +172,8 @@ static bool run_trial(struct trial *t) {
     check_call(t, fired, out);
     if (t->pending && call_kinds[t->call].purpose == READ &&
         table_is_current(t->start->head, call_kinds[t->call].side)) {
-        const struct tally since = rig_since(&t->scene.rig, &before); /* the source needs no wait */
+        const struct tally since =
+            rig_since(&t->scene.rig, &before); /* reading the copy's source needs no wait */
         demand(t, since.calls[SB_SIM_EVENT_WAIT] + since.calls[SB_SIM_STREAM_SYNCHRONIZE] == 0);
     }
     if (t->reuses && sb_mem_overwrite_cpu(t->scene.mem, &t->given, NULL) == SB_OK)
@@ -235,8 +236,8 @@ static void reader_deleter(void *user, void *ptr) {
     reader->deleted = true;
 }
 
-/* A kernel is queued on a stream of the caller's (or, behind a plain pointer, on the default one)
-   when the memory goes; one operation on the way fails. */
+/* Releases or replaces a memory while a kernel is queued on the caller's stream (or, for a plain
+   pointer, on the default stream), with the n-th operation failing. */
 static bool give_up(int64_t nth, bool release, bool plain) {
     struct scene scene;
     struct start start = {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE};
@@ -277,7 +278,7 @@ TEST(storage_in_use_is_not_given_up_when_a_wait_fails) {
 
 /* --- a write in steps ----------------------------------------------------------------- */
 
-/* Begun and destroyed, or done. */
+/* Begins a write and completes or cancels it with a fault armed. */
 static bool fail_write(const struct start *start, sb_side side, uint32_t flags, enum fault fault,
                        int64_t nth) {
     struct scene scene;

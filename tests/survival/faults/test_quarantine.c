@@ -1,6 +1,6 @@
-/* Storage whose last use cannot be proven over is neither freed nor used again
-   nor handed to its deleter, however many waits fail in a row. The device runs
-   its work as late as it can; whatever touches storage too late shows. */
+/* Storage that may still be in use is not freed, reused or passed to its deleter, however many
+   waits fail in a row. The device runs its work as late as it can, which exposes any access to
+   storage that was reused too early. */
 #include "blobs.h"
 #include "captured.h"
 #include "scene.h"
@@ -16,9 +16,9 @@
 
 #define BYTES ((size_t)192)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
-#define USERS 0x77 /* what the caller writes to memory that it was given */
+#define USERS 0x77 /* the caller's byte in memory that a call returned */
 
-/* From the `nth` call of `op` on, `times` in a row fail. */
+/* Makes `times` calls of `op` in a row fail, from the nth on. */
 static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
     device_fail(rig->context, op, nth, SB_SIM_FAIL_NOW);
     for (int i = 1; i < times; i++)
@@ -31,7 +31,7 @@ static void fail_no_more(struct rig *rig) {
 
 /* --- one by one ------------------------------------------------------------------------------ */
 
-/* A memory at the device, with a host side that is lent. */
+/* Returns a memory with its head at the device and a lent host side. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     sb_mem *mem;
     void *out;
@@ -44,7 +44,7 @@ static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     return mem;
 }
 
-/* Its copy to the host is queued, and no wait for it answers. */
+/* A memory whose copy to the host is queued; every wait for the copy fails. */
 struct stuck {
     struct rig rig;
     struct lent lent;
@@ -60,7 +60,7 @@ static void stuck_open(struct stuck *s) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(s->mem, &in, &err));
 }
 
-/* Whether it holds in a child: what waits is the parent's. */
+/* Returns the result of `check` in a forked child. The storage in quarantine is the parent's. */
 static bool holds_in_child(bool (*check)(struct rig *, const struct lent *), struct rig *rig,
                            const struct lent *lent) {
     int status = -1;
@@ -72,7 +72,7 @@ static bool holds_in_child(bool (*check)(struct rig *, const struct lent *), str
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Not when it is trimmed, nor when a memory ends. */
+/* Checks that neither a trim nor the end of a memory returns the parent's loan in the child. */
 static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
     sb_mem *mem = NULL;
     sb_context_trim(rig->context);
@@ -81,7 +81,7 @@ static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
     return st == SB_OK && lent->deleted == 0;
 }
 
-/* The child asks for what it gave up itself, though the parent's waited before. */
+/* Checks that the child returns its own retired storage although the parent's is older. */
 static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     struct rig own;
     struct lent other;
@@ -105,7 +105,7 @@ TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
     sb_stats stats = rig_stats(&s.rig);
     assert_int_equal(stats.quarantined_bytes, BYTES);
     assert_int_equal(stats.borrowed_bytes, BYTES);
-    sb_context_trim(s.rig.context); /* asks again, and waits fail still */
+    sb_context_trim(s.rig.context); /* retries the wait, which still fails */
     assert_int_equal(s.lent.deleted, 0);
     fail_no_more(&s.rig);
     assert_true(holds_in_child(gives_nothing_back, &s.rig, &s.lent));
@@ -124,7 +124,7 @@ static int64_t waits(struct rig *rig) {
     return calls[SB_SIM_STREAM_SYNCHRONIZE];
 }
 
-/* A device may free in the order of its stream. Quarantine asks that stream, too. */
+/* A device may free in stream order, so synchronisation also waits for the quarantine's stream. */
 TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
     struct stuck s;
     int64_t made[2];
@@ -141,12 +141,11 @@ TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
     rig_close(&s.rig);
 }
 
-/* A copy to the host that may still be in flight: it has no event, and its stream
-   cannot be waited for. */
+/* Queues a copy to the host without an event, on a stream for which every wait fails. */
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
     rig_schedule(rig, SB_SIM_LAZY, 0);
     fail_no_more(rig);
-    for (int i = 2; i <= 4; i++) /* the first is that of the order before it */
+    for (int i = 2; i <= 4; i++) /* the first record orders the copy after earlier work */
         assert_ok(sb_sim_fail_also(rig->context, SB_SIM_EVENT_RECORD, i, SB_SIM_FAIL_NOW, &err));
     for (int i = 1; i <= 8; i++)
         assert_ok(
@@ -155,7 +154,8 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-/* Read-only storage is not written: the copy went to new storage, which the memory did not get. */
+/* The copy's target was new storage, since read-only storage is not written; the failed call did
+   not install it. */
 TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;
@@ -172,7 +172,7 @@ TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     rig_end_stream(f, stream);
 }
 
-/* Host storage of a memory that was never written, as a load that failed leaves it. */
+/* Gives a memory host storage that was never written, as a failed load does. */
 static const void *leave_host_storage(sb_mem *mem) {
     struct sb__write write;
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
@@ -182,7 +182,7 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
-/* It is not written by an update, either, which has nothing to add to. */
+/* Checks that an update of such a memory is refused too: it has no values to update. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
     void *out;
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
@@ -192,7 +192,7 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
     test_end(blob);
 }
 
-/* The zeros of a first touch; where a fill that is queued may be in use, they are put elsewhere. */
+/* The first touch zeroes this storage, or new storage if a queued fill may still use the old. */
 TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
@@ -222,8 +222,8 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
         }
 }
 
-/* A wait that fails may not have waited, so that the second decides; none is asked for without
-   need. The library's own stream is asked first, then the legacy one, of which no event is had. */
+/* After a failed wait a second wait decides; there is no wait without need. The library's stream is
+   waited for first, then the legacy stream, which has no event. */
 TEST_ON(rig, a_stream_is_asked_twice_whether_it_is_over) {
     for (int failures = 0; failures < 3; failures++) {
         sb_mem *mem;
@@ -257,7 +257,7 @@ static void end_owner(void *user, void *ptr) {
     sb_context_release(owner->context);
 }
 
-/* One that never had a device. */
+/* Opens and ends a context without a device; its end polls the quarantine. */
 static void end_another_context(void) {
     struct rig other;
     rig_open_on(&other, NULL, 0);
@@ -265,7 +265,7 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* What is lent may hold on to the context; then nobody is left who could ask. */
+/* A loan may own its context; when the loan waits in quarantine, no caller holds the context. */
 TEST(a_loan_that_owns_its_context_comes_back) {
     struct rig rig;
     struct owner owner;
@@ -283,7 +283,7 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
     sb_mem_release(mem);
     sb_context_release(rig.context);
-    for (int i = 0; i < 32; i++) { /* until the faults are used up */
+    for (int i = 0; i < 32; i++) { /* until no armed fault is left */
         end_another_context();
         assert_int_equal(owner.lent.deleted, 0);
     }
@@ -295,7 +295,7 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* It cannot be waited for any more once it is destroyed. */
+/* A destroyed stream cannot be waited for. */
 TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     struct look look;
     const void *in;
@@ -316,7 +316,7 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     assert_int_equal(rig_stats(f).quarantined_bytes, 0);
 }
 
-/* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
+/* Cached storage is freed to make room under the cap; storage in quarantine is not. */
 TEST_ON(rig, a_cap_counts_what_is_in_quarantine) {
     const size_t mib = 1 << 20;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -375,7 +375,7 @@ static void crowd_close(struct crowd *crowd) {
     rig_close(&crowd->rig);
 }
 
-/* A memory on the loan, which is used on the streams whose bits are in `users`. */
+/* Returns a memory with the lent storage, used on the streams whose bits are in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
     sb_mem *mem;
     const void *in;
@@ -387,7 +387,7 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     return mem;
 }
 
-/* Its other streams are waited for. */
+/* Releases the memory; a trim waits for its streams other than the captured one. */
 static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
     sb_mem_release(mem);
@@ -395,7 +395,7 @@ static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Two memories in quarantine, for work that the captured stream has not begun. */
+/* Puts two memories in quarantine, for work that the captured stream has not begun. */
 static void crowd_keeps_two(struct crowd *crowd, unsigned users, struct look *look) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
@@ -412,7 +412,7 @@ static void run_stream(struct crowd *crowd, int i) {
     assert_ok(sb__sim_backend.stream_synchronize(context->device, crowd->streams[i], &err));
 }
 
-/* Nor does the last owner of the other one. */
+/* The end of a context does not wait for another device. */
 TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     struct look look;
     crowd_keeps_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
@@ -422,7 +422,7 @@ TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     assert_false(look.ran);
     assert_int_equal(f->lent.deleted, 0);
     run_stream(f, CAPTURED);
-    end_another_context(); /* now it asks the next stream */
+    end_another_context(); /* queries the next stream */
     assert_int_equal(f->lent.deleted, 0);
     run_stream(f, CAPTURED + 1);
     end_another_context();
@@ -436,8 +436,8 @@ static void release_captured(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Two memories wait for the captured stream, the first of them with an event there; behind that
-   event is `between`, and behind this `look`. */
+/* Puts two memories in quarantine for the captured stream. The first has an event there; `between`
+   is recorded behind that event, and `look` is queued behind `between`. */
 static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
                                             void **between) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
@@ -446,7 +446,7 @@ static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *lo
     const sb_stream others[] = {NULL, crowd->rig.context->stream};
     sb_mem *first = member(crowd, 1u << CAPTURED), *second = member(crowd, 1u << CAPTURED);
     retire(crowd, first);
-    release_captured(crowd, second); /* it waits for the legacy default stream */
+    release_captured(crowd, second); /* the second waits for the legacy default stream */
     end_another_context();
     assert_ok(sb__sim_backend.event_record(device, stream, between, &err));
     rig_look(look, &crowd->rig, stream, crowd->lent.ptr, BYTES);
@@ -457,8 +457,7 @@ static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *lo
     assert_int_equal(crowd->lent.deleted, 0);
 }
 
-/* What is retired after the question was put is asked for by the next one, though it waits for the
-   same stream. */
+/* Storage retired after an event was recorded needs a later event, even on the same stream. */
 TEST_ON(crowd, an_event_speaks_of_what_was_in_quarantine_before_it) {
     struct look look;
     void *between;
@@ -476,7 +475,7 @@ TEST_ON(crowd, an_event_speaks_of_what_was_in_quarantine_before_it) {
 }
 
 static sb_status query_status;
-static int queries_to_interrupt; /* during which another context ends */
+static int queries_to_interrupt; /* another context ends during so many queries */
 
 static sb_status query(void *device, void *event, int32_t *out_done, sb_error *err) {
     sb_status st = sb__sim_backend.event_query(device, event, out_done, err);
@@ -487,7 +486,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
     return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "as was asked");
 }
 
-/* As two threads would, each for what the other has not taken. */
+/* A query is interrupted by the end of another context, as by another thread. */
 TEST_ON(crowd, two_may_ask_at_once) {
     struct look look;
     void *between;
@@ -505,8 +504,7 @@ TEST_ON(crowd, two_may_ask_at_once) {
     sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
-/* There is no answer: the table lacks the slot, the slot fails, no event can be recorded. Then a
-   wait decides. */
+/* If the table has no query slot, the slot fails or no event can be recorded, a wait decides. */
 TEST(a_question_without_an_answer_gives_nothing_back) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);
@@ -516,7 +514,7 @@ TEST(a_question_without_an_answer_gives_nothing_back) {
         {query, SB_OK, false, true},
         {NULL, SB_OK, false, false},
         {query, SB_ERR_DEVICE_FAILURE, false, false},
-        {query, SB_ERR_DEVICE_LOST, false, true}, /* which has ended the work */
+        {query, SB_ERR_DEVICE_LOST, false, true}, /* a lost device has ended its work */
         {query, SB_OK, true, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,6 +1,6 @@
-/* A file that is replaced while a system call fails: the old bytes stay or the new ones are whole,
-   the error has the call's errno and names the step, and nothing is left beside the file. A
-   descriptor whose reads fail. */
+/* Replaces a file while a system call fails: the old bytes stay or the new bytes are complete, the
+   error has the call's errno and names the step, and no other file is left in the folder. Also
+   reads a descriptor whose reads fail. */
 #include "support.h"
 
 #include "files.h"
@@ -21,7 +21,7 @@
 
 enum what_is_there { OLD, NEW };
 
-/* Each call is resumed after EINTR: faults.formats. */
+/* EINTR, after which each call is resumed: test_formats.c. */
 static const struct row {
     const char *function;
     int nth, last, error;
@@ -44,7 +44,7 @@ static const struct row {
     {"fstat", 2, 2, EIO, SB_ERR_IO, EIO, "permissions that cannot be kept", OLD},
     {"fstat", 3, 3, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
     {"lgetxattr", 1, 1, EIO, SB_ERR_IO, EIO, "permissions that cannot be kept", OLD},
-    {"lgetxattr", 1, 1, ENOTSUP, SB_OK, 0, NULL, NEW}, /* no such thing on this file system */
+    {"lgetxattr", 1, 1, ENOTSUP, SB_OK, 0, NULL, NEW}, /* not supported by this file system */
     {"lgetxattr", 1, 1, ENOSYS, SB_OK, 0, NULL, NEW},
     {"lgetxattr", 1, 1, EINVAL, SB_OK, 0, NULL, NEW},
     {"fremovexattr", 1, 1, EIO, SB_ERR_IO, EIO, "permissions that cannot be kept", OLD},
@@ -55,14 +55,14 @@ static const struct row {
     {"write", 1, 1, NOTHING, SB_ERR_IO, EIO, "cannot be written", OLD},
     {"write", 1, 9, SHORT, SB_OK, 0, NULL, NEW},
     {"fsync", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
-    {"close", 1, 1, EINTR, SB_OK, 0, NULL, NEW}, /* which is no word about the bytes */
+    {"close", 1, 1, EINTR, SB_OK, 0, NULL, NEW}, /* does not mean that bytes were lost */
     {"close", 1, 1, EDQUOT, SB_ERR_IO, EDQUOT, "cannot be written", OLD},
     {"renameat", 1, 1, EXDEV, SB_ERR_IO, EXDEV, "cannot be written", OLD},
-    {"fsync", 2, 2, EBADF, SB_OK, 0, NULL, NEW}, /* of a folder that may not be read */
+    {"fsync", 2, 2, EBADF, SB_OK, 0, NULL, NEW}, /* the folder could not be opened for reading */
     {"fsync", 2, 2, ENOTSUP, SB_OK, 0, NULL, NEW},
     {"fsync", 2, 2, ENOSYS, SB_OK, 0, NULL, NEW},
     {"fsync", 2, 2, EIO, SB_ERR_IO, EIO, "is in place, but", NEW},
-    {"fsync", 2, 2, EINVAL, SB_OK, 0, NULL, NEW}, /* no such thing on this file system */
+    {"fsync", 2, 2, EINVAL, SB_OK, 0, NULL, NEW}, /* not supported by this file system */
     {"close", 2, 2, EIO, SB_OK, 0, NULL, NEW},
 };
 
@@ -125,8 +125,8 @@ static void check(const struct row *row, const char *folder, const sb_blob *blob
 struct scene {
     char folder[64], file[96], source[96];
     sb_blob *blob;
-    sb_model *model;                /* of the same blob, and of one in `source` */
-    struct wire whole, whole_model; /* what the two calls write */
+    sb_model *model;                /* with the same blob, and a blob of `source` */
+    struct wire whole, whole_model; /* the bytes that the two calls write */
 };
 
 static void scene_open(struct scene *s) {
@@ -170,13 +170,13 @@ TEST_ON(scene, a_file_is_the_old_one_or_the_new_one_whatever_fails) {
 
 /* --- permissions ------------------------------------------------------------------------ */
 
-/* A list: version 2, then for the owner, the user 1002, the group, the mask and all others. */
+/* An access list: version 2; entries of the owner, user 1002, the group, the mask, all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
                                4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,
                                0xff, 0xff, 0xff, 32,   0,    0,    0,  0xff, 0xff, 0xff, 0xff};
 
-/* Where the list cannot be kept the mode gives only what every entry of it gave. */
+/* If the list cannot be kept, the new mode grants only permissions that every entry grants. */
 TEST_ON(scene, a_list_that_cannot_be_kept_gives_nobody_more) {
     static const int errors[] = {EPERM, ENOTSUP, EINVAL, ENOSPC};
     struct stat info;
@@ -203,7 +203,11 @@ static const struct {
     const char *lacks[4];
     int with;
     bool one_mode;
-    enum { NEVER, IF_MODE_IS_RIGHT, ALWAYS } saves; /* where nothing else fails */
+    enum {
+        NEVER,
+        IF_MODE_IS_RIGHT,
+        ALWAYS
+    } saves; /* whether a save succeeds if no other call fails */
 } file_systems[] = {
     {"all there", {NULL}, 0, false, ALWAYS},
     {"one mode for all", {"fchmod", "fchown"}, EPERM, true, ALWAYS},
@@ -230,7 +234,7 @@ static void remove_leftovers(const char *path, int failed_unlinks, uint64_t seed
     (void)closedir(folder);
 }
 
-/* The old file's mode is `mode`, or a list's. */
+/* Saves over a file with mode `mode`. For every third seed the file also has an access list. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];
@@ -281,7 +285,7 @@ TEST_ON(scene, saves_under_any_failures_at_random) {
     }
 }
 
-/* Over a network the answer to a rename may be lost: then the file is in place, and the call
+/* Over a network the reply to a rename may be lost: the new file is in place, and the call
    succeeds. */
 TEST_ON(scene, a_rename_that_was_made_is_no_failure) {
     for (int error = 1; error < 134; error++) {

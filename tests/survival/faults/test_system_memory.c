@@ -1,7 +1,6 @@
-/* The n-th request of the library to the C library or the kernel for memory
-   fails, for every n: those of the built-in allocator and of the simulated
-   device, which an allocator of the caller's does not see. A status, nothing
-   changed, and the same call succeeds afterwards. */
+/* The library's n-th request for memory to the C library or the kernel fails, for every n. These
+   are requests of the built-in allocator and of the simulated device, which a caller's allocator
+   does not see. The call returns a status, nothing changes, and the same call then succeeds. */
 #include "blobs.h"
 
 #include <syncblob/sim.h>
@@ -12,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The linker (--wrap) leads every reference in this program to __wrap_X; what these call is the
-   function itself. */
+/* The linker option --wrap leads every reference in this program to __wrap_X, which calls the real
+   function as __real_X. */
 static struct {
     bool armed;
-    int64_t left; /* the request at which this reaches 0 */
+    int64_t left; /* requests until the fault: the request that makes `left` 0 fails */
     bool fired;
 } fault;
 
@@ -50,7 +49,7 @@ WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type
 /* --- scenes ---------------------------------------------------------------------- */
 
 #define SMALL 64
-#define LARGE ((size_t)20 << 20) /* mapped, by the allocator and by the device */
+#define LARGE ((size_t)20 << 20) /* large enough that the allocator and the device map it */
 
 struct scene {
     sb_context *context;
@@ -93,7 +92,7 @@ static void scene_close(struct scene *s) {
     sb_blob_destroy(s->blob);
     ignore(sb_sim_free(s->context, s->made_ptr, NULL));
     ignore(sb_context_forget_stream(s->context, s->stream, NULL));
-    sb_context_release(s->context); /* its streams go with it */
+    sb_context_release(s->context); /* destroys its streams */
     sb_context_release(s->made);
     sb_context_release(s->fresh);
 }
@@ -109,12 +108,12 @@ CALL(create_context, open_context(&s->made, err))
 CALL(create_stream, sb_sim_stream_create(s->context, &s->made_stream, err))
 CALL(device_malloc, sb_sim_malloc(s->context, SMALL, &s->made_ptr, err))
 
-/* It goes with its context. */
+/* The context's end frees the block. */
 CALL(first_device_malloc, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
 
 CALL(large_device_malloc, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))
 
-/* Beyond the first range of addresses. */
+/* Larger than the first range of addresses. */
 CALL(huge_device_malloc, sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err))
 
 static void count_launch(void *user) {
@@ -142,8 +141,8 @@ CALL(download, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
 static const struct {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
-    int64_t least;  /* requests that it must make */
-    bool in_place;  /* overwrites current bytes of the device */
+    int64_t least;  /* requests that the call makes at least */
+    bool in_place;  /* overwrites current device bytes */
     bool is_costly; /* left out under valgrind */
 } calls[] = {
     {"context_create", create_context, 4, false, false},
@@ -173,7 +172,7 @@ static bool is_unchanged(struct scene *s, bool lost) {
                      mem_holds(data_of(s->blob), counted, sizeof counted)));
 }
 
-/* Whether there was an n-th request. */
+/* Runs call `i` with its n-th request failing. Returns whether there was an n-th request. */
 static bool run(size_t i, int64_t n) {
     struct scene s;
     scene_open(&s);
@@ -201,7 +200,7 @@ TEST(the_nth_request_fails) {
         if (calls[i].is_costly && test_is_quick())
             continue;
         for (; run(i, n); n += step)
-            step = n > 50 ? 97 : 1; /* a thousand requests of one kind */
+            step = n > 50 ? 97 : 1; /* skip most of a thousand equal requests */
         print_message("  %-20s %d requests\n", calls[i].name, (int)n - 1);
         assert_true(n > calls[i].least);
     }

@@ -1,11 +1,11 @@
-/* Writes a bomb to a file, or does with bombs all that a reader would:
+/* Writes a bomb to a file, or makes every reading call on bombs:
 
        bomb list
        bomb write NAME BYTES FILE
        bomb read BYTES MORE_BYTES NAME...
 
    `read` calls the function work_on for each bomb at both sizes, so that a
-   profiler can tell reading a message from everything around it. */
+   profiler can count the reading alone. */
 #include "bombs.h"
 #include "ignore.h"
 
@@ -40,8 +40,8 @@ static int write_bomb(const char *name, size_t size, const char *path) {
     return whole ? 0 : fail("the file cannot be written");
 }
 
-/* Every layer and blob is asked about, every layer looked up by its name, every 16th is loaded: as
-   many as there are, so that a cost per blob that grows with the file shows. */
+/* Queries every layer and blob, finds every layer by its name, and loads every 16th blob: work in
+   proportion to the file, so that a cost per blob that grows with the file shows. */
 static void use_model(const sb_model *model) {
     sb_blob *blob = NULL;
     ignore(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));
@@ -62,7 +62,7 @@ static void use_model(const sb_model *model) {
     sb_blob_destroy(blob);
 }
 
-/* As many as there are, each looked up. */
+/* Adds as many layers as the model has, and finds each by its name. */
 static void add_layers(sb_model *model) {
     int64_t found;
     for (int64_t i = sb_model_num_layers(model); i > 0; i--) {
@@ -89,7 +89,7 @@ static void use_as_blob(const void *bytes, size_t size) {
     sb_blob_destroy(blob);
 }
 
-/* Limits are out of the way: a refusal would cut the work short. */
+/* Sets the limits to their maxima: a refusal would end the work early. */
 void work_on(int32_t format, const void *bytes, size_t size);
 void work_on(int32_t format, const void *bytes, size_t size) {
     sb_limits limits = SB_LIMITS_INIT;

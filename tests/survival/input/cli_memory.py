@@ -2,8 +2,8 @@
 """The command line's peak memory stays within 16 x the file + 64 MiB, for every bomb, for archives of
 arrays that deflate packed a thousandfold, and for ordinary files, with `info`, `verify`, `diff` with itself, `show` and `report`.
 
-A bomb of too many layers or blobs is refused at once, which takes nothing: the quick form then
-takes a smaller one."""
+A bomb of too many layers or blobs is refused before it takes memory: the quick form then
+uses a smaller bomb."""
 import argparse
 import os
 import pathlib
@@ -20,7 +20,7 @@ SLOW_COMMANDS = [["verify", "FILE"]]  # in a program that is not optimised: 15 u
 
 
 def peak_of(command):
-    """The exit status and the peak resident bytes of one run."""
+    """Returns the exit status and the peak resident bytes of one run."""
     with open(os.devnull, "r+b") as null:
         child = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
         _, status, usage = os.wait4(child.pid, 0)
@@ -28,12 +28,12 @@ def peak_of(command):
     return child.returncode, usage.ru_maxrss * 1024
 
 
-# Arrays of 80 MiB: shape, whether in Fortran's order.
+# Arrays of 80 MiB: the shape, and whether the order is Fortran's.
 ARCHIVES = [((10, 1 << 20), False), ((10, 1 << 20), True), ((1, 2560, 4096), False)]
 
 
 def write_archive(path, shape, fortran):
-    """Zeros of f64, deflated."""
+    """Writes an archive with one deflated array of f64 zeros."""
     header = f"{{'descr': '<f8', 'fortran_order': {fortran}, 'shape': {shape}}}\n".encode()
     left = 8
     for dim in shape:
@@ -52,7 +52,7 @@ def archives(folder):
 
 
 def inputs(program, sizes, folder, files):
-    """Names and paths, one file at a time on the disk, the files of a bomb in a generator."""
+    """Yields names and paths; only one file is on the disk at a time. The files of a bomb are a generator."""
     def sized(name):
         for size in sizes:
             path = folder / "bomb"
@@ -73,7 +73,7 @@ class Judge:
         self.largest = (0.0, "")
 
     def is_read(self, name, path):
-        """Runs the commands. Whether all of them took the file."""
+        """Runs the commands. Returns whether all of them accepted the file."""
         allowed = 16 * path.stat().st_size + 64 * MIB
         paths = {"FILE": str(path), "REPORT": self.report}
         statuses = set()

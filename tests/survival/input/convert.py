@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What `syncblob convert` promises: anonymous memory within 1.2 x the largest blob + 32 MiB, in
-every direction; of files that are made to cost memory, a refusal within 64 MiB + 16 x the file.
+"""Tests the limits of `syncblob convert`: anonymous memory within 1.2 x the largest blob + 32 MiB, in
+every direction; files built to cost memory are refused within 64 MiB + 16 x the file.
 
     convert.py --cli PROGRAM [--mib 128]
 
-The net is generated; each conversion's values are compared with those it began with, by the
-library's own diff. Needs nothing but Python.
+The net is generated; the command `diff` compares the values of each conversion with the original.
+Needs only Python.
 """
 
 import argparse
@@ -26,15 +26,15 @@ ALLOWED_BLOBS, ALLOWED_MORE = 1.2, 32 * MIB
 
 
 def layers_of(mib):
-    """Shapes of `mib` MiB of floats, the largest a quarter of all, as a fully connected layer
-    is among others."""
+    """Returns shapes of `mib` MiB of floats. The largest is a quarter of all, like a fully connected
+    layer in a net."""
     rows = mib // 4 * MIB // 4 // 4096
     return [("fc6", [rows, 4096]), ("fc7", [rows, 4096]), ("fc8", [rows, 4096])] + [
         (f"conv{number}", [rows // 32, 64, 64]) for number in range(32)]
 
 
 def write_net(path, mib):
-    """A net as safetensors; the largest blob's bytes."""
+    """Writes a net as safetensors. Returns the size of the largest blob."""
     header, at = {}, 0
     for name, shape in layers_of(mib):
         for blob, dims in enumerate((shape, shape[:1])):
@@ -43,7 +43,7 @@ def write_net(path, mib):
             at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    # Floats in [1, 2), from bytes that are not all alike.
+    # Floats in [1, 2), of random bytes.
     some = random.Random(1).randbytes(4 * MIB)
     block = bytearray(some)
     block[3::4] = b"\x3f" * MIB
@@ -66,7 +66,7 @@ def count_of(shape):
 
 
 def peak_anonymous(command):
-    """The exit status and the most anonymous memory that was seen, each millisecond."""
+    """Returns the exit status and the peak of anonymous memory, sampled each millisecond."""
     child = subprocess.Popen(command)
     peak, looks = 0, 0
     while child.poll() is None:
@@ -108,7 +108,7 @@ def check_memory(cli, folder, mib):
 
 def same(cli, folder, begin, target):
     if target.startswith("half") or target == "fc6.npy":
-        return True  # other values, or a part: users/golden/check_convert.py compares such
+        return True  # rounded values, or one blob: users/golden/check_convert.py compares these
     run = subprocess.run([cli, "diff", begin, folder / target], stdout=subprocess.PIPE, check=False)
     return run.returncode == 0
 
@@ -126,8 +126,8 @@ def npy_bytes(shape):
 
 
 def zip_of(path, members):
-    """Each member a name, bytes, and the MiB of zeros that follow: a child of this program
-    starts with its peak, so that it must stay small itself."""
+    """Writes a zip file of members: name, first bytes, and how many MiB of zeros follow. This program must
+    stay small: a child process inherits its peak of memory."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, zeros in members:
             with archive.open(name, "w") as member:
@@ -137,7 +137,7 @@ def zip_of(path, members):
 
 
 def bombs(folder):
-    """Name and path, one at a time on the disk. All of them lie."""
+    """Yields names and paths, one file on the disk at a time. Each file has false sizes or counts."""
     path = folder / "bomb.safetensors"
     entry = b'"%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
     entries = b",".join(entry % number for number in range(100000))

@@ -3,8 +3,8 @@
 times the instructions, counted by callgrind inside the function work_on of bomb.c.
 
 The quick form compares 10 kB with 100 kB; --full compares 1 MB with 10 MB, as promised, and takes
-half an hour. --sizes compares others: those of many.c are counts of things. --factor allows more
-than eleven times, such as what a sorted tree adds.
+half an hour. --sizes sets other sizes (of many.c: counts of objects). --factor replaces the eleven,
+for example to allow for a sorted tree.
 """
 import argparse
 import concurrent.futures
@@ -20,8 +20,8 @@ SIZES = {"quick": (10_000, 100_000), "full": (1_000_000, 10_000_000)}
 
 
 def measure(program, sizes, names):
-    """For each case the instructions that it takes at both sizes, with what the C library and
-    OpenBLAS do in it. Callgrind writes a profile after each call of work_on."""
+    """Returns for each case the instructions at both sizes, including calls into the C library and
+    OpenBLAS. Callgrind writes a profile after each call of work_on."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "profile"
         subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=work_on",

@@ -1,4 +1,4 @@
-/* Many of something at once, for a profiler and for a clock:
+/* Makes many objects or calls, for measuring instructions and time:
 
        many list
        many read COUNT MORE NAME...
@@ -85,7 +85,7 @@ static void write_on_two_streams(int64_t count) {
     options.device = "sim:0";
     OK(sb_context_create(&options, &context, NULL));
     OK(sb_sim_malloc(context, sizeof(float), &loan,
-                     NULL)); /* of many blocks it searches one list */
+                     NULL)); /* one block: many would make the simulator's search dominate */
     sb_blob **blobs = array_of(count, sizeof *blobs);
     for (int i = 0; i < 2; i++)
         OK(sb_sim_stream_create(context, &streams[i], NULL));
@@ -109,7 +109,8 @@ static void write_on_two_streams(int64_t count) {
 
 enum order { FORWARDS, BACKWARDS, SHUFFLED };
 
-/* The i-th of `count` in an order. 1000003 is a prime: it visits each place once. */
+/* Returns the i-th place of `count` in an order. 1000003 is prime, so that SHUFFLED visits each
+   place once. */
 static int64_t place_of(enum order order, int64_t i, int64_t count) {
     return order == FORWARDS ? i : order == BACKWARDS ? count - 1 - i : i * 1000003 % count;
 }
@@ -156,7 +157,8 @@ static void add_shuffled(int64_t count) {
     add_to_layers(count, SHUFFLED);
 }
 
-/* All blobs of one list, such as the history of a solver state. */
+/* Replaces all blobs of one list, such as the history of a solver state, from the last to the
+   first. */
 static void replace_backwards(int64_t count) {
     sb_model *model;
     sb_blob *blob = small_blob();
@@ -182,7 +184,7 @@ static void replace_backwards(int64_t count) {
 
 /* --- requests in flight ----------------------------------------------------------------------- */
 
-/* Of a communicator of two ranks, whose calls one thread makes in turn. */
+/* Starts `count` requests on each of two ranks; one thread makes the calls of both ranks. */
 static void reduce_at_once(int64_t count) {
     sb_comm *comms[2];
     float values[2] = {1, 2};
@@ -218,9 +220,9 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static int64_t things; /* so that the call below is not the last thing that work_on does */
+static int64_t things; /* keeps the call below from being a tail call */
 
-/* The profiler looks for its name. */
+/* Not inlined: the profiler finds this function by its name. */
 __attribute__((noinline)) static void work_on(int which, int64_t count) {
     cases[which].run(count);
     things += count;

@@ -1,5 +1,6 @@
-/* What comes of files, for a script that compares systems: results FOLDER... prints a line for each
-   file, as a blob and as a model with all its blobs: status, offset, message. */
+/* Prints the results of reading files, for a script that compares systems: `results FOLDER...`
+   prints the status, offset and message for each file, as a blob and as a model with all its blobs.
+   */
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>

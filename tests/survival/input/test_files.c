@@ -1,5 +1,5 @@
-/* Files that are not ordinary files, that may not be touched or whose size is wrong: a status, the
-   old file as it was, and nothing left beside it. For every call that reads or writes a file. */
+/* Every call that reads or writes a file, on files that are not regular, not accessible or of a
+   wrong size: a status, the old file unchanged, and no other file beside it. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -34,7 +34,7 @@ static void place_open(struct place *p) {
     assert_ok(sb_model_add_blob(p->model, SB_NO_LAYER, p->blob, 0, &err));
 }
 
-/* Nothing is left but what the test made. */
+/* Checks that no file is left except those of the test. */
 static void place_close(struct place *p) {
     (void)unlink(p->file);
     (void)unlink(p->other);
@@ -60,7 +60,7 @@ static sb_status load_first(const char *path, uint32_t flags, sb_blob *blob, sb_
     return st;
 }
 
-/* On failure the blob is as it was: one value, 7. */
+/* Reads with one of the readers. On failure the blob must be unchanged: one value, 7. */
 static sb_status read_with(int reader, const char *path, sb_error *err) {
     sb_blob *blob;
     sb_error own;
@@ -121,7 +121,7 @@ TEST_ON(place, directories) {
 TEST_ON(place, pipes) {
     struct stat info;
     assert_int_equal(mkfifo(f->file, 0600), 0);
-    check_readers(f->file, SB_ERR_IO, EINVAL); /* without waiting for anybody */
+    check_readers(f->file, SB_ERR_IO, EINVAL); /* does not block */
     check_writers(f, f->file, EINVAL);
     assert_int_equal(lstat(f->file, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
@@ -139,7 +139,7 @@ TEST_ON(place, devices) {
     }
 }
 
-/* What the kernel makes as it is read has a size of 0, and is not empty. */
+/* A file that the kernel generates has a size of 0, but is not empty. */
 TEST_ON(place, files_of_proc) {
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_status(SB_ERR_IO, read_with(OPEN_MODEL, "/proc/self/status", &err));
@@ -150,16 +150,17 @@ TEST_ON(place, files_of_proc) {
 }
 
 TEST_ON(place, links) {
-    assert_int_equal(symlink("other", f->file), 0); /* to nothing */
+    assert_int_equal(symlink("other", f->file), 0); /* a link to a file that does not exist */
     check_readers(f->file, SB_ERR_IO, ENOENT);
-    assert_int_equal(symlink("file", f->other), 0); /* and round */
+    assert_int_equal(symlink("file", f->other), 0); /* a cycle of links */
     check_readers(f->file, SB_ERR_IO, ELOOP);
     check_writers(f, f->file, ELOOP);
 }
 
 /* --- what may not be touched --------------------------------------------------------------- */
 
-/* In a child without root's rights; cmocka's assertions do not work there. */
+/* Returns the result of `check` in a child without root's rights, where cmocka's assertions do not
+   work. */
 static bool in_child(const struct place *p, bool (*check)(const struct place *)) {
     int status = -1;
     pid_t child = fork();
@@ -186,9 +187,9 @@ static bool all_are_denied(const struct place *p) {
 TEST_ON(place, no_permission) {
     file_write(f->file, "old", 3);
     assert_int_equal(chmod(f->file, 0), 0);
-    assert_int_equal(chmod(f->folder, 0555), 0); /* nobody may write into it */
+    assert_int_equal(chmod(f->folder, 0555), 0); /* the folder is not writable */
     bool denied = in_child(f, all_are_denied);
-    assert_int_equal(chmod(f->folder, 0), 0); /* nor look for a file in it */
+    assert_int_equal(chmod(f->folder, 0), 0); /* the folder is not searchable */
     bool hidden = in_child(f, all_are_denied);
     assert_int_equal(chmod(f->folder, 0755), 0);
     assert_int_equal(chmod(f->file, 0600), 0);
@@ -201,14 +202,14 @@ TEST_ON(place, no_permission) {
 TEST_ON(place, sparse_files) {
     file_write(f->file, "", 0);
     assert_int_equal(truncate(f->file, 1 << 30), 0);
-    check_readers(f->file, SB_ERR_MALFORMED, 0); /* the first byte already */
+    check_readers(f->file, SB_ERR_MALFORMED, 0); /* the first byte is malformed */
     assert_int_equal(truncate(f->file, (off_t)1 << 31), 0);
     check_readers(f->file, SB_ERR_DATA_LIMIT, 0);
     assert_int_equal(truncate(f->file, (off_t)1 << 42), 0);
     check_readers(f->file, SB_ERR_DATA_LIMIT, 0);
 }
 
-/* A message that claims a gigabyte, and the hole behind it. */
+/* A message that claims a gigabyte, followed by a hole. */
 TEST_ON(place, sparse_payloads_are_counted_before_they_are_read) {
     static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes */
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;

@@ -1,6 +1,6 @@
-/* Limits of the caller, each exact. What reading takes: never more than the caller allows, and by
-   default no more than the payload, the size of the input and 8 MiB. Counted by the allocator, for
-   every bomb, from memory and from a file. */
+/* Each limit of the caller is exact. Reading never allocates more than the caller allows, and by
+   default no more than the payload, the size of the input and 8 MiB. The allocator counts the
+   bytes, for every bomb, from memory and from a file. */
 #include "bombs.h"
 #include "nets.h"
 #include "rig.h"
@@ -22,7 +22,7 @@ static size_t peak(const struct observed *o) {
     return o->rig.counting.peak_bytes - o->before;
 }
 
-/* Where the bytes are: in memory, or in a file of that path. */
+/* The bytes of a bomb, in memory and in the file `path`. */
 struct input {
     const struct bomb *bomb;
     struct wire wire;
@@ -58,7 +58,7 @@ static bool is_the_datas_fault(sb_status st) {
 
 /* --- defaults ---------------------------------------------------------------------- */
 
-/* The blobs of a model: some of the many, the first and the last. */
+/* Loads some blobs of a model, including the first. */
 static void load_some(struct observed *o, const sb_model *model, const struct input *input,
                       size_t index) {
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer += 97)
@@ -111,7 +111,7 @@ TEST(by_default_an_index_is_at_most_the_input_and_8_mib) {
 }
 
 TEST(a_net_of_a_million_empty_layers_is_refused) {
-    for (size_t i = 0; i < 3; i++) { /* of every generation */
+    for (size_t i = 0; i < 3; i++) { /* one bomb for each generation of the format */
         static const size_t bytes[] = {3, 2, 4};
         struct input input;
         sb_model *model;
@@ -122,7 +122,7 @@ TEST(a_net_of_a_million_empty_layers_is_refused) {
             watch(&o);
             assert_status(SB_ERR_DATA_LIMIT,
                           open_input(&input, in_file, o.rig.context, NULL, &model, &err));
-            assert_int_equal(err.offset, bytes[i] * 100000); /* the first one too many */
+            assert_int_equal(err.offset, bytes[i] * 100000); /* the first layer beyond the limit */
             assert_non_null(strstr(err.message, "100000"));
             assert_true(peak(&o) < 4096);
             rig_close(&o.rig);
@@ -179,7 +179,8 @@ TEST(the_callers_limit_is_never_passed) {
     }
 }
 
-/* Bytes that a read of `count` floats takes, page-locked ones too; 0: it was refused. */
+/* Returns the bytes that a read of `count` floats allocates, including page-locked bytes; 0:
+   refused. */
 static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t memory) {
     struct observed o;
     struct wire wire = {0}, shape = {0};
@@ -209,7 +210,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
     return (size_t)taken;
 }
 
-/* With the handles, and page-locked memory by the size of its class. */
+/* The limit counts handles, and page-locked memory by the size of its class. */
 TEST(the_limit_is_what_a_read_takes) {
     static const int64_t counts[] = {1, 1000, 16385, 20480, 300000};
     for (int device = 0; device < 2; device++)
@@ -225,7 +226,7 @@ TEST(the_limit_is_what_a_read_takes) {
 
 /* --- each limit ------------------------------------------------------------------------------ */
 
-/* Five layers of two blobs each; names of 10 bytes. */
+/* Makes five layers of two blobs each, with names of 10 bytes. */
 static void five_layers(struct wire *net) {
     static const int64_t two[] = {2};
     struct wire layer = {0};

@@ -1,7 +1,7 @@
-/* Calls that are refused before anything has changed: every pointer that a header does not mark
-   [nullable], NULL in turn; flags of other calls and of none, alone or beside the call's own; parts
-   that are neither data nor diff; numbers at their extremes. tests/support/make_refusals.py makes
-   the calls from the headers. Queries without a status have an answer. */
+/* Calls that are refused before anything changes: NULL for each pointer that a header does not mark
+   [nullable]; flags of other calls and unknown flags, alone or with the call's own; parts other
+   than data and diff; extreme numbers. tests/support/make_refusals.py generates the calls from the
+   headers. Queries without a status return an answer. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "tensors.h"
@@ -48,7 +48,7 @@ static void world_open(struct world *w) {
     assert_ok(sb_reducer_create(w->comm, NULL, 0, NULL, &w->reducer, &err));
 }
 
-/* Nothing was made, nothing was touched. */
+/* Checks that nothing was created or changed. */
 static void world_close(struct world *w) {
     assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
     assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
@@ -141,7 +141,7 @@ TEST_ON(world, parts_that_are_neither_data_nor_diff) {
     }
 }
 
-/* The sanitizers' builds find what overflows on the way. */
+/* Builds with sanitizers also detect overflows inside the calls. */
 TEST_ON(world, numbers_at_their_extremes) {
     static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
                                        INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
@@ -187,13 +187,13 @@ TEST_ON(world, more_bytes_than_there_can_be) {
     mem = test_mem(NULL, PTRDIFF_MAX);
     const void *ptr = NULL;
     const sb_status st = sb_mem_cpu(mem, &ptr, NULL);
-    if (sizeof(size_t) == 4) /* a process of 32 bits may have the half of its addresses */
+    if (sizeof(size_t) == 4) /* a 32-bit process may be able to allocate half of its addresses */
         return;
     assert_true(st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED);
     assert_null(ptr);
 }
 
-/* Where only another model has the call, or only a text has the pointer. */
+/* Cases that the generator omits: calls of another kind of model, and pointers within structs. */
 TEST_ON(world, pointers_of_nets_and_within_structs) {
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     const sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};
@@ -205,7 +205,7 @@ TEST_ON(world, pointers_of_nets_and_within_structs) {
     assert_names_null("type", sb_model_add_layer(net, "a", 1, NULL, 1, NULL, &err));
     assert_names_null("name", sb_model_set_name(net, NULL, 1, &err));
     assert_int_equal(sb_model_num_layers(net), 0);
-    assert_ok(sb_model_save(net, NULL, 0, NULL, &err)); /* NULL for what is not there */
+    assert_ok(sb_model_save(net, NULL, 0, NULL, &err)); /* a buffer of 0 bytes may be NULL */
     sb_model_destroy(net);
     assert_names_null("learned_net", sb_model_set_solver_info(f->model, &solver, &err));
     assert_names_null("context", sb_nccl_comm_create(NULL, id, 0, 1, 0, &comm, &err));

@@ -1,5 +1,5 @@
-/* Every struct of the core that holds its size, in every size up to some bytes beyond today's.
- */
+/* Tries every struct of the core that holds its size, in every size up to some bytes beyond the
+   current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/backend.h>
@@ -31,7 +31,7 @@ static sb_status backend(void *given) {
     options.backend = given;
     options.device = "mine:0";
     const sb_status status = context_options(&options);
-    return status == SB_ERR_NO_DEVICE ? SB_OK : status; /* it was opened */
+    return status == SB_ERR_NO_DEVICE ? SB_OK : status; /* the context options were accepted */
 }
 
 static sb_status stats(void *given) {
@@ -146,7 +146,7 @@ static sb_status solver_info(void *given) {
 
 /* --- the table --------------------------------------------------------------------------- */
 
-/* A slot that nobody calls. */
+/* A slot that is never called. */
 static void no_slot(void) {
 }
 

@@ -1,4 +1,4 @@
-/* base/checked.h: a result that fits is the exact one, what does not fit is refused.
+/* base/checked.h: a result that fits is exact; a result that does not fit is refused.
    --unwind 1: there is no loop
    refuses "return !__builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
         -> "return __builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"

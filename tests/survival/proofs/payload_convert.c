@@ -1,6 +1,6 @@
-/* convert_in_place, convert, whole: the values of a part, at once or chunk by chunk: never past
-   what is at hand, the chunk, the part or `dst`, every value once, up to the first that an integer
-   type does not hold.
+/* convert_in_place, convert, whole: convert the values of a part, all at once or by chunks. They
+   never go beyond the bytes available, the chunk, the part or `dst`, and convert every value once,
+   up to the first value that an integer type cannot hold.
    --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike
    refuses "room < count ? room : count"
         -> "count"
@@ -21,9 +21,9 @@
 #include "proto/blob_index.h"
 
 const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
-static uint32_t begin, taken; /* of the part; its bytes that were read */
+static uint32_t begin, taken; /* the part's offset; how many of its bytes were read */
 static size_t values;         /* written to dst */
-static size_t at_hand;        /* bytes that were looked at where they stand */
+static size_t at_hand;        /* bytes that can be read in place */
 static unsigned char some[1];
 
 void sb__widen(const unsigned char *src, unsigned char *dst, size_t count) {
@@ -65,7 +65,7 @@ size_t sb_dtype_size(int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
 
-/* One call has these arguments: a value that an integer type does not hold. */
+/* Only one call has these arguments: the refusal of a value that an integer type cannot hold. */
 #define sb__wire_fail(in, field, status, offset, err, format, element, ...)                        \
     refuse_element(status, offset, element)
 static sb_status refuse_element(sb_status status, uint32_t offset, long long element) {

@@ -1,5 +1,5 @@
-/* copy_field, is_part: of a field that has values of the payload, those that are wanted are copied,
-   and no field has more than the message had when it was indexed, whatever the bytes are now.
+/* copy_field, is_part: copy the requested values of a payload's field, and never more values than
+   the message had when it was indexed, even if its bytes have changed.
    --unwind 1: there is no loop
    refuses "if (count > copy->present)"
         -> "if (false)"

@@ -1,5 +1,4 @@
-/* What the harnesses share. Each ends in ESBMC's hands: a function without a body gives any value
-   of its type. */
+/* Shared by the harnesses. For ESBMC a function without a body returns any value of its type. */
 #ifndef SB_TESTS_PROOF_H
 #define SB_TESTS_PROOF_H
 
@@ -15,8 +14,8 @@ void __ESBMC_assert(_Bool, const char *);
 #define assume(condition) __ESBMC_assume(condition)
 #define claim(condition)  __ESBMC_assert(condition, #condition)
 
-/* What gcc says of these two. ESBMC 7.7 has no body for them, and misses overflows of
-   __builtin_smull_overflow. */
+/* The two overflow builtins as gcc defines them. ESBMC 7.7 has no body for them, and misses
+   overflows of __builtin_smull_overflow. */
 #define OVERFLOWS(a, operator, b, out)                                                             \
     ({                                                                                             \
         const __typeof__(_Generic(*(out), size_t                                                   \
@@ -38,16 +37,16 @@ uint64_t any_u64(void);
 int64_t any_i64(void);
 size_t any_size(void);
 
-/* `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before a source is included: its calls of
-   read_tag become calls of read_tag_contract. Its definition, whose first parameter begins with a
-   word of FIRST_*, stays. */
+/* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: its
+   calls of read_tag become calls of read_tag_contract. Its definition of read_tag, whose first
+   parameter begins with a word of FIRST_*, stays. */
 #define FIRST_struct               ,
 #define FIRST_const                ,
 #define THIRD(a, b, c, ...)        c
 #define PICK(...)                  THIRD(__VA_ARGS__)
 #define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
 
-/* The status that was told last: who returns a failure has told it. */
+/* The last status passed to sb__fail; every failure returned must have been passed there. */
 static sb_status told;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Has ESBMC prove every harness of this folder, and refuse every planted error.
+"""Runs ESBMC on every harness of this folder: every proof must hold, and fail with each planted error.
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
 A proof is a function `void NAME(void)`. The comment before it, or at the top of its file, says how
-often loops are unwound ("--unwind N"); that N suffices is proved with the rest. It also lists errors,
-'refuses "TEXT" -> "TEXT"', each a text that occurs once in the library's source. With --selftest each
+often loops are unwound ("--unwind N"); ESBMC also proves that N suffices. The comment also lists errors,
+'refuses "TEXT" -> "TEXT"': the first text occurs once in the library's source. With --selftest each
 error is planted in a copy of the source, and the proof must find a claim that does not hold.
 """
 import argparse
@@ -29,7 +29,7 @@ ERROR = re.compile(r'refuses (".*")\s*-> (".*")')
 
 
 class Broken(Exception):
-    """Neither proved nor refused: a harness or an error that is wrong."""
+    """A run that neither proves nor refutes: the harness or the planted error is wrong."""
 
 
 class Proof:
@@ -38,7 +38,7 @@ class Proof:
         self.errors = [[json.loads(text) for text in error] for error in ERROR.findall(comment)]
 
     def refusal(self, esbmc, folders=()):
-        """None if everything was proved, else the claim that does not hold."""
+        """Returns None if every claim is proved, otherwise the claim that does not hold."""
         includes = [*folders, FOLDER, ROOT / "c/src", ROOT / "c/include", ROOT / "tests/support"]
         command = [esbmc, str(self.harness), "--function", self.name, "--unwind", self.unwind, *CHECKS,
                    *(word for folder in includes for word in ("-I", str(folder)))]
@@ -48,7 +48,7 @@ class Proof:
         except subprocess.TimeoutExpired:
             raise Broken(f"no answer within {SECONDS} s") from None
         output = ran.stdout + ran.stderr
-        # Such a function returns any value, but ESBMC takes it to change no memory.
+        # ESBMC assumes that a function without a body returns any value and changes no memory.
         unknown = sorted({name for name in re.findall(r"no body for function (\S+)", output)
                           if not name.startswith("any_")})
         if unknown:
@@ -61,7 +61,7 @@ class Proof:
         raise Broken(" ".join(output.split()[-60:]))
 
     def plant(self, old, new, folder):
-        """The source with the error in it, before the library's own on the search path."""
+        """Writes the source with the error to `folder`, which precedes the library on the search path."""
         for name in re.findall(r'#include "(\w+/\w+\.[ch])"', self.harness.read_text()):
             source = ROOT / "c/src" / name
             if source.exists() and source.read_text().count(old) == 1:
@@ -73,7 +73,7 @@ class Proof:
 
 
 def prove(esbmc, proof):
-    """(verdict, what, whether it is as it must be)"""
+    """Returns (verdict, text, whether the proof holds)."""
     claim = proof.refusal(esbmc)
     return ("FAILED", f"{proof.name}: {claim}", False) if claim else ("proved", proof.name, True)
 

@@ -1,5 +1,5 @@
-/* sb__shape_make: the count is the product of the dimensions, 0 if one of them is 0, and all bytes
-   fit, or a failure.
+/* sb__shape_make: fails, or the count is the product of the dimensions (0 if a dimension is 0) and
+   the size in bytes fits.
    --unwind 4: three axes; each is treated alike, and two are the least that can overflow
    refuses "        if (dims[i] < 0)\n"
         -> "        if (dims[i] < -1)\n"

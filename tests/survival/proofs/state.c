@@ -1,6 +1,6 @@
-/* The state table: whatever is called in whatever order, the newest bytes are never lost. By
-   induction over the calls: the head of any memory says who holds its newest bytes, any call is
-   made, and the head says so again; where there were newest bytes, there are.
+/* The state table: no sequence of calls loses the newest bytes. By induction over the calls: if the
+   head of a memory names the sides with the newest bytes, then after any call the head names them
+   again, and the newest bytes still exist.
    --unwind 1: there is no loop
    refuses "{SB__TRANSFER, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
         -> "{SB__NOTHING, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"

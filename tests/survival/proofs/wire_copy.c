@@ -1,5 +1,5 @@
-/* sb__reader_copy: bytes of the source, from the window when all of them are there, and never past
-   the window or `dst`.
+/* sb__reader_copy: copies bytes of the source, from the window if it contains all of them, and
+   never beyond the window or `dst`.
    --unwind 13: a window of twelve bytes, of which all, some or none are copied
    refuses "reader->bytes + (offset - reader->begin) : NULL"
         -> "reader->bytes : NULL"
@@ -33,7 +33,7 @@ static void copy_bytes(unsigned char *to, const unsigned char *from, size_t size
     for (size_t i = 0; i < size; i++)
         to[i] = from[i];
 }
-#define memcpy copy_bytes /* each byte of it is checked */
+#define memcpy copy_bytes /* so that each copied byte is checked */
 
 static inline sb_status read_watched_contract(const struct sb__reader *of, uint32_t offset,
                                               unsigned char *dst, size_t size, sb_error *err) {

@@ -1,4 +1,4 @@
-/* A field, by the contracts of its parts. */
+/* Proves the functions that read a field, by the contracts of the functions that they call. */
 #include "wire_reader.h"
 
 #define fetch(...)           CONTRACT(fetch, __VA_ARGS__)
@@ -7,7 +7,7 @@
 
 #include "wire/wire.c"
 
-/* read_tag: the number and the type of a field, or a failure.
+/* read_tag: reads the number and the type of a field, or fails.
    --unwind 1: there is no loop
    refuses "tag >> 3 == 0 || "
         -> ""
@@ -25,7 +25,7 @@ void wire_tag(void) {
         claim(is_failure(st, end));
 }
 
-/* read_length: a value of as many bytes as the number before it says, all before `end`.
+/* read_length: reads a value of as many bytes as the length before it specifies, all before `end`.
    --unwind 1: there is no loop
    refuses "if (length > end - field->begin)"
         -> "if (length > end)"
@@ -42,7 +42,7 @@ void wire_length(void) {
         claim(is_failure(st, end));
 }
 
-/* read_value: a value of any type but a group's, before `end`.
+/* read_value: reads a value of any type except a group, before `end`.
    --unwind 9: a value of fixed size has eight bytes
    refuses "read_fixed(reader, path, end, field, 8, err)"
         -> "read_fixed(reader, path, end, field, 4, err)"

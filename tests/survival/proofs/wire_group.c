@@ -1,6 +1,6 @@
-/* skip_group: fields up to the group's own end, the groups inside it closed in their order, none
-   too deep. Its work depends on how many groups are open and on the last of them alone, so that a
-   limit of three, which is reached, stands for the library's.
+/* skip_group: skips fields up to the group's own end; inner groups must close in order, and not be
+   nested too deep. The function depends only on the number of open groups and on the last of them,
+   so that the proof's limit of three, which is reached, covers the library's limit.
    --unwind 10: a group of nine fields, which opens, closes and reopens to the limit
    refuses "depth == SB__MAX_GROUP_DEPTH"
         -> "depth > SB__MAX_GROUP_DEPTH"
@@ -27,7 +27,7 @@ static void follow(const struct sb__field *field) {
 static sb_status next_tag(struct sb__reader *of, uint32_t end, struct sb__field *field) {
     sb_status st = read_tag_contract(of, &path, end, field, NULL);
     assume(tags++ < 9);
-    claim(tags == 1 || depth > 0); /* nothing is read behind the group's end */
+    claim(tags == 1 || depth > 0); /* nothing is read after the group's end */
     if (st == SB_OK)
         follow(field);
     return st;

@@ -1,4 +1,4 @@
-/* sb__field_name: the first name of a number, and nothing behind the table's end.
+/* sb__field_name: returns the first name of a number, and reads nothing after the table's end.
    --unwind 5: a table of four and its end; each entry is looked at alone
    refuses "for (; fields->number != 0; fields++)"
         -> "for (; fields->name; fields++)" */

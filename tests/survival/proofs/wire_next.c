@@ -1,4 +1,4 @@
-/* sb__wire_next: the next field, whole and before `end`; number 0 at the end alone.
+/* sb__wire_next: reads the next field, whole and before `end`; returns number 0 only at the end.
    --unwind 1: there is no loop
    refuses "if (reader->at >= end || short"
         -> "if (reader->at > end || short"
@@ -30,7 +30,7 @@ static sb_status skip_group_contract(struct sb__reader *of, const struct sb__pat
 void wire_next(void) {
     const uint32_t end = any_reader(), at = reader.at;
     struct sb__field field = {any_u32(), any_u32(), any_u32(), any_u32(), at, any_u64()};
-    reader.at = any_u32(); /* it may have been moved since the field before */
+    reader.at = any_u32(); /* the window may have moved since the last field */
     sb_status st = sb__wire_next(&reader, &path, end, &field, NULL);
     if (st != SB_OK) {
         claim(is_failure(st, end) && at < end);

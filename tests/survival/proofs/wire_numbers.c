@@ -1,4 +1,4 @@
-/* Numbers, by the contract of the window. */
+/* Proves the functions that read numbers, by the contract of the window. */
 #include "wire_reader.h"
 
 #define fetch(...)         CONTRACT(fetch, __VA_ARGS__)
@@ -6,8 +6,8 @@
 
 #include "wire/wire.c"
 
-/* sb__wire_varint: the number of at most ten bytes that protobuf's rule gives, before `end`. What
-   is cut, or has bits beyond 64, is MALFORMED, and nothing else is.
+/* sb__wire_varint: reads a protobuf varint of at most ten bytes, before `end`. A number that is cut
+   or has bits beyond 64 is MALFORMED; no other number is.
    --unwind 11: ten bytes
    refuses "reader->at >= end || !in_window"
         -> "!in_window"
@@ -23,7 +23,7 @@ void wire_varint(void) {
     const uint32_t end = any_reader(), at = reader.at;
     const unsigned char *number = bytes + (at - base);
     uint64_t value, sum = 0;
-    unsigned going_on = 0; /* bytes that say that another one follows */
+    unsigned going_on = 0; /* bytes that announce another byte */
     assume(at - base <= NEAR - 10);
     while (going_on < 10 && at + going_on < end && number[going_on] >= 0x80)
         going_on++;
@@ -41,7 +41,7 @@ void wire_varint(void) {
     claim(value == sum);
 }
 
-/* read_fixed: four or eight bytes before `end`, little-endian.
+/* read_fixed: reads four or eight bytes before `end`, little-endian.
    --unwind 9: eight bytes
    refuses "if (size > end - field->begin)"
         -> "if (size > end)"

@@ -1,8 +1,7 @@
-/* A reader in any place of a message, and what every function of wire.c keeps and promises.
-
-   The bytes that a proof sees are NEAR of the source: its first, or the last of the largest. No
-   function looks at more than ten bytes from reader->at on, or at one before it, and where a
-   message lies matters only where a sum of offsets could wrap: at its end. */
+/* A reader at any place of a message, and the invariants and contracts of the functions of wire.c.
+   A proof sees NEAR bytes of the source: its first bytes, or the last bytes of the largest source.
+   No function reads more than ten bytes from reader->at on, or one byte before it; the message's
+   place matters only where a sum of offsets could wrap: at the end. */
 #ifndef SB_TESTS_PROOFS_WIRE_READER_H
 #define SB_TESTS_PROOFS_WIRE_READER_H
 
@@ -12,19 +11,20 @@
 
 #define NEAR 24
 
-extern unsigned char bytes[NEAR]; /* any: they are defined nowhere */
+extern unsigned char bytes[NEAR]; /* not defined: any values */
 extern struct sb__source source;
 extern struct sb__reader reader;
 static uint32_t base;        /* where bytes[0] is in the source */
-static uint64_t number_read; /* by sb__wire_varint_contract */
+static uint64_t number_read; /* the number that sb__wire_varint_contract returned */
 static const struct sb__path path = {NULL, "", -1, NULL};
 
-/* The window is in the source, be it in memory or in a file. */
+/* Returns whether the window is in the source, which is in memory or in a file. */
 static bool is_kept(void) {
     return reader.source == &source && reader.begin <= reader.end && reader.end <= source.size;
 }
 
-/* Any window, with `size` bytes from reader.at on in it if that is not 0. */
+/* Moves the window anywhere; if `size` is not 0, the window contains `size` bytes from reader.at
+   on. */
 static void move_window(uint32_t size) {
     reader.begin = any_u32();
     reader.end = any_u32();
@@ -33,7 +33,7 @@ static void move_window(uint32_t size) {
     reader.bytes = bytes + (reader.begin - base);
 }
 
-/* A reader that stands before the end of a message, which is returned. */
+/* Puts the reader anywhere before the end of a message, and returns that end. */
 static uint32_t any_reader(void) {
     uint32_t end = any_u32();
     source.size = any_u32();
@@ -47,21 +47,21 @@ static uint32_t any_reader(void) {
     return end;
 }
 
-/* What fetch may fail with: what a source gives that is not in memory, and whoever is told how far
-   a call has come. */
+/* Returns whether fetch may fail with `st`: a source outside memory can fail, and a progress can
+   cancel. */
 static bool is_of_source(sb_status st) {
     return (!source.bytes && (st == SB_ERR_IO || st == SB_ERR_OUT_OF_MEMORY)) ||
            ((!source.bytes || reader.progress) && st == SB_ERR_CANCELLED);
 }
 
-/* A failure was told, is one that bytes or a source can have, and left the reader in the
-   message. */
+/* Returns whether `st` is a valid failure: passed to sb__fail, possible for bytes or a source, and
+   with the reader still in the message. */
 static bool is_failure(sb_status st, uint32_t end) {
     return st == told && reader.at <= end && is_kept() &&
            (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));
 }
 
-/* --- what the functions promise: claimed of each, then assumed where it is called ------------- */
+/* --- contracts: claimed of each function, then assumed where it is called --------------------- */
 
 static bool varint_holds(uint32_t at, uint32_t end) {
     return at < reader.at && reader.at <= end && reader.at - at <= 10;
@@ -77,7 +77,7 @@ static bool value_holds(const struct sb__field *field, uint32_t at, uint32_t end
            reader.at == field->end;
 }
 
-/* A call that moves the reader on, or fails. */
+/* Stands for a call that advances the reader, or fails. */
 static sb_status step(uint32_t end) {
     uint32_t at = reader.at;
     sb_status st = any_i32();

@@ -1,5 +1,5 @@
-/* append, append_path, append_field, sb__wire_fail: the text of an error stays in its buffer and
-   ends, whatever vsnprintf would have written.
+/* append, append_path, append_field, sb__wire_fail: an error's text stays in its buffer and ends
+   with 0, whatever vsnprintf would write.
    --unwind 4: a path of three messages, each of which adds what any may; names of two fields
    refuses "text->used = sizeof text->bytes - 1;"
         -> "text->used = sizeof text->bytes;"
@@ -13,12 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What C says of it: writes no more than `size` bytes with the 0, returns what it wanted to. */
+/* vsnprintf by the C standard: writes at most `size` bytes including the 0, and returns the length
+   of the whole text. */
 static int write_text(char *to, size_t size) {
     int wanted = any_int();
     assume(wanted >= -1);
     claim(size > 0);
-    to[0] = to[size - 1] = 'x'; /* both are there */
+    to[0] = to[size - 1] = 'x'; /* the first and the last byte are writable */
     if (wanted >= 0)
         to[(size_t)wanted < size ? (size_t)wanted : size - 1] = '\0';
     return wanted;

@@ -1,5 +1,5 @@
-/* read_watched: all bytes, piece by piece, in their order, each told of when it is there; a failure
-   ends it.
+/* read_watched: reads all bytes piece by piece, in order, and reports each piece after reading it;
+   a failure ends the read.
    --unwind 5: three pieces and what is left; each is treated alike
    refuses "        offset += n;\n"
         -> ""
@@ -20,7 +20,7 @@ static struct sb__progress progress;
 static struct sb__reader reader = {.source = &source, .progress = &progress};
 static unsigned char to[4u << 20];
 static uint32_t begin;
-static size_t taken, said; /* bytes that were read; that were told of */
+static size_t taken, said; /* bytes read; bytes reported */
 static bool has_failed;
 
 sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *dst, size_t size,

@@ -1,6 +1,6 @@
-/* sb__reader_init, sb__reader_watch, in_window, fetch: what fetch's callers rely on (fetch_contract
-   in wire_reader.h), with a window on memory, or one that is filled from a file of any size. How
-   large the window is matters only beside the eight bytes that are asked for at most.
+/* sb__reader_init, sb__reader_watch, in_window, fetch: provide what fetch's callers assume
+   (fetch_contract in wire_reader.h), for a window on memory or a window filled from a file of any
+   size. The window's size matters only relative to the eight bytes requested at most.
    --unwind 13: a window of twelve bytes
    refuses "return offset >= reader->begin && offset"
         -> "return offset"
@@ -21,10 +21,10 @@
 #undef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 12
 
-extern unsigned char bytes[24]; /* of a source in memory */
+extern unsigned char bytes[24]; /* the bytes of a source in memory */
 extern struct sb__source source;
 extern struct sb__reader reader;
-static struct sb__progress *progress; /* somebody's, or nobody's */
+static struct sb__progress *progress; /* may be NULL */
 static uint32_t read_at;
 static size_t read_bytes;
 
@@ -46,7 +46,7 @@ sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size,
 
 #include "wire/wire.c"
 
-/* What reader.bytes[0] is: the source's byte at reader.begin. */
+/* Returns whether the window is valid: reader.bytes[0] is the source's byte at reader.begin. */
 static bool is_window(void) {
     return reader.begin <= reader.end && reader.end <= source.size &&
            reader.bytes == (source.bytes ? bytes + reader.begin : reader.window);
@@ -58,7 +58,7 @@ static void make_reader(void) {
     claim(reader.begin == 0 && reader.end == (source.bytes ? source.size : 0));
     sb__reader_watch(&reader, progress);
     claim(reader.at == 0 && reader.progress == progress && is_window());
-    claim(!progress || reader.end == 0); /* else it would not be told of them */
+    claim(!progress || reader.end == 0); /* otherwise reads would not be reported */
 }
 
 void wire_window(void) {
@@ -69,7 +69,7 @@ void wire_window(void) {
     source.bytes = any_bool() ? bytes : NULL;
     assume(source.size <= (source.bytes ? sizeof bytes : SB__MAX_MESSAGE_BYTES));
     make_reader();
-    reader.begin = any_u32(); /* wherever the window has been since */
+    reader.begin = any_u32(); /* any window since then */
     reader.end = any_u32();
     assume(reader.begin <= reader.end && reader.end <= source.size);
     assume(source.bytes || reader.end - reader.begin <= SB__WINDOW_BYTES);
@@ -80,7 +80,7 @@ void wire_window(void) {
     const struct sb__reader before = reader;
     sb_status st = fetch(&reader, size, NULL);
     claim(reader.at == before.at && reader.progress == progress);
-    if (st != SB_OK) { /* nobody takes what is in the window for the file's */
+    if (st != SB_OK) { /* the window's bytes are not taken for the file's */
         claim(st == told && (reader.begin == reader.end || st == SB_ERR_CANCELLED));
         return;
     }

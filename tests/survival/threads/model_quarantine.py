@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """Runs a model of quarantine through all of its interleavings.
 
-Threads queue a copy, give its storage up or write it, lose the device, end a
-tensor and trim, while waits fail and the device runs what is queued whenever
-it likes. Whatever happens, no copy runs on storage that was given back or is
-being written, and every loan comes back once when the device answers in the
-end. Each step of the rule, left out alone, must break that: the shortest way
-there is printed. The names are those of c/src/context and c/src/memory.
+Threads queue a copy, retire or write its storage, lose the device, end a
+tensor and trim, while waits fail and the device runs queued work at any time.
+No copy may run on storage that was returned or is being written, and every loan
+must be returned once after the device recovers. Without any single step of the
+rule some interleaving must break this; the shortest is printed. The names are
+those of c/src/context and c/src/memory.
 """
 
 import collections
 import itertools
 import sys
 
-FAILURES = 4  # waits and records that fail in one run, at most
-STEPS = {}  # of the rule, in the order in which they are first needed
+FAILURES = 4  # the most waits and records that fail in one run
+STEPS = {}  # steps of the rule, in the order of their first use
 
 
 class Broken(Exception):
@@ -22,14 +22,14 @@ class Broken(Exception):
 
 
 class World:
-    """One loan, one stream of the caller's, one memory, maybe a tensor on the same storage."""
+    """One loan, one stream of the caller, one memory, and optionally a tensor on the same storage."""
 
     def __init__(self, left_out, tensor):
         self.left_out, self.failures = left_out, FAILURES
         self.queue = 0  # copies to run
         self.lost = self.pending = self.used = self.written = self.stayed = False
-        self.kept, self.back = False, 0  # in quarantine; how often the loan came back
-        self.mark = None  # copies that run before the event of another context's question
+        self.kept, self.back = False, 0  # in quarantine; how often the loan was returned
+        self.mark = None  # copies that run before the event that another context's query recorded
         self.holders, self.lease_used = 1 + tensor, False
 
     def has(self, step):
@@ -46,7 +46,7 @@ class World:
             self.mark -= 1
 
 
-# A thread yields before each call of the device and each lock, and is told whether that fails.
+# A thread yields before each device call and each lock; the yield returns whether that step fails.
 def wait(w):
     if (yield "wait") or (w.lost and not w.has("waits ask a lost device")):
         return False
@@ -106,14 +106,14 @@ def quarantine_ask(w):
 
 
 def streams_known_over(w):
-    """Never waits: an event is recorded in one question, and complete in a later one."""
+    """Never waits: one query records an event, and a later query finds it complete."""
     if w.mark is None and not (yield "record") and not w.lost:
         w.mark = w.queue
     return w.mark is not None and (w.mark == 0 or not w.has("a question looks at its event"))
 
 
 def quarantine_end(w):
-    """Other contexts end, and ask. What is in quarantine has its place there before the event."""
+    """Other contexts end and query. Storage enters the quarantine before the event is recorded."""
     for _ in range(2):
         yield "question"
         kept, w.kept = w.kept, False
@@ -129,7 +129,7 @@ def releases(w):
 
 
 def overwrites(w):
-    """Host storage that a copy may still write is replaced, or written by the caller."""
+    """Replaces host storage that a copy may still write, or else writes it as the caller."""
     yield from transfer(w)
     yield from settle(w)
     w.used = not (yield from streams_over(w, "overwrite asks the streams", w.used))
@@ -143,7 +143,7 @@ def overwrites(w):
 def loses(w):
     yield "lose"
     w.lost = True
-    yield from wait(w)  # whatever it says
+    yield from wait(w)  # even if the wait fails
 
 
 def ends_tensor(w):
@@ -183,7 +183,7 @@ SCENES = [[releases, quarantine_ask], [releases, loses], [releases, ends_tensor]
           [overwrites, quarantine_ask], [overwrites, loses], [releases, loses, quarantine_ask]]
 
 
-class Run:  # a world in which the moves of a path were made
+class Run:  # a world after the moves of a path
     def __init__(self, threads, end, left_out, path):
         self.world, self.end, self.story = World(left_out, ends_tensor in threads), end, []
         self.threads = [self.start(thread) for thread in threads]
@@ -228,7 +228,7 @@ class Run:  # a world in which the moves of a path were made
 
 
 def explore(left_out, threads, end):
-    """The number of states, and the shortest story of a broken one."""
+    """Returns the number of states, and the shortest story that breaks the rule, or None."""
     seen, paths = set(), collections.deque([()])
     while paths:
         path = paths.popleft()

@@ -1,6 +1,5 @@
-/* Threads for tests, and hand-overs that order nothing by themselves: what one
-   thread did and another sees must be ordered by the library alone, or
-   ThreadSanitizer reports a race. */
+/* Runs threads for tests. The hand-overs here order nothing: the library alone must order what one
+   thread does and another observes, or ThreadSanitizer reports a race. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 
@@ -11,7 +10,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* A flag without any memory order. */
+/* A flag without memory ordering. */
 typedef _Atomic int quiet_flag;
 
 static inline void quiet_raise(quiet_flag *flag) {
@@ -44,7 +43,7 @@ static inline void *hand_over_second(void *user) {
     return NULL;
 }
 
-/* first(arg) on one thread, then second(arg) on another. */
+/* Runs first(arg) on one thread, then second(arg) on another. */
 static inline void hand_over(void (*first)(void *arg), void (*second)(void *arg), void *arg) {
     struct hand_over h = {.first = first, .second = second, .arg = arg};
     pthread_t threads[2];
@@ -71,7 +70,7 @@ static inline void *team_member(void *user) {
     return NULL;
 }
 
-/* task(arg, 0) to task(arg, members - 1) on as many threads at once. */
+/* Runs task(arg, 0) to task(arg, members - 1) at once, each on a thread. */
 static inline void team_run(int members, void (*task)(void *arg, int member), void *arg) {
     struct team team = {.task = task, .arg = arg};
     pthread_t threads[TEAM_MAX];
@@ -90,7 +89,7 @@ static inline double stress_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* How long tests of random calls go on: SYNCBLOB_STRESS_SECONDS. */
+/* Returns how many seconds a test of random calls runs: SYNCBLOB_STRESS_SECONDS, or `otherwise`. */
 static inline double stress_seconds(double otherwise) {
     const char *text = getenv("SYNCBLOB_STRESS_SECONDS");
     double given = text ? strtod(text, NULL) : 0;

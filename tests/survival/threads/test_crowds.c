@@ -1,7 +1,7 @@
-/* Many threads make the same calls at once: first uses make what is missing once, a cap is never
-   exceeded and refuses nothing for another's sake, one bounded cache keeps no more than was in use,
-   readers of every kind cause one transfer, and calls on two memories do not wait for each other.
- */
+/* Many threads make the same calls at once. First uses create each missing object once, a cap is
+   never exceeded and refuses no request because of another, the bounded cache keeps no more bytes
+   than were in use, readers of every kind cause one transfer, and calls on two memories do not wait
+   for each other. */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -74,7 +74,7 @@ TEST_ON(rig, concurrent_readers_make_one_memory) {
     }
 }
 
-/* A side that is needed, and streams for its readers. */
+/* The side to read, and streams for its readers. */
 struct race {
     struct crowd crowd;
     sb_stream streams[2];
@@ -116,8 +116,8 @@ TEST_ON(rig, readers_of_every_kind_cause_one_transfer) {
 
 /* --- two memories at once -------------------------------------------------------------------- */
 
-/* Two memories; the data of one blob are the diff of the other, twice. All bytes are 0, so that
-   every order of the work gives the same. */
+/* Two memories: the data of the left blobs are the diff of the right blobs, and the reverse. All
+   bytes are 0, so that every order of the work has the same result. */
 struct crossed {
     struct crowd crowd;
     sb_blob *left[2], *right[2];
@@ -133,7 +133,7 @@ static void cross(void *arg, int member) {
     }
 }
 
-/* Neither call holds the locks of both memories. */
+/* No call holds the locks of both memories. */
 TEST_ON(rig, calls_that_cross_end) {
     struct crossed c = {.crowd = {.wrong = 0}};
     sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
@@ -154,8 +154,8 @@ TEST_ON(rig, calls_that_cross_end) {
 
 /* --- a cap ----------------------------------------------------------------------------------- */
 
-/* Member 0 asks for too much, over and over; the others for little, all of them together far less
-   than the cap. */
+/* Member 0 repeatedly requests too much. The others request little: together far less than the cap.
+ */
 static void ask(void *arg, int member) {
     struct crowd *crowd = arg;
     size_t bytes = member ? SMALL : CAP;
@@ -176,7 +176,7 @@ TEST(a_request_that_fits_is_not_refused_for_another_s_sake) {
     assert_int_equal(sb__counter_read(&crowd.account.live), SMALL);
 }
 
-/* Every thread wants a third. */
+/* Every thread requests a third of the cap. */
 static void compete(void *arg, int member) {
     struct crowd *crowd = arg;
     for (int i = 0; i < ROUNDS; i++) {
@@ -231,7 +231,7 @@ TEST_ON(rig, many_threads_share_one_bounded_cache) {
     }
 }
 
-/* Counted before a memory is asked for, so that the figure is never too low. */
+/* Counts bytes before the memory is allocated, so that the total is never too low. */
 static void count(struct crowd *crowd, size_t bytes) {
     const size_t now = atomic_fetch_add(&crowd->in_use, bytes) + bytes;
     size_t seen = atomic_load(&crowd->most);
@@ -242,7 +242,8 @@ static void count(struct crowd *crowd, size_t bytes) {
 static void take_and_release(void *arg, int member) {
     struct crowd *crowd = arg;
     uint64_t seed = (uint64_t)member + 1;
-    for (int i = 0; i < (IS_SANITIZED ? 150 : 3000); i++) { /* a race is seen in few */
+    for (int i = 0; i < (IS_SANITIZED ? 150 : 3000);
+         i++) { /* a sanitizer reports a race after few rounds */
         const size_t bytes = 1 + (size_t)(test_random(&seed) % 400000);
         sb_mem *mem = NULL;
         void *p;

@@ -1,5 +1,5 @@
-/* Tensors of DLPack that end on any thread: what was done through one is seen by who gets its
-   memory next, and each lender gets his back once. */
+/* DLPack tensors that end on any thread: the next owner of a tensor's memory sees all accesses
+   through the tensor, and each lender's memory is returned once. */
 #include "blobs.h"
 #include "team.h"
 #include "tensors.h"
@@ -11,7 +11,8 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* Reads what both threads wrote, and writes over it, in whichever is last. */
+/* Deletes a loan, on the thread of the last holder: reads what both threads wrote, and overwrites
+   it. */
 static void read_back(void *user, void *ptr) {
     struct loan *loan = user;
     assert_true(bytes_are(ptr, 16, 0x44));
@@ -63,8 +64,8 @@ TEST(the_last_user_comes_after_all_others) {
     }
 }
 
-/* The memory moves out of read-only storage that a tensor still has: its last holder is on another
-   thread, and only the lease orders the two. */
+/* Moves the memory out of read-only storage that a tensor still holds. The last holder is on
+   another thread, and only the lease orders the two threads. */
 static void write_elsewhere(void *arg) {
     struct loan *loan = arg;
     void *data;
@@ -88,8 +89,8 @@ TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
     }
 }
 
-/* The first tensor of a storage changes it, the second finds that: nothing but the library orders
-   them, not even an allocator that counts. */
+/* The export of the first tensor changes the storage; the export of the second reads that change.
+   Only the library orders the two: no counting allocator does. */
 struct pair {
     sb_blob *blob;
     sb_dl_managed_versioned *tensors[2];
@@ -114,7 +115,7 @@ TEST(two_threads_export_one_side) {
         assert_ptr_equal(pair.tensors[0]->dl_tensor.data, data);
         assert_ptr_equal(pair.tensors[1]->dl_tensor.data, data);
         sb_blob_destroy(pair.blob);
-        memset(data, 0x55, 16); /* both tensors keep it */
+        memset(data, 0x55, 16); /* both tensors keep the storage */
         pair.tensors[0]->deleter(pair.tensors[0]);
         assert_true(bytes_are(data, 16, 0x55));
         pair.tensors[1]->deleter(pair.tensors[1]);

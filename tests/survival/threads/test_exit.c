@@ -1,5 +1,5 @@
-/* Ending a program in any state: no crash and no hang, over and over. Each
-   scenario is this program run again with the scenario's name. */
+/* Ends a program in many states, repeatedly: no crash and no hang. Each scenario runs this program
+   again with the scenario's name. */
 #include "nets.h"
 #include "team.h"
 
@@ -17,7 +17,7 @@ enum { LIMIT = 20 /* seconds for one run */, THREADS = 4, OBJECTS = 6 };
 
 /* --- what is alive ---------------------------------------------------------------------------- */
 
-/* All in static storage. */
+/* All objects are in static storage. */
 static sb_context *contexts[2];
 static sb_stream streams[2];
 static sb_mem *mems[2][OBJECTS];
@@ -26,7 +26,7 @@ static sb_model *model;
 static _Atomic int deleted;
 static char lent[2][BYTES];
 
-/* A scenario has no cmocka around it. */
+/* A scenario runs without cmocka. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -167,7 +167,7 @@ static void release_in_an_exit_handler(void) {
     need(atexit(release_everything) == 0);
 }
 
-/* The threads work on while handlers and destructors run. */
+/* The threads continue while handlers and destructors run. */
 static void pause_a_bit(void) {
     const struct timespec some = {0, 3000000};
     (void)nanosleep(&some, NULL);
@@ -224,7 +224,8 @@ static int run_once(const char *name) {
 
 static void run_scenario(void **state) {
     const struct scenario *s = *state;
-    /* to have objects alive is the point, and what is the device's stays behind in a child */
+    /* the scenarios leave objects alive on purpose, and a child leaves its parent's device objects
+     */
     assert_int_equal(setenv("ASAN_OPTIONS", "detect_leaks=0", 1), 0);
     for (int i = 0; i < RUNS; i++) {
         int how = run_once(s->name);

@@ -1,5 +1,5 @@
-/* When a side is ready and nothing is pending, asking for it takes no lock and
-   calls nothing through a table: no slot of the device, no allocator. */
+/* If a side is ready and no work is pending, a request for its pointer takes no lock and calls
+   nothing through a table: no device slot, no allocator. */
 #include "team.h"
 #include "tiny.h"
 
@@ -13,7 +13,7 @@
 
 static _Thread_local int64_t locks;
 
-/* Stands before the C library's; a sanitizer has its own there. */
+/* Replaces the C library's function. Sanitizers already replace it. */
 #if !IS_SANITIZED
 int pthread_mutex_lock(pthread_mutex_t *mutex) {
     static int (*next)(pthread_mutex_t *);
@@ -87,7 +87,7 @@ static int64_t calls_so_far(struct scale *s) {
     return tiny_calls(&s->tiny) + s->allocator_calls + s->spread + locks;
 }
 
-/* `expr` succeeds without a lock and without a call through a table. */
+/* Checks that `expr` succeeds without a lock and without a call through a table. */
 #define assert_fast(s, expr)                                                                       \
     do {                                                                                           \
         int64_t before_ = calls_so_far(s);                                                         \
@@ -123,7 +123,8 @@ TEST_ON(scale, asking_for_a_ready_side_is_fast) {
     assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_ok(sb_mem_mutable_cpu(f->mem, &out, &err));
-    assert_ok(sb_mem_async_gpu_push(f->mem, NULL, &err)); /* the host needs no wait for that */
+    assert_ok(sb_mem_async_gpu_push(f->mem, NULL,
+                                    &err)); /* the host can read without waiting for the push */
     assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
 }
 
@@ -135,7 +136,7 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-/* Small calls on blobs that the host has: the work, and nothing before or after it. */
+/* Small calls on blobs on the host only do their work: no locks, no calls through a table. */
 TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;

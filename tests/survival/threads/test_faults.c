@@ -1,9 +1,9 @@
-/* Threads on shared objects, with and without failures: several threads call everything that reads,
-   writes and retires storage or queues work on it, while another arms runs of failures. Each reader
-   finds what the last writer wrote. In the end every loan came back once and was not written
-   afterwards, every kernel found the memory that it was queued for, and nothing is left. A lock of
-   the test excludes a writer from the readers of its object, as the contract asks.
-   SYNCBLOB_STRESS_SECONDS is how long this takes (4). */
+/* Threads use shared objects, with and without failures. Several threads make every call that
+   reads, writes or retires storage or queues work on it, while another thread arms runs of
+   failures. Each reader finds the bytes of the last writer. At the end every loan was returned once
+   and not written afterwards, every kernel found the memory that it was queued for, and nothing is
+   left. A lock of the test excludes a writer from the readers of its object, as the contract
+   requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
 #include "blobs.h"
 #include "team.h"
 
@@ -18,7 +18,7 @@ enum { MAX_LOANS = 4096, MAX_JOBS = 4096 };
 #define COUNT ((int64_t)48)
 #define BYTES ((size_t)COUNT * sizeof(float))
 
-/* Callers write floats from 1 to this, whose sums and squares are exact; deleters write TAKEN. */
+/* Callers write floats from 1 to VALUES, whose sums and squares are exact. Deleters write TAKEN. */
 enum { VALUES = 100 };
 
 /* --- the world ------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ enum { VALUES = 100 };
 enum manners { MERELY_COUNTS, TRIMS, SYNCHRONIZES, RELEASES_OWNER, ALL_MANNERS };
 
 struct loan {
-    struct lent lent; /* first: its deleter's user */
+    struct lent lent; /* must be first: the deleter's `user` points to it */
     sb_context *context;
     enum manners manners; /* of the deleter */
     bool accepted;
@@ -34,11 +34,11 @@ struct loan {
     int64_t shape[1];
 };
 
-/* The lock excludes a writer from the readers of its object, as the contract asks. */
+/* The lock excludes a writer from the readers of its object, as the contract requires. */
 struct object {
     pthread_rwlock_t lock;
     sb_blob *blob;
-    float value; /* of its data; NAN: unknown. Its diff is all 1. */
+    float value; /* of the data; NAN: unknown. The diff is all 1. */
 };
 
 /* The lock excludes a thread that forgets the stream from those that pass it to calls. */
@@ -51,13 +51,13 @@ struct round {
     struct rig rig;
     uint64_t seed;
     bool fails, has_device;
-    bool may_lose; /* calls that cost the device are among those made */
+    bool may_lose; /* some calls may lose the device */
     bool ends_failing;
     struct object shared[SHARED];
     struct lane lanes[STREAMS];
     struct loan *loans;
     struct job *jobs;
-    _Atomic(sb_mem *) parked; /* an owner's share, left by one thread for another */
+    _Atomic(sb_mem *) parked; /* a reference that one thread leaves for another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
     pthread_barrier_t quiet; /* the faults are off */
 };
@@ -83,7 +83,7 @@ static void wrong(struct round *round, const char *what, int line) {
         print_error("round %llu, line %d: %s\n", (unsigned long long)round->seed, line, what);
 }
 
-/* What must hold; the thread goes on, the test fails. */
+/* Fails the test if `condition` is false; the thread continues. */
 #define expect(round, condition)                                                                   \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -102,12 +102,13 @@ static bool all_are(const void *values, float value) {
     return true;
 }
 
-/* What a call may return while everything fails. */
+/* Checks that the round's failures explain `status`. Returns whether it is SB_OK. */
 static bool is_ok(struct round *round, sb_status status) {
-    const bool is_refusal = status == SB_ERR_INVALID_ARGUMENT; /* nothing to push, pull or evict */
+    const bool is_refusal =
+        status == SB_ERR_INVALID_ARGUMENT; /* there is nothing to push, pull or evict */
     const bool is_failure = status == SB_ERR_DEVICE_FAILURE || status == SB_ERR_DEVICE_LOST ||
                             status == SB_ERR_OUT_OF_MEMORY ||
-                            status == SB_ERR_UNINITIALIZED; /* of a LOST memory */
+                            status == SB_ERR_UNINITIALIZED; /* the memory is LOST */
     expect(round, status == SB_OK || is_refusal || (round->fails && is_failure));
     if (is_failure)
         atomic_fetch_add_explicit(&seen.failures, 1, memory_order_relaxed);
@@ -150,7 +151,7 @@ static void end_tensor(sb_dl_managed *self) {
     end_loan(loan, loan->lent.ptr);
 }
 
-/* NULL: there are enough, or the device has no memory any more. */
+/* Returns NULL if there are enough loans or the device is out of memory. */
 static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     struct round *round = w->round;
     struct lent lent = {.context = side == SB_SIDE_GPU ? round->rig.context : NULL, .bytes = BYTES};
@@ -173,7 +174,7 @@ static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     return loan;
 }
 
-/* After the call that was given it. */
+/* Records the result of the call that was passed the loan. */
 static bool settle_loan(struct worker *w, struct loan *loan, sb_status status) {
     bool ok = is_ok(w->round, status);
     if (ok)
@@ -193,7 +194,8 @@ static void loans_close(struct round *round) {
         if (loan->accepted && !lent_holds(&loan->lent, TAKEN))
             fail_with("round %llu: loan %d was written after it came back",
                       (unsigned long long)round->seed, i);
-        if (loan->lent.context && !round->ends_failing) /* else the device has closed */
+        if (loan->lent.context &&
+            !round->ends_failing) /* if the round ends failing, the device has closed */
             assert_int_equal(sb_sim_free(round->rig.context, loan->lent.ptr, NULL), SB_OK);
         else if (!loan->lent.context)
             lent_free(&loan->lent);
@@ -206,7 +208,7 @@ static void loans_close(struct round *round) {
 struct job {
     struct round *round;
     const void *ptr;
-    float finds, writes; /* NAN: it may find anything, it writes nothing */
+    float finds, writes; /* NAN: may find any value, or writes nothing */
 };
 
 static void kernel(void *user) {
@@ -219,7 +221,8 @@ static void kernel(void *user) {
         set_all(p, job->writes);
 }
 
-/* Where something fails, the work before the kernel may have failed. */
+/* Queues a kernel. In a round with failures the work before the kernel may fail, so the kernel may
+   find any value. */
 static void launch(struct worker *w, sb_stream stream, const void *ptr, float finds, float writes) {
     struct round *round = w->round;
     if (atomic_load(&round->job_count) >= MAX_JOBS - WORKERS)
@@ -286,7 +289,8 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Work of a stream that the memory knew may go on in a tensor's storage when the tensor ends. */
+/* Exports a tensor. Work of a stream that the memory knows may still use a tensor's storage when
+   the tensor ends. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
@@ -303,7 +307,7 @@ static void export(struct worker *w, struct object *o) {
     let_go(lane);
 }
 
-/* A sum of a sharer, and a copy of it in another context. */
+/* Sums a sharer, and a copy of the sharer in another context. */
 static void share(struct worker *w, struct object *o) {
     sb_blob *sharer = blob_of_count(w->round->rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *copy = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -319,7 +323,7 @@ static void share(struct worker *w, struct object *o) {
     sb_blob_destroy(copy);
 }
 
-/* One owner's share changes hands between threads. */
+/* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
     sb_mem *mem = sb_mem_retain(own_memory_of(w->round, o));
     mem = atomic_exchange(&w->round->parked, mem);
@@ -327,7 +331,7 @@ static void pass_on(struct worker *w, struct object *o) {
     sb_mem_release(mem);
 }
 
-/* A memory of the thread, large enough for the cache. */
+/* Uses a private memory, some large enough for the cache. */
 static void live_alone(struct worker *w, struct object *o) {
     sb_blob *blob = blob_of_count(w->round->rig.context, SB_DTYPE_F32,
                                   COUNT + 40000 * (int64_t)draw(&w->random, 3));
@@ -344,7 +348,7 @@ static void live_alone(struct worker *w, struct object *o) {
 
 /* --- exclusive calls ------------------------------------------------------------------------- */
 
-/* A failure leaves the bytes as they were, unless it cost the device. */
+/* Checks `status`: a failure leaves the bytes unchanged unless it lost the device. */
 static bool is_done(struct worker *w, struct object *o, sb_status status) {
     if (status == SB_ERR_DEVICE_LOST)
         o->value = NAN;
@@ -439,7 +443,7 @@ static void start_afresh(struct worker *w, struct object *o, float value) {
     write_host(w, o, value);
 }
 
-/* From another object, unless a writer has that one. */
+/* Copies from another object, unless a writer holds that object. */
 static void copy_other(struct worker *w, struct object *o, float value) {
     struct object *from = &w->round->shared[draw(&w->random, SHARED)];
     if (from == o || pthread_rwlock_tryrdlock(&from->lock) != 0)
@@ -449,7 +453,7 @@ static void copy_other(struct worker *w, struct object *o, float value) {
     (void)pthread_rwlock_unlock(&from->lock);
 }
 
-/* In place on the device, where a failure costs the device. */
+/* Computes in place on the device, where a failure loses the device. */
 static void compute(struct worker *w, struct object *o, float value) {
     const int what = draw(&w->random, 3);
     const float before = o->value;
@@ -466,7 +470,7 @@ static void compute(struct worker *w, struct object *o, float value) {
 
 /* --- a worker -------------------------------------------------------------------------------- */
 
-/* Calls of the host first, then those of the device, last those that may lose it. */
+/* The tables list host calls first, then device calls, last the calls that may lose the device. */
 static void touch(struct worker *w, struct object *o) {
     static void (*const readers[])(struct worker *, struct object *) = {
         read_host, pass_on, live_alone, share, read_device, read_on_stream, start_transfer, export};
@@ -510,7 +514,7 @@ static void tend_context(struct worker *w) {
     }
 }
 
-/* Until the device has reported every failure. */
+/* Synchronises until the device has reported every failure. */
 static void drain(struct round *round) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 10000 && st == SB_ERR_DEVICE_FAILURE; tries++) {
@@ -595,7 +599,7 @@ static void run(void *arg, int member) {
 
 /* --- a round --------------------------------------------------------------------------------- */
 
-/* Every third round without failures, of which every fourth on the host alone. */
+/* Every third round has no failures; every fourth of these uses only the host. */
 static void round_open(struct round *round, uint64_t seed) {
     *round = (struct round){.seed = seed, .fails = seed % 3 < 2, .has_device = seed % 12 != 11};
     round->may_lose = !round->fails ? round->has_device : seed % 2;
@@ -639,7 +643,7 @@ static void rest(struct round *round) {
     rig_close(&round->rig);
 }
 
-/* A copy is queued into a loan, and no wait for it succeeds. */
+/* Queues a copy into a loan; every wait for the copy fails. */
 static void give_up_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];
@@ -648,7 +652,7 @@ static void give_up_in_use(struct round *round) {
     sb_mem_release(round->parked);
     assert_ok(sb_sim_set_schedule(round->rig.context, SB_SIM_LAZY, 0, &err));
     struct loan *loan = make_loan(&w, SB_SIDE_CPU, 1);
-    if (loan->manners == RELEASES_OWNER) /* the context would have another owner */
+    if (loan->manners == RELEASES_OWNER) /* the loan would keep the context alive */
         sb_context_release(loan->context);
     loan->manners = MERELY_COUNTS;
     (void)settle_loan(
@@ -662,7 +666,8 @@ static void give_up_in_use(struct round *round) {
     object_close(o);
 }
 
-/* What is in quarantine then goes when another context asks often enough. */
+/* Ends the last context while failures are armed. Other contexts then poll its quarantine until it
+   is empty. */
 static void end_failing(struct round *round) {
     struct rig other;
     uint64_t random = round->seed;
@@ -697,7 +702,7 @@ static void round_close(struct round *round) {
 TEST(readers_see_the_last_writer_and_nothing_in_use_is_given_back_whatever_fails) {
     static struct round round;
     const double end = stress_now() + 2 * stress_seconds(2);
-    while (seen.rounds < 12 || stress_now() < end) { /* of each kind at least one */
+    while (seen.rounds < 12 || stress_now() < end) { /* at least one round of each kind */
         round_open(&round, (uint64_t)seen.rounds);
         team_run(WORKERS + 1, run, &round);
         round_close(&round);

@@ -1,6 +1,6 @@
-/* After a fork the child reads host memory that was current, releases
-   everything, and gets FORKED from whatever would use its parent's device.
-   It hangs on nothing, whichever locks other threads held at the fork. */
+/* After a fork the child reads host memory that was current and releases everything. Any call that
+   would use the parent's device returns FORKED. No call hangs, whichever locks other threads held
+   at the fork. */
 #include "blobs.h"
 #include "nets.h"
 #include "team.h"
@@ -24,7 +24,7 @@
 
 /* --- children ------------------------------------------------------------------------------- */
 
-/* In the child, ends it when false. */
+/* Ends the child if `condition` is false. */
 #define child_wants(condition)                                                                     \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -39,7 +39,7 @@ static void child_fails(const char *condition, int line) {
     _exit(1);
 }
 
-/* Runs task(arg) in a child and waits until it has ended well. */
+/* Runs task(arg) in a child and waits until the child has succeeded. */
 static void in_child(void (*task)(void *arg), void *arg) {
     int how = -1;
     pid_t child = fork();
@@ -67,7 +67,7 @@ struct estate {
 };
 
 static sb_model *small_model(sb_context *context) {
-    struct wire net = {0}; /* the model's until the test ends */
+    struct wire net = {0}; /* the model refers to these bytes until the test ends */
     sb_model *model;
     net_current(&net);
     assert_ok(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size, NULL, NULL,
@@ -160,7 +160,7 @@ static void read_and_release(void *arg) {
     child_wants(e->host.deleted == 1 && e->device.deleted == 1);
 }
 
-/* The first test: no table was made yet. */
+/* Must run in the first test, before this process has hashed a name. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
     struct sb__named slots[2] = {{0, 0}, {0, 0}};
@@ -182,7 +182,7 @@ TEST(no_process_hashes_names_as_another_does) {
 
 TEST_ON(estate, a_child_reads_what_is_current_and_releases_everything) {
     in_child(read_and_release, f);
-    /* Nothing of that is seen here: the transfers are still pending, and end well. */
+    /* The parent is unaffected: its transfers are still pending, and succeed. */
     assert_int_equal(f->host.deleted + f->device.deleted, 0);
     assert_ok(sb_mem_synchronize(f->pushed, &err));
     assert_true(host_holds(f->pulled, BYTES, 3));
@@ -215,7 +215,7 @@ static void refuse_memory_calls(struct estate *e) {
     child_is_refused(sb_mem_prefetch_gpu(host, e->stream, NULL));
     child_is_refused(sb_mem_prefetch_cpu(device, e->stream, NULL));
     child_is_refused(sb_mem_clear(device, NULL));
-    /* what waits for a pending transfer */
+    /* calls that wait for a pending transfer */
     child_is_refused(sb_mem_synchronize(e->pushed, NULL));
     child_is_refused(sb_mem_synchronize(e->pulled, NULL));
     child_is_refused(sb_mem_cpu(e->pulled, &in, NULL));
@@ -240,7 +240,7 @@ static void refuse_blob_calls(struct estate *e) {
     child_is_refused(sb_blob_overwrite_gpu_on(e->blob, SB_DATA, e->stream, &out, NULL));
     child_is_refused(sb_blob_gpu_shape(e->blob, &dims, NULL));
     child_is_refused(sb_blob_set_gpu(e->blob, SB_DATA, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
-    /* where the head is at the device */
+    /* calls on data whose head is at the device */
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, (int64_t[]){128}, 1, &copy, NULL) ==
                 SB_OK);
     sb__replace(&copy->memory[SB_DATA], sb_mem_retain(e->at_device));
@@ -299,7 +299,7 @@ struct locked_estate {
     sb_backend table;
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
-    sb_blob *blob; /* its data is `pinned` */
+    sb_blob *blob; /* `pinned` holds its data */
     struct lent host;
 };
 
@@ -380,13 +380,13 @@ TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
     sb_mem_release(mem);
 }
 
-/* Where the device's driver does not promise that the child has them. */
+/* Some drivers do not promise that page-locked memory is readable in the child. */
 TEST(page_locked_bytes_may_be_the_parent_s_alone) {
     struct locked_estate e;
     double sum = 0;
     locked_estate_open(&e);
     in_child(touch_page_locked_bytes, &e);
-    assert_ok(sb_blob_asum(e.blob, SB_DATA, &sum, &err)); /* the parent has them */
+    assert_ok(sb_blob_asum(e.blob, SB_DATA, &sum, &err)); /* the parent can read the bytes */
     assert_true(sum > 0);
     assert_true(host_holds(e.pinned, BYTES, 1));
     locked_estate_release(&e);
@@ -426,7 +426,7 @@ static void *hold(void *user) {
     return NULL;
 }
 
-/* What a child does with objects that nobody else was using. */
+/* Uses, in the child, objects that no other thread used at the fork. */
 static void live_on(void *arg) {
     struct estate *e = arg;
     sb_stats stats = SB_STATS_INIT;
@@ -470,7 +470,7 @@ TEST_ON(estate, a_child_hangs_on_no_lock_of_what_it_did_not_share) {
     sb_mem_release(other);
 }
 
-/* Host bytes are current: reading, and asking about them, needs no lock. */
+/* Host bytes are current: reads and queries need no lock. */
 static void read_beside_the_lock(void *arg) {
     const sb_blob *blob = arg;
     sb_dl_managed_versioned *tensor = NULL;
@@ -508,7 +508,7 @@ TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
     }
 }
 
-/* Calls that need the lock return FORKED: its owner is not in this process. */
+/* Calls that need the lock return FORKED: the thread that holds it does not exist in the child. */
 static void change_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     void *out;
@@ -519,7 +519,7 @@ static void change_beside_the_lock(void *arg) {
     sb_mem_release(mem);
 }
 
-/* So does what waits for a transfer. */
+/* Calls that wait for a transfer return FORKED too. */
 static void wait_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     sb_blob *blob;
@@ -543,7 +543,7 @@ TEST_ON(estate, a_child_is_told_that_the_memory_s_lock_stayed_behind) {
     sb_mem_release(mem);
 }
 
-/* The child's own threads wait for each other as ever, in a context of the parent's. */
+/* The child's threads wait for each other as usual, even in a context of the parent. */
 static void touch_first(void *arg, int member) {
     const void *in;
     child_wants(sb_mem_cpu(arg, &in, NULL) == SB_OK);
@@ -567,7 +567,7 @@ struct slow {
     pthread_barrier_t holds;
 };
 
-/* For longer than a lock that nobody gives back is waited for. */
+/* Holds a lock for longer than a child waits for an abandoned lock. */
 static void *hold_long(void *user) {
     struct slow *s = user;
     const struct timespec pause = {.tv_nsec = 500000000};
@@ -594,7 +594,7 @@ static void wait_for_a_slow_thread(void *arg) {
 TEST(a_child_s_own_thread_is_waited_for_however_long) {
     sb_context *context;
     assert_ok(sb_context_create(NULL, &context, &err));
-    sb_mem *mem; /* unwritten, so that writing it takes the lock */
+    sb_mem *mem; /* never written, so that a write takes the lock */
     assert_ok(sb_mem_create(context, BYTES, &mem, &err));
     in_child(wait_for_a_slow_thread, mem);
     sb_mem_release(mem);
@@ -630,7 +630,7 @@ enum { HAMMERS = 4 };
 
 struct forge {
     struct estate estate;
-    sb_mem *shared; /* of the threads, on the same context */
+    sb_mem *shared; /* used by the threads, on the same context */
     quiet_flag end;
 };
 
@@ -659,8 +659,8 @@ static void *hammer(void *user) {
 TEST(forks_of_a_busy_process_do_not_hang) {
     struct forge f = {.end = 0};
     pthread_t threads[HAMMERS];
-    /* Locks of their own that other threads hold: AddressSanitizer's allocator, ThreadSanitizer's
-       stacks (before LLVM 19). */
+    /* Sanitizers have locks that other threads may hold at the fork: AddressSanitizer's allocator,
+       ThreadSanitizer's stacks (before LLVM 19). */
     if (IS_SANITIZED) {
         print_message("skipped: sanitizers themselves may hang in forks of a busy process\n");
         test_skip();

@@ -1,8 +1,7 @@
-/* What one thread did and another sees passes through the library alone: through a lock, a
-   reference count, a memory's word, a pointer that was published. Neither the flags of these tests
-   nor the device here order anything, so that a memory order that is too weak is a race for
-   ThreadSanitizer. Some of the calls exclude each other by contract; the library's own state stays
-   whole even so. */
+/* The library alone orders what one thread does and another observes: by a lock, a reference count,
+   a memory's state word or a published pointer. Neither the flags nor the device of these tests
+   order anything, so that ThreadSanitizer reports a memory order that is too weak. Some of these
+   calls exclude each other by contract; the library's own state stays valid even then. */
 #include "mem_calls.h"
 #include "team.h"
 #include "tiny.h"
@@ -35,7 +34,7 @@ static void stage_close(struct stage *s) {
     sb_context_release(s->context);
 }
 
-/* 64 floats. */
+/* Returns a blob of 64 floats. */
 static sb_blob *new_blob(sb_context *context) {
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
@@ -142,7 +141,7 @@ static void (*const others[])(struct stage *s) = {
     use_large_buffer, trim, use_stream_0,    use_stream_1, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories};
 
-/* Calls of the memory, of the blob's data, and others, in this order. */
+/* Numbers calls: first those of the memory, then those of the blob's data, then the others. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 
 static bool is_const(int act) {
@@ -167,9 +166,9 @@ static void do_act(struct two_acts *two, int which) {
     else if (act >= CALLS)
         assert_ok(blob_call(s->blob, SB_DATA, (enum call)(act - CALLS), stream, &ptr, &err));
     else
-        ignore(mem_call(s->mem, (enum call)act, &a, &ptr, NULL)); /* some are refused */
+        ignore(mem_call(s->mem, (enum call)act, &a, &ptr, NULL)); /* some calls are refused */
     if (ptr && is_const(two->acts[0]) && is_const(two->acts[1]))
-        assert_true(holds(ptr, 0)); /* the device's memory is the host's */
+        assert_true(holds(ptr, 0)); /* the tiny device uses host memory */
 }
 
 static void first_act(void *arg) {
@@ -180,7 +179,8 @@ static void second_act(void *arg) {
     do_act(arg, 1);
 }
 
-/* Calls that change the memory exclude others by contract where a side is ready. */
+/* Runs every pair of calls, in order, on two threads. Calls that change a ready side exclude others
+   by contract. */
 TEST(what_one_call_left_is_whole_for_the_next_one_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)
@@ -226,13 +226,13 @@ static void give_to_blob(void *arg) {
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
 }
 
-/* A blob asks how the bytes are aligned, wherever they are. */
+/* A blob checks the alignment of the bytes on whichever side they are. */
 TEST_ON(stage, a_memory_is_given_to_a_blob_beside_its_first_reader) {
     f->blob = new_blob(f->context);
     hand_over(touch_cpu, give_to_blob, f);
 }
 
-/* Two updates on the device, each of a blob of its own, by one diff. */
+/* Two updates on the device: two blobs, one shared diff. */
 struct updates {
     struct stage stage;
     sb_blob *blobs[2];
@@ -317,8 +317,8 @@ TEST_ON(stage, the_only_owner_comes_after_all_others) {
     assert_true(holds(ptr, 0x22));
 }
 
-/* Two threads find no memory and make one each. The slower one is held up in its allocation until
-   the other is done. */
+/* Two threads find no memory, and each creates one. The allocation of the slower thread waits until
+   the other thread is done. */
 struct duel {
     sb_blob *blob;
     quiet_flag slow_is_in, fast_is_done;
@@ -373,7 +373,7 @@ TEST(whoever_comes_second_sees_the_first_one_s_memory) {
     assert_int_equal(atomic_load_explicit(&duel.live, memory_order_relaxed), 0);
 }
 
-/* Into a host side that is lent, so that its bytes can be read without asking for a pointer. */
+/* Pulls into a lent host side, whose bytes the test can read without requesting a pointer. */
 static void pull_and_wait(void *arg) {
     struct stage *s = arg;
     assert_ok(sb_mem_async_cpu_pull(s->mem, NULL, &err));
@@ -406,7 +406,7 @@ static void lend_after_the_loss(void *arg) {
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
 }
 
-/* With a blob on the device that the next scaling spoils, whose memory is `mem`. */
+/* Opens a stage with a blob on the device, whose memory is `mem`; its next scaling fails. */
 static void stage_open_to_spoil(struct stage *s) {
     sb_mem *mem;
     void *ptr;
@@ -432,7 +432,7 @@ static void use_stream_beside(void *arg) {
     use_stream_0(arg);
 }
 
-/* The loss of the device waits for the streams that other threads have named. */
+/* When the device is lost, the library waits for streams that other threads have used. */
 TEST(a_device_is_lost_beside_another_thread_s_stream) {
     struct stage s;
     stage_open_to_spoil(&s);
@@ -440,7 +440,7 @@ TEST(a_device_is_lost_beside_another_thread_s_stream) {
     stage_close(&s);
 }
 
-/* An engine of one rank, whose reduction fails after another thread has read on the device. */
+/* An engine of one rank. Its reduction fails after another thread has read on the device. */
 struct failing {
     struct stage stage;
     quiet_flag reducing, read;
@@ -506,9 +506,9 @@ TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
 
 /* --- giving device storage up beside readers ------------------------------------------------ */
 
-/* A read replaces read-only device storage and gives the old up while another thread comes to use
-   the device side on a stream. Giving up waits for users, which fails the first time; before it is
-   tried again the other thread has come. */
+/* A read replaces read-only device storage and retires the old storage while another thread begins
+   to use the device side on a stream. Retiring waits for users; the first wait fails, and the other
+   thread has begun before the retry. */
 struct replacing {
     struct stage stage;
     quiet_flag giving_up, joined;

@@ -1,4 +1,4 @@
-/* What trimming gives back to the system. */
+/* Trimming returns cached memory to the system. */
 #include "blobs.h"
 #include "process_memory.h"
 #include "team.h"
@@ -12,8 +12,8 @@ static void expect_about(const char *what, size_t before, size_t difference) {
         fail_with("%s: %zu KiB more, %zu expected", what, (after - before) >> 10, difference >> 10);
 }
 
-/* Ordinary memory of both ways to get it (from the kernel, from malloc), and pinned; the last is
-   not kept. */
+/* The cases: ordinary memory from the kernel and from malloc, pinned memory, and memory that is not
+   cached. */
 TEST(trimmed_memory_leaves_the_process) {
     static const struct {
         const char *device;
@@ -48,7 +48,7 @@ TEST(trimmed_memory_leaves_the_process) {
     }
 }
 
-/* An allocator that frees slowly. */
+/* An allocator whose slow_free is slow. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = NULL;
     if (posix_memalign(&block, alignment, bytes))

@@ -8,7 +8,7 @@
 
 struct waiting {
     struct tiny tiny;
-    sb_blob *blob; /* its scaling loses the device */
+    sb_blob *blob; /* scaling this blob loses the device */
     int waits;
 };
 
@@ -18,7 +18,7 @@ static void *lose_device(void *user) {
     return NULL;
 }
 
-/* Another thread, in the middle of the first wait. */
+/* Loses the device on another thread, during the first wait. */
 static sb_status lose_meanwhile(void *user) {
     struct waiting *w = user;
     pthread_t other;
@@ -39,7 +39,7 @@ TEST(a_wait_that_the_loss_cut_short_does_not_succeed) {
     w.tiny.user = &w;
     w.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
-    assert_int_equal(w.waits, 1); /* of the two streams of a context */
+    assert_int_equal(w.waits, 1); /* a context has two streams; only one is waited for */
     sb_blob_destroy(w.blob);
     sb_context_release(context);
 }
@@ -47,7 +47,7 @@ TEST(a_wait_that_the_loss_cut_short_does_not_succeed) {
 /* --- two contexts that wait, one of which owns the other -------------------------------------- */
 
 struct chained {
-    sb_context *other; /* released by the deleter, which is its last owner */
+    sb_context *other; /* the deleter releases the last reference */
     _Atomic int deleted;
 };
 
@@ -57,7 +57,7 @@ static void end_chained(void *user, void *ptr) {
     sb_context_release(chained->other);
 }
 
-/* A context of which nothing is left but a loan in quarantine. */
+/* Releases a context except for a loan in quarantine. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
     sb_mem *mem;
     const void *in;
@@ -74,7 +74,7 @@ static void leave_waiting(sb_context *context, void *bytes, struct chained *chai
 }
 
 static void trim_often(void *arg, int member) {
-    for (int i = 0; i < 40; i++) /* until the faults are used up */
+    for (int i = 0; i < 40; i++) /* until no armed fault is left */
         sb_context_trim(NULL);
 }
 

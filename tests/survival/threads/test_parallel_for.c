@@ -1,6 +1,6 @@
-/* parallel_for: bit for bit the results of one thread for any number of the
-   caller's threads, none of our own, OpenBLAS as the caller set it, and no
-   lock of the library held while the caller's threads work. */
+/* parallel_for: any number of the caller's threads has bit for bit the results of one thread. The
+   library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock while the
+   caller's threads work. */
 #include "blobs.h"
 #include "team.h"
 
@@ -26,7 +26,7 @@ static void take_tasks(void *user, int member) {
         pool->task(pool->arg, i);
 }
 
-/* The caller only waits: other threads take the tasks, from the last one on. */
+/* Runs the tasks on other threads, from the last task on; the caller only waits. */
 static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     struct pool *pool = user;
     assert_true(tasks <= 64);
@@ -49,7 +49,7 @@ static sb_context *context_with(const char *device, sb_parallel_for run, void *u
 
 /* --- the same bits --------------------------------------------------------------------------- */
 
-/* What every larger operation gives, one after the other: sums, and hashes of bytes. */
+/* Results of all larger operations in turn: sums, and hashes of bytes. */
 struct results {
     double sums[4];
     uint64_t updated, scaled, copied, moved;
@@ -77,7 +77,7 @@ static void fill(int32_t dtype, int64_t count, uint64_t seed, void *out) {
     }
 }
 
-/* Read-only bytes move to storage of the library's, which is a copy. */
+/* Writes read-only bytes: the library copies them to its own storage. */
 static uint64_t move_read_only(sb_context *context, const void *bytes, size_t size) {
     sb_mem *mem;
     void *out;
@@ -121,7 +121,8 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     return r;
 }
 
-/* Around the blocks of OpenBLAS's calls, the pieces of a task (2^17), and 64 tasks of one piece. */
+/* Counts near the block size of OpenBLAS's calls, the size of a task's piece (2^17), and 64 tasks
+   of one piece. */
 static const int64_t counts[] = {1,
                                  255,
                                  256,
@@ -190,7 +191,7 @@ static int blas_number(const char *name) {
 static void expect_no_new_thread(sb_context *context) {
     int threads = count_threads();
     (void)compute(context, SB_DTYPE_F64, (3 << 18) + 1);
-    if (!IS_TSAN) /* which starts a thread at some time */
+    if (!IS_TSAN) /* ThreadSanitizer starts a thread at an unknown time */
         assert_int_equal(count_threads(), threads);
     sb_context_release(context);
 }
@@ -208,8 +209,7 @@ TEST(no_thread_is_created_and_openblas_stays_as_it_was) {
 
 /* --- pools that do other work meanwhile ------------------------------------------------------ */
 
-/* A pool that steals work, as many do, may run anything on the waiting thread, a call on the very
-   same memory included. */
+/* A work-stealing pool may run any work on the waiting thread, even a call on the same memory. */
 struct thief {
     sb_mem *mem;
     bool stealing;
@@ -245,7 +245,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     assert_ok(sb_mem_create(context, bytes, &thief.mem, &err));
     assert_ok(sb_mem_cpu(thief.mem, &in, &err));
     assert_true(bytes_are(in, bytes, 0));
-    /* read-only bytes on the move */
+    /* read-only bytes are copied */
     assert_ok(sb_mem_set_cpu(thief.mem, lent, bytes, SB_READ_ONLY, NULL, NULL, &err));
     assert_ok(sb_mem_mutable_cpu(thief.mem, &out, &err));
     assert_true(bytes_are(out, bytes, 0));
@@ -271,7 +271,7 @@ static bool is_sum_of(double sum, double whole, int64_t tasks) {
     return tasks == 1 ? sum > 0 && sum < whole : sum == whole;
 }
 
-/* The sum lacks what was not added, and holds nothing else. */
+/* The sum contains exactly the terms of the tasks that ran. */
 TEST(tasks_that_are_not_run_add_nothing) {
     enum { COUNT = 1 << 21 };
     static const int64_t most[] = {1000, 1, 0};

@@ -1,4 +1,4 @@
-/* Const calls on one model by several threads: they read through one source at once, and each
+/* Several threads make const calls on one model: they read through one source at once, and each
    thread's progress counts the bytes that the thread reads. */
 #include "team.h"
 
@@ -16,7 +16,7 @@ struct shared {
     sb_model *model;
 };
 
-/* The thread's own report, which `report` finds. */
+/* This thread's progress, which `report` updates. */
 static _Thread_local struct {
     uint64_t done, total;
     bool cancels;
@@ -54,7 +54,7 @@ static void check_values(const sb_blob *blob, int64_t index) {
         assert_true(((const float *)p)[i] == (float)index + (float)i);
 }
 
-/* The second member cancels each load, which concerns no other. */
+/* The second member cancels each load, without effect on other threads. */
 static void load_or_cancel(struct shared *s, int member) {
     sb_blob *blob;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));

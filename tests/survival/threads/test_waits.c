@@ -1,5 +1,5 @@
-/* Waits of arithmetic that only a device which runs its work late can miss: without one of them a
-   call would return too early, or lose a failure. */
+/* Tests the waits of arithmetic on a device that runs its work late. Without one of these waits a
+   call would return too early or lose a failure. */
 #include "blobs.h"
 
 #define BYTES ((size_t)512)
@@ -21,8 +21,8 @@ static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff
     return blob;
 }
 
-/* Work that is queued on the stream of arithmetic, or on another one after it, sees what it wrote;
-   the host has waited for nothing. */
+/* Work queued after arithmetic, on the same stream or another, sees the result; the host does not
+   wait. */
 TEST_ON(rig, arithmetic_on_a_stream_is_queued_there) {
     for (int way = 0; way < 3; way++) {
         const void *in = NULL;
@@ -41,7 +41,7 @@ TEST_ON(rig, arithmetic_on_a_stream_is_queued_there) {
         struct tally since = rig_since(f, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE] + since.calls[SB_SIM_EVENT_WAIT],
                          0);
-        assert_ok(sb_context_forget_stream(f->context, stream, &err)); /* waits for it alone */
+        assert_ok(sb_context_forget_stream(f->context, stream, &err)); /* waits for this stream */
         assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
         assert_true(first == (way == 2 ? 4 : 3));
         assert_ok(way == 2 ? sb_blob_cpu_f32(blob, SB_DIFF, &host, &err)
@@ -53,7 +53,7 @@ TEST_ON(rig, arithmetic_on_a_stream_is_queued_there) {
     }
 }
 
-/* By a kernel. */
+/* A kernel that writes nines. */
 static void write_nines(void *user) {
     const struct look *look = user;
     float *x = sb_sim_address(look->context, look->ptr, look->bytes);
@@ -61,7 +61,7 @@ static void write_nines(void *user) {
         x[i] = 9;
 }
 
-/* A blob on the device, of which nobody has a plain pointer. */
+/* Returns a blob on the device without ever requesting a plain pointer. */
 static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
     float *x;
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
@@ -83,11 +83,11 @@ static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
 static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look, void *out) {
     *look = (struct look){.context = rig->context, .ptr = out, .bytes = BYTES};
     assert_ok(sb_sim_launch(rig->context, stream, write_nines, look, &err));
-    assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for it alone */
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for this stream */
 }
 
-/* An update that is queued reads the diff before the next writer, on any stream, by a plain
-   pointer, or after a write at the host. */
+/* A queued update reads the diff before the next writer changes it, whether that writer uses any
+   stream, a plain pointer, or writes after a host access. */
 TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
@@ -118,8 +118,8 @@ TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
     }
 }
 
-/* What the device reads beside is brought there first: waited for where the work is the library's
-   own, queued where it is on a stream. */
+/* Operands at the host are first copied to the device: with a wait on the library's own stream,
+   queued on the caller's. */
 TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
     for (int named = 0; named < 2; named++)
         for (int at_host = 0; at_host < 2; at_host++)
@@ -147,8 +147,8 @@ TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* Arithmetic writes in place, so that its failure costs the device; that of a copy, once nobody can
-   take it for one, does not, nor that of a sum. */
+/* Arithmetic writes in place, so that its failure loses the device. A failed copy or sum that
+   cannot be mistaken for arithmetic does not. */
 TEST_ON(rig, a_failure_that_is_not_of_arithmetic_leaves_the_device) {
     for (int named = 0; named < 2; named++) {
         double sum = -1;

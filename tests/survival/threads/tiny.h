@@ -1,6 +1,5 @@
-/* A device of a few lines whose work is done on return and which has no lock,
-   so that nothing in it orders the threads that use it. Its memory is the
-   host's. */
+/* A minimal device: each operation completes before it returns, no lock orders the threads that use
+   the device, and its memory is host memory. */
 #ifndef SB_TESTS_TINY_H
 #define SB_TESTS_TINY_H
 
@@ -133,11 +132,11 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
         return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
     *out = 0;
     for (int64_t i = 0; i < count; i++)
-        *out += (double)((const float *)x)[i]; /* of values that are not negative */
+        *out += (double)((const float *)x)[i]; /* correct for values that are not negative */
     return SB_OK;
 }
 
-/* The table for "tiny:0"; it and `tiny` must outlive the context. */
+/* Returns the table for "tiny:0"; the table and `tiny` must outlive the context. */
 static inline sb_backend tiny_table(struct tiny *tiny) {
     return (sb_backend){
         .struct_size = sizeof(sb_backend),

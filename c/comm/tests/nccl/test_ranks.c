@@ -1,5 +1,5 @@
-/* Communicators over NCCL on its fake: the sums, the orders, what a rank that fails, stops or
-   is gone does to the others, and every call failing in turn. A rank is a thread with a device. */
+/* Communicators over NCCL, with a fake NCCL: sums, orders, the effect on other ranks of a rank that
+   fails, stops or leaves, and every call failing in turn. A rank is a thread with a device. */
 #include "fake_nccl.h"
 #include "fixture.h"
 #include "halves.h"
@@ -16,8 +16,8 @@
 
 #define MOST        4
 #define BLOBS       7
-#define SHORT_LIMIT 500 /* milliseconds, where a rank is not there; the others are in time */
-#define FAULT_LIMIT 30  /* where either may be */
+#define SHORT_LIMIT 500 /* milliseconds, if a rank is missing; the other ranks are in time */
+#define FAULT_LIMIT 30  /* if a rank may be missing */
 #define LONG_LIMIT  60000
 
 static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33, 50, 9};
@@ -47,7 +47,7 @@ static void open_team(struct team *team, int32_t size, uint32_t limit) {
     assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
 }
 
-/* After the communicators. */
+/* Releases the contexts; call it after the communicators are destroyed. */
 static void close_contexts(const struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_context_release(team->contexts[i]);
@@ -62,7 +62,7 @@ static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) 
 
 /* --- values -------------------------------------------------------------------------------- */
 
-/* Halves hold small integers, whose sums are exact, too. */
+/* Half-precision values are small integers, so that their sums are exact too. */
 static double value_of(int32_t rank, int blob, int64_t i) {
     uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
     if (is_half(dtypes[blob]))
@@ -122,7 +122,7 @@ static void net_close(struct net *net) {
         sb_blob_destroy(net->blobs[b]);
 }
 
-/* A rank's diff, with the newest bytes on the device or on the host. */
+/* Fills a rank's diff, leaving the newest bytes on the device or on the host. */
 static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, sb_error *err) {
     void *values;
     if (!counts[b])
@@ -218,8 +218,8 @@ TEST(sums_are_those_of_all_ranks) {
         }
 }
 
-/* NCCL stores straight into memory of the process's other ranks where their devices are peers, and
-   copies elsewhere. */
+/* NCCL stores directly into memory of the process's other ranks if their devices are peers;
+   otherwise NCCL copies. */
 TEST(peers_get_access_to_pools) {
     for (int peers = 0; peers < 2; peers++) {
         struct team team;
@@ -292,7 +292,7 @@ static void write_values(void *user) {
         values[i] = (float)value_of(kernel->rank, 1, i);
 }
 
-/* A backward pass on the context's stream or on the default one, which nobody has waited for. */
+/* Reduces after a backward pass on the context's stream or the default stream, without a wait. */
 static void reduce_after_kernels(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -365,7 +365,7 @@ static void *make_one(void *user) {
     return NULL;
 }
 
-/* Ranks 0 to `come` - 1. */
+/* Creates ranks 0 to `come` - 1. */
 static void make_by_id(struct team *team, struct maker *makers, int32_t come, uint32_t limit) {
     pthread_t threads[MOST];
     uint8_t id[SB_NCCL_ID_BYTES];
@@ -423,11 +423,11 @@ TEST(ranks_meet_over_another_communicator) {
     struct team team;
     open_contexts(&team, 3);
     ranks_run(3, NULL, make_over, &team);
-    assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* each listens for its ranks */
+    assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* each id listens for its ranks */
     close_contexts(&team);
 }
 
-/* One rank has no device; the others do not wait for it. */
+/* One rank has no device; the other ranks do not wait for it. */
 static void make_over_without(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -438,7 +438,7 @@ static void make_over_without(sb_comm *other, void *arg) {
     expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
 }
 
-/* One rank of the other communicator has gone. */
+/* One rank of the other communicator has left. */
 static void make_over_broken(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -465,7 +465,7 @@ TEST(all_are_told_of_one_that_cannot) {
     }
 }
 
-/* The last is a backend of the caller's, of the same name as CUDA's. */
+/* The last device belongs to a caller's backend with the same name as CUDA's. */
 TEST(refuses_contexts_of_other_devices) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
@@ -540,7 +540,7 @@ TEST(a_lost_device_is_asked_for_nothing) {
     fake_heal();
 }
 
-/* The n-th call from now on fails; 0: none does. */
+/* calloc fails at the n-th call from now on; 0: no call fails. */
 static int64_t fail_nth_calloc;
 static bool calloc_has_failed;
 
@@ -559,7 +559,7 @@ static void do_nothing(sb_comm *comm, void *arg) {
     (void)comm, (void)arg;
 }
 
-/* The nth handle is not there: the ranks that were made wait for nobody. */
+/* The nth handle cannot be allocated: the ranks already created do not wait. */
 TEST(no_memory_leaves_no_rank) {
     struct team team;
     int64_t failures = 0;
@@ -617,7 +617,7 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
         expect(strstr(err.message, "waited 500 ms for ncclAllReduce of "));
     expect_status(SB_ERR_COMM_FAILURE,
                   sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
-    for (int b = 0; b < BLOBS; b++) /* nobody uses them any more */
+    for (int b = 0; b < BLOBS; b++) /* the blobs are no longer in use */
         fill(&net, 0, b, true);
     for (int b = 0; b < BLOBS; b++)
         expect(holds(&net, b, SB_COMM_SUM, 1));
@@ -684,7 +684,8 @@ TEST(a_reducer_may_end_in_its_step) {
     run_team(&team, end_in_a_step);
 }
 
-/* Rank 1 does not come. The failure meets the look whether rank 0's memory is used still. */
+/* Rank 1 does not call. A transient failure hits the check whether rank 0's memory is still in use.
+ */
 TEST(a_passing_failure_keeps_no_memory) {
     struct team team;
     double value = 1;
@@ -748,8 +749,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* The nth calls of a function that a collective makes, one rank's being all. Until it is sent, it
-   can be made again; what is only wished for may be refused. */
+/* Calls `first` to `last` of a function that a collective of one rank makes. UNSENT: fails before
+   the data are sent, so that the collective can be retried. WISHED: optional, may fail. */
 enum when { WISHED, UNSENT, SENT };
 
 struct told {
@@ -844,7 +845,7 @@ static const struct {
      SB_ERR_DEVICE_FAILURE},
 };
 
-/* What was made by then is given back without a word to the other ranks. */
+/* The communicators created so far are destroyed without notice to the other ranks. */
 TEST(making_tells_each_call) {
     struct team team;
     open_contexts(&team, 2);
@@ -873,7 +874,7 @@ TEST(an_identifier_that_cannot_be_made_is_told) {
     assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
     assert_int_equal(err.device_code, ncclSystemError);
     assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
-    assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last word */
+    assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
 }
 
 TEST(a_group_may_end_in_progress) {
@@ -884,7 +885,7 @@ TEST(a_group_may_end_in_progress) {
     run_team(&team, reduce_host);
 }
 
-/* The others may still read what a rank has sent. */
+/* A rank's end waits for the others, which may still read the data that it sent. */
 TEST(a_rank_ends_with_the_others) {
     struct team team;
     open_team(&team, 2, LONG_LIMIT);
@@ -913,7 +914,7 @@ static void take_any_status(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-/* True: the call was made, and failed. */
+/* Fails the n-th call of `function`. Returns whether the call was made and failed. */
 static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
     struct team team;
     const int64_t live = fake_nccl_live();
@@ -925,7 +926,8 @@ static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) 
         ranks_run_on(2, team.comms, take_any_status, &team);
     const bool fired = fake_fired() != NULL;
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0; /* nobody can help */
+    const bool is_lost =
+        fired && strcmp(function, "ncclCommDestroy") == 0; /* NCCL itself leaks the communicator */
     for (int32_t i = 0; i < team.size; i++)
         sb_context_release(team.contexts[i]);
     assert_int_equal(fake_nccl_live(), live + is_lost);

@@ -1,4 +1,4 @@
-/* calloc, which allocates handles, fails as a test wants. The program is linked with
+/* Makes calloc, which allocates handles, fail as a test chooses. Link the program with
    --wrap=calloc. */
 #ifndef SB_TESTS_FAIL_CALLOC_H
 #define SB_TESTS_FAIL_CALLOC_H
@@ -10,13 +10,13 @@
 static int64_t calls_until_failure; /* 0: none fails */
 static bool calloc_failed_once;
 
-/* The nth call from now on fails; 0: none does. */
+/* Makes the nth call from now on fail; 0: no call fails. */
 static void fail_calloc(int64_t nth) {
     calls_until_failure = nth;
     calloc_failed_once = false;
 }
 
-/* Whether it has failed. From here on none fails. */
+/* Returns whether a call has failed, and stops failing. */
 static bool calloc_has_failed(void) {
     calls_until_failure = 0;
     return calloc_failed_once;

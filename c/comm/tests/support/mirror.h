@@ -1,6 +1,6 @@
-/* An engine of two ranks, of which the other does as this one: a sum is twice what is sent, and
-   what it sends are bytes of one kind. It takes memory of the host and of "sim:N", records what it
-   is given, and fails when told. */
+/* An engine of two ranks, where the other rank does the same as this rank: a sum is twice the data
+   sent, and the bytes that the other rank broadcasts all have one value. The engine accepts host
+   memory and memory of "sim:N", records its arguments, and fails on request. */
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
@@ -17,25 +17,26 @@ struct mirror_sent {
 };
 
 struct mirror {
-    bool takes_device;   /* said of every device */
-    int64_t fail_begin;  /* the n-th of what begins fails, all_reduce, broadcast, start; 0: none */
+    bool takes_device;   /* whether the engine accepts memory of devices */
+    int64_t fail_begin;  /* the n-th all_reduce, broadcast or start fails; 0: none */
     int64_t fail_end;    /* the n-th wait */
     int64_t fail_test;   /* the n-th test */
-    sb_status failure;   /* with which status */
-    bool tests_are_done; /* `test` says that a request is done, else `wait` alone ends it */
-    int fill;            /* the bytes that the other rank sends */
-    /* Since the last mirror_forget. */
+    sb_status failure;   /* the status of a failure */
+    bool tests_are_done; /* `test` reports that a request is done; otherwise only `wait` ends
+                            requests */
+    int fill;            /* the byte that the other rank sends */
+    /* Counts since the last mirror_forget. */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned;
-    int64_t second; /* starts while another request flew */
+    int64_t second; /* starts while another request was in flight */
     int64_t closed, closed_failed;
 };
 
 extern const sb_comm_engine mirror_engine;         /* with requests */
 extern const sb_comm_engine mirror_engine_at_once; /* without them */
-extern const char *const mirror_story;             /* of a failure; its device code is 7 */
+extern const char *const mirror_story; /* the message of a failure, whose device code is 7 */
 
-/* What was recorded is forgotten, and counts begin anew; nothing fails. */
+/* Clears the records and the counts, and disarms failures. */
 void mirror_forget(struct mirror *mirror);
 
 #endif

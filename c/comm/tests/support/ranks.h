@@ -1,4 +1,4 @@
-/* Ranks of a simulated communicator, each on a thread of its own. */
+/* Ranks of a simulated communicator, each on its own thread. */
 #ifndef SB_TESTS_RANKS_H
 #define SB_TESTS_RANKS_H
 
@@ -8,16 +8,16 @@
 
 #define RANKS_MAX 16
 
-/* Runs task(comm, arg) for every rank and ends the communicators. The test fails where an `expect`
-   of a rank did. `options` may be NULL. */
+/* Runs task(comm, arg) for every rank and destroys the communicators. The test fails if an `expect`
+   of a rank failed. `options` may be NULL. */
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg);
 
-/* The same on communicators that were made already. */
+/* The same on existing communicators. */
 void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
                   void *arg);
 
-/* On a rank's thread, where cmocka's assertions may not stand. */
+/* Use these on a rank's thread, where cmocka's assertions are not allowed. */
 #define expect(claim)  ranks_expect((claim), #claim, __FILE__, __LINE__)
 #define expect_ok(...) ranks_expect_status(SB_OK, (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 #define expect_status(expected, ...)                                                               \
