@@ -1,5 +1,5 @@
-/* Functions of POSIX that the tests use and Windows lacks. Every file of the tests includes this.
- */
+/* Functions of POSIX that the tests use and Windows lacks. The build includes
+   this file before each of their files. */
 #ifndef SB_TESTS_WINDOWS_POSIX_H
 #define SB_TESTS_WINDOWS_POSIX_H
 
